@@ -22,7 +22,8 @@ from typing import Any
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.run import RunPlan
-from sightline.agent.service.runner import Runner
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.tools.callables import Callables
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.tools import open_runner
@@ -113,7 +114,8 @@ class _Ours:
         assert self._runner is not None
         plan = RunPlan(dialect=self._choice.dialect, policy=Policy(otherwise="allow"))
         prompt = Prompt((Message("user", (Text(QUESTION),)),))
-        ended = await self._runner.run(prompt, self._choice, plan, Callables([count]), session="bench")
+        company = RunParticipants(Callables([count]), self._runner.questions)
+        ended = await self._runner.run(NewRun(prompt, self._choice, plan, "bench"), company)
         assert len(ended.rounds) == ROUNDS, ended.why
         return ended.rounds[-1].text
 

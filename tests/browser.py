@@ -5,6 +5,7 @@ times slower; LATE_FRAMES=200 has every frame and every timer of a page come 200
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Route, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.debian import brought
 from tests.gateway_server import Served
@@ -30,6 +41,8 @@ FLAGS = (
 )
 WIDE, NARROW = (1280, 800), (390, 844)
 PATIENCE_MS = 20_000
+MOST_SEEN = 3_000
+"""So many characters of a page are told when a story fails on it."""
 SLOW_PAGES, LATE_FRAMES = int(os.environ.get("SLOW_PAGES") or 1), int(os.environ.get("LATE_FRAMES") or 0)
 LATE = """
 {
@@ -107,8 +120,22 @@ def looking(browser: Browser, server: Served, *, size: tuple[int, int] = WIDE, d
         opened.page.goto(f"{server.url}/?token={server.token}")
         yield opened
         assert not opened.surprises, opened.surprises
+    except (AssertionError, PlaywrightError) as failure:
+        for page in context.pages:
+            failure.add_note(_describe(page))
+        raise
     finally:
         context.close()
+
+
+def _describe(page: Page) -> str:
+    """What a person would have seen at the moment of a failure."""
+    try:
+        words = page.locator("body").inner_text(timeout=2_000)
+    except PlaywrightError as error:
+        return f"The page at {page.url} could not be read: {error.message.splitlines()[0]}"
+    dense = re.sub(r"\n\s*\n+", "\n", words)
+    return f"The page at {page.url} showed:\n{dense[:MOST_SEEN]}{'…' if len(dense) > MOST_SEEN else ''}"
 
 
 @contextmanager

@@ -11,10 +11,9 @@ from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster.bundle import unpack
-from sightline.evals.service.cluster.host import Host, Opening
-from sightline.evals.service.cluster.host_services import HostLine
+from sightline.evals.service.cluster.host import Host, HostLine, Opening
+from sightline.evals.service.cluster.host_pool import Elsewhere, LostError
 from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack
-from sightline.evals.service.cluster.remote import Elsewhere, LostError
 from sightline.settings import Settings
 from tests.fake_clock import FakeClock
 
@@ -69,7 +68,7 @@ class NearPost:
 
 
 @dataclass
-class NearFleet:
+class NearHostPool:
     """`openings` opens what a host runs cases with; below `folder` each has its files."""
 
     opening: Callable[[Path], Opening]
@@ -87,7 +86,7 @@ class NearFleet:
         self.is_open = True
         return self.size
 
-    async def hire(self) -> NearPost:
+    async def start_host(self) -> NearPost:
         root = self.folder / f"host{len(self.posts)}"
         root.mkdir(parents=True)
         host = Host(self.opening(root), FakeClock(holds=True))
@@ -100,8 +99,8 @@ class NearFleet:
         self.is_open = False
 
 
-def elsewhere(fleet: NearFleet, record: Any) -> Elsewhere:
-    return Elsewhere(fleet, record, Settings(), OURS)
+def elsewhere(host_pool: NearHostPool, record: Any) -> Elsewhere:
+    return Elsewhere(host_pool, record, Settings(), OURS)
 
 
 @dataclass

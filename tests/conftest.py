@@ -1,5 +1,7 @@
 """What every test stands on: how hard hypothesis tries, and a network that ends at this machine."""
 
+import asyncio
+import inspect
 import ipaddress
 import os
 import signal
@@ -36,6 +38,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "random")
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One more than there are cores: a third of the time is spent waiting for browsers and other processes."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
 
 
 class NetworkClosedError(RuntimeError):

@@ -1,14 +1,15 @@
 """A stage for evals: suites as people write them, a model that answers over HTTP, and a real store."""
 
 import asyncio
+import functools
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.context import EvalContext
@@ -155,6 +156,41 @@ def play(story: Callable[[EvalStage, Upstream], Awaitable[None]], folder: Path, 
                 await stage.close()
 
     asyncio.run(played())
+
+
+Story: TypeAlias = Callable[..., Awaitable[None]]
+
+
+def as_test(story: Story, tell: Callable[..., None], *, needs_folder: bool = True) -> Callable[..., None]:
+    """A test that tells a story. Parameters of the story that are called `stage`, `desk` or `upstream` are given by
+    `tell`; all others are fixtures or parametrised."""
+    names = list(inspect.signature(story).parameters)
+    own = [name for name in names if name in ("stage", "desk", "upstream")]
+    fixtures = [name for name in names if name not in own]
+
+    @functools.wraps(story)
+    def test(**given: Any) -> None:
+        async def play_it(*parts: Any) -> None:
+            by_name = dict(zip(("stage", "upstream"), parts, strict=False))
+            by_name["desk"] = by_name.get("stage")
+            await story(**{name: by_name[name] for name in own}, **{name: given[name] for name in fixtures})
+
+        tell(play_it, given["tmp_path"]) if needs_folder else tell(play_it)
+
+    wanted = dict.fromkeys((*fixtures, *(("tmp_path",) if needs_folder else ())))
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in wanted]
+    test.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by pytest
+    return test
+
+
+def on_stage(story: Story) -> Callable[..., None]:
+    """A test on a stage whose model knows some capitals."""
+    return as_test(story, play)
+
+
+def in_loop(story: Story) -> Callable[..., None]:
+    """A test that runs in an event loop."""
+    return as_test(story, lambda told: asyncio.run(told()), needs_folder=False)
 
 
 def _of_stage(more: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.finding import Grading, GradingSubject
+from sightline.evals.core.graders.finding import Answer, Grading, GradingSubject, Judged, Step, StepFailed
 from sightline.evals.core.graders.grade import GRADERS, check_graders, grade, prepare
 from sightline.evals.core.graders.grader import prepare_grader, run_grader
-from sightline.evals.core.graders.steps import Answer, Judged, Step, StepFailed
 from sightline.evals.core.result import CaseObservation, CaseScore, Score
 from sightline.evals.core.suite import GraderSpec, SuitePlace, SuiteProblem
 from sightline.model.json import Json

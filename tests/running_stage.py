@@ -15,7 +15,8 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.service.approvers import Approver, Interrupted
-from sightline.agent.service.runner import Runner, RunnerOptions
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun, Runner, RunnerOptions
 from sightline.agent.tools.tools import Progress
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose
@@ -171,10 +172,12 @@ class RunStage:
 
     async def run(self, plan: RunPlan | None = None, approver: Approver | None = None, **more: Any) -> FinishedRun:
         """A run named r_1 unless something else is said."""
-        settings: dict[str, Any] = {"session": "s", "run": "r_1", "on_event": self.heard.append, **more}
-        prompt = settings.pop("prompt", self.prompt())
-        tools = settings.pop("tools", self.tools)
-        return await self.runner.run(prompt, self.choice, plan or plan_of(), tools, approver or self.person, **settings)
+        request, session, run = more.pop("prompt", self.prompt()), more.pop("session", "s"), more.pop("run", "r_1")
+        own = {name: more.pop(name) for name in ("origin", "opening", "is_stepping") if name in more}
+        new = NewRun(request, self.choice, plan or plan_of(), session, run, **own)
+        tools = more.pop("tools", self.tools)
+        company = RunParticipants(tools, approver or self.person, **{"on_event": self.heard.append, **more})
+        return await self.runner.run(new, company)
 
     async def facts(self, run: str = "r_1") -> list[RunFact]:
         return [read(line.data) for line in await self.store.logbook.lines(f"run:{run}")]
@@ -209,6 +212,15 @@ def play(
                 await stage.close()
 
     asyncio.run(played())
+
+
+def on_stage(story: Callable[[RunStage, Upstream], Awaitable[None]]) -> Callable[[Path], None]:
+    """A test that is a story on a stage."""
+
+    def test(tmp_path: Path) -> None:
+        play(story, tmp_path)
+
+    return test
 
 
 def wrong(requests: Sequence[Request], spoken: str) -> list[str]:

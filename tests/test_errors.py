@@ -7,7 +7,7 @@ from sightline.errors import LABELS, RETRYABLE, SIDES, UNSTATED, Code, Fault, Nu
 DOCS = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
 
 
-def test_every_code_is_on_somebodys_side() -> None:
+def test_every_error_code_has_a_side() -> None:
     assert set(SIDES) == set(Code)
 
 
@@ -49,7 +49,7 @@ def test_a_fault_has_a_coarse_label_beside_its_code(code: Code, label: str) -> N
     assert set(LABELS) <= set(Code)
 
 
-def test_figures_are_unstated_until_somebody_states_them() -> None:
+def test_numbers_of_a_fault_are_unstated_by_default() -> None:
     assert Fault(Code.CONTEXT_OVERFLOW, "too long").numbers == UNSTATED == Numbers(None, None, None)
     stated = Fault(Code.CONTEXT_OVERFLOW, "too long", numbers=Numbers(5, 9, 4))
     assert stated != Fault(Code.CONTEXT_OVERFLOW, "too long")

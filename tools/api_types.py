@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import inspect
 
-from sightline.agent.api.approvals import ApprovalShown
+from sightline.agent.api.runs import ApprovalShown
 from sightline.agent.service import shapes as runs
 from sightline.chat.api import shapes as chat
 from sightline.editing.masks import Mask

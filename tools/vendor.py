@@ -47,6 +47,7 @@ CODEMIRROR = {
 }
 
 TEMML = {"temml": "0.13.5"}
+DIFF = {"diff": "9.0.0"}
 
 PREACT_ENTRY = """
 import { h } from "preact";
@@ -77,6 +78,10 @@ import temml from "temml";
 export const treeOf = temml.__renderToMathMLTree;
 """
 
+DIFF_ENTRY = """
+export { diffArrays } from "diff";
+"""
+
 PATCHES = (
     # Without style elements the page needs no leave for styles that stand in it: the policy can forbid them all.
     ("style-mod/src/style-mod.js", "if (!root.head && root.adoptedStyleSheets", "if (root.adoptedStyleSheets"),
@@ -87,6 +92,7 @@ BUNDLES = (
     ("preact", PREACT, PREACT_ENTRY),
     ("codemirror", CODEMIRROR, CODEMIRROR_ENTRY),
     ("temml", TEMML, TEMML_ENTRY),
+    ("diff", DIFF, DIFF_ENTRY),
 )
 
 
@@ -98,7 +104,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        wanted = PREACT | CODEMIRROR | TEMML | {"esbuild": ESBUILD}
+        wanted = PREACT | CODEMIRROR | TEMML | DIFF | {"esbuild": ESBUILD}
         (scratch / "package.json").write_text(json.dumps({"private": True, "dependencies": wanted}), "utf-8")
         options = ("--ignore-scripts", "--no-audit", "--no-fund", "--save-exact")
         subprocess.run([npm, "install", *options], cwd=scratch, check=True, stdout=subprocess.DEVNULL)

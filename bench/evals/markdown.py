@@ -1,4 +1,4 @@
-"""The comparison as Markdown: what a case costs with each tool, and which aims were held."""
+"""The comparison as Markdown: what a case costs with each tool, and which aims were met."""
 
 from bench.evals.comparing import CASES, FEW, Comparison, Cost
 from bench.evals.tools import AT_ONCE, SIGHTLINE_TOOL, Tool
@@ -6,7 +6,7 @@ from bench.peers.aims import Verdict
 from bench.peers.markdown import aims, grid, machine
 
 CPU_SHARE = 0.2
-HEAD = ["", "wall s", "CPU s", "CPU ms a case", "a further case", "peak MB", f"{FEW} cases: wall s", "CPU s"]
+HEAD = ["", "wall s", "CPU s", "CPU ms per case", "each further case", "peak MB", f"{FEW} cases: wall s", "CPU s"]
 
 
 def markdown(comparison: Comparison) -> str:
@@ -17,8 +17,8 @@ def markdown(comparison: Comparison) -> str:
             f"interleaved rounds. {machine('each tool', 'upstream')}.",
             "\n".join(_tool(tool, comparison.missing.get(tool.name)) for tool in comparison.tools),
             grid([HEAD, *(_row(tool.name, comparison.cost(tool.name)) for tool in comparison.tools)]),
-            "CPU is that of the whole process tree from its start to its end. A further case is the difference between "
-            f"{CASES:,} cases and {FEW}, for each: what remains without the start.",
+            "CPU is that of the whole process tree from start to end. *Each further case* is the difference between "
+            f"{CASES:,} cases and {FEW}, per case: the cost without the start.",
             "### Aims",
             aims(verdicts(comparison)),
         ]
@@ -48,8 +48,8 @@ def verdicts(comparison: Comparison) -> list[Verdict]:
             continue
         wanted = [
             f"faster than {tool.name}",
-            f"CPU a case at most {CPU_SHARE:g}x {tool.name}'s",
-            f"CPU of a further case at most {CPU_SHARE:g}x {tool.name}'s",
+            f"CPU per case at most {CPU_SHARE:g}x {tool.name}'s",
+            f"CPU per further case at most {CPU_SHARE:g}x {tool.name}'s",
         ]
         theirs = comparison.cost(tool.name)
         if ours is None or theirs is None:

@@ -1,4 +1,4 @@
-"""The comparison as Markdown: what a request costs, how fast it is answered, and which aims were held."""
+"""The comparison as Markdown: what a request costs, how fast it is answered, and which aims were met."""
 
 import os
 import platform
@@ -22,8 +22,8 @@ def markdown(comparison: Comparison) -> str:
         "## Sightline beside other gateways",
         f"Medians of {comparison.rounds} interleaved rounds. {machine('proxy', 'upstream and load')}.",
         _versions(comparison),
-        "### CPU µs per request\n\nOf the whole process tree until it is idle again; what it did after the last answer "
-        "stands behind the plus sign.",
+        "### CPU µs per request\n\nOf the whole process tree until it is idle; what it does after the last answer "
+        "is shown after the plus sign.",
         _table(comparison, names, _cpu, memory=True),
         "### Requests per second",
         _table(comparison, [name for name in names if name not in paced], lambda each: f"{each.per_second:,.0f}"),
@@ -32,7 +32,7 @@ def markdown(comparison: Comparison) -> str:
     ]
     if paced:
         parts += [
-            "### A chunk of a paced stream on its way, ms: median / 99 %",
+            "### Delay of a chunk of a paced stream, ms: median / 99 %",
             _table(comparison, paced, lambda each: f"{each.chunk:.3f} / {each.chunk_p99:.3f}"),
         ]
     if errors := _errors(comparison, [*names, *streams]):
@@ -96,9 +96,9 @@ def _errors(comparison: Comparison, scenarios: Sequence[str]) -> str:
 
 
 def aims(found: Sequence[Verdict]) -> str:
-    """Which aims were held."""
-    words = {True: "held", False: "**missed**", None: "–"}
-    rows = [["aim", "seen", ""], *([each.aim, each.seen, words[each.is_held]] for each in found)]
+    """Which aims were met."""
+    words = {True: "met", False: "**missed**", None: "–"}
+    rows = [["aim", "measured", ""], *([each.aim, each.seen, words[each.is_held]] for each in found)]
     return grid(rows)
 
 
@@ -109,7 +109,7 @@ def machine(subject: str, others: str) -> str:
         for line in Path("/proc/cpuinfo").read_text().splitlines()
         if line.startswith("model name")
     }
-    shared = "" if PROXY_CORE != LOAD_CORE else "; **one core for everything: figures of little worth**"
+    shared = "" if PROXY_CORE != LOAD_CORE else "; **one core for everything, so the figures mean little**"
     return (
         f"{os.cpu_count()} cores ({', '.join(sorted(models)) or 'unknown'}), Linux {platform.release()}; "
         f"{subject} on core {PROXY_CORE}, {others} on core {LOAD_CORE}{shared}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sightline.app.library import run as run
     from sightline.app.library import run_async as run_async
     from sightline.dialects.registry import dialect as dialect
-    from sightline.dialects.stream_translation import StreamTranslation as StreamTranslation
+    from sightline.dialects.translate import StreamTranslation as StreamTranslation
     from sightline.dialects.translate import translate_reply as translate_reply
     from sightline.dialects.translate import translate_request as translate_request
     from sightline.errors import Fault as Fault
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "translate_request": "sightline.dialects.translate",
     "translate_reply": "sightline.dialects.translate",
-    "StreamTranslation": "sightline.dialects.stream_translation",
+    "StreamTranslation": "sightline.dialects.translate",
     "dialect": "sightline.dialects.registry",
     "WireDocument": "sightline.wire.document",
     "SseDecoder": "sightline.wire.sse",

@@ -20,17 +20,6 @@ def test_the_built_in_catalogue_is_sound() -> None:
     assert list(loaded.catalog.providers)[-1] == "local"
 
 
-def test_a_provider_without_a_key_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    loaded = configuration(None)
-    assert loaded.has_key(loaded.catalog.providers["ollama"])
-    assert not loaded.has_key(loaded.catalog.providers["openai"])
-    monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert not configuration(None).has_key(loaded.catalog.providers["openai"])
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert configuration(None).has_key(loaded.catalog.providers["openai"])
-
-
 def test_the_environment_can_name_the_file_and_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGHTLINE_CONFIG", "mine.toml")
     monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "kept"))
@@ -62,7 +51,7 @@ def test_a_home_that_is_not_ours_holds_nothing_for_us(tmp_path: Path, monkeypatc
     assert config_file(None) is None
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_home_directory_error_names_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -122,7 +111,7 @@ def test_a_process_is_alive_until_it_ends() -> None:
     assert not is_alive(name)
 
 
-def test_on_windows_nobody_is_ended_by_being_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_liveness_check_on_windows_does_not_kill_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     own, closed = process_name(), list[int]()
     waits, handles, errors = iter([0x102, 0]), iter([7, 8, 0, 0]), iter([5, 87])
     kernel = SimpleNamespace(

@@ -1,6 +1,5 @@
 import asyncio
 import fcntl
-import json
 import os
 import stat
 from contextlib import AsyncExitStack
@@ -98,7 +97,7 @@ def test_the_server_of_the_folder_sends_unless_it_is_to_be_apart(tmp_path: Path)
 
 
 @pytest.mark.parametrize("mode", ["every", "next"])
-def test_without_a_server_a_hold_is_said_once_and_rules_that_drop_still_do(tmp_path: Path, mode: str) -> None:
+def test_without_a_server_hold_is_noted_once_and_drop_rules_still_apply(tmp_path: Path, mode: str) -> None:
     rules = Rules.of([{"filter": "text:secret", "action": "drop", "phase": "request"}])
     kept = KeptInterception(tmp_path)
     kept.write(Interception().with_mode(mode), ())
@@ -140,7 +139,7 @@ def test_a_server_is_found_by_its_data_folder_while_it_runs(tmp_path: Path) -> N
     assert list((tmp_path / "data").glob("server.*")) == []
 
 
-def test_what_a_crash_left_behind_misleads_nobody(tmp_path: Path) -> None:
+def test_stale_server_files_after_a_crash_are_ignored(tmp_path: Path) -> None:
     with served(tmp_path, "") as server:
         folder = tmp_path / "data"
         announce(folder, f"http://127.0.0.1:{free_port()}")
@@ -166,7 +165,7 @@ def test_a_server_of_another_folder_is_not_taken_for_ours(tmp_path: Path) -> Non
         assert list(folder.glob("server.*")) == []
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_unwritable_folder_raises_a_config_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="No such file") as caught:
         announce(tmp_path / "nowhere", "http://127.0.0.1:1")
     assert caught.value.code is Code.CONFIG
@@ -188,11 +187,3 @@ def test_a_server_that_runs_share_stays_while_a_command_uses_it(tmp_path: Path) 
             assert not is_kept, "it ends now"
     finally:
         os.close(file)
-
-
-def test_the_file_says_where_and_no_more(tmp_path: Path) -> None:
-    announce(tmp_path, "http://127.0.0.1:7700")
-    assert json.loads((tmp_path / "server.7700.json").read_text()) == {
-        "url": "http://127.0.0.1:7700",
-        "pid": os.getpid(),
-    }

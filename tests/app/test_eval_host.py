@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.eval_host import HostProcess, introduction, open_host
+from sightline.app.evals import HostProcess, introduction, open_host
 from sightline.app.machine import process_name
 from sightline.catalog.catalog import Catalog
 from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
@@ -18,8 +18,8 @@ from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import host as host_module
 from sightline.evals.service.cluster.bundle import pack_files
-from sightline.evals.service.cluster.host import Opening
-from sightline.evals.service.cluster.host_services import HostLine
+from sightline.evals.service.cluster.host import HostLine, Opening
+from sightline.evals.service.cluster.host_pool import Elsewhere
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -30,12 +30,11 @@ from sightline.evals.service.cluster.messages import (
     RunCase,
     for_home,
 )
-from sightline.evals.service.cluster.remote import Elsewhere
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.parts import ToolCall
 from sightline.settings import Settings, Toolset
-from tests.cluster_stage import OURS, NearFleet, said
-from tests.eval_stage import ACME, EvalStage, play, suite_of, table
+from tests.cluster_stage import OURS, NearHostPool, said
+from tests.eval_stage import ACME, EvalStage, on_stage, suite_of, table
 from tests.loop_stage import calls, says
 from tests.running_stage import KEY, plays
 from tests.upstream import Talk, Upstream
@@ -62,7 +61,7 @@ SHOUTS = 'def shout(word: str) -> str:\n    """Shout."""\n    return word.upper(
 SHOUT = TargetSpec(name="shout", cli=CommandSpec(command="cat {PROMPT_FILE}; cat data/italy.txt"))
 
 
-def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = None) -> tuple[EvalStage, NearFleet]:
+def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = None) -> tuple[EvalStage, NearHostPool]:
     """The same stage, whose cases are run by hosts with engines of their own."""
 
     def opening(root: Path) -> Opening:
@@ -71,10 +70,10 @@ def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = Non
 
         return opened
 
-    fleet = NearFleet(opening, stage.root.parent / "hosts", size=size)
-    there = Elsewhere(fleet, stage.stage.hub.record, settings or Settings(), OURS)
+    host_pool = NearHostPool(opening, stage.root.parent / "hosts", size=size)
+    there = Elsewhere(host_pool, stage.stage.hub.record, settings or Settings(), OURS)
     environment = {"PATH": os.environ["PATH"], "ACME_KEY": KEY}
-    return EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment), fleet
+    return EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment), host_pool
 
 
 def laid(stage: EvalStage) -> None:
@@ -83,102 +82,90 @@ def laid(stage: EvalStage) -> None:
     (stage.root / "grade.py").write_text(GRADER)
 
 
-def test_a_run_on_hosts_ends_as_one_here_and_is_on_record_here(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        laid(stage)
-        here = await stage.run(SUITE, (ACME, SHOUT), run="e_1", cache=False, trials=2)
-        far, _ = on_hosts(stage)
-        there = await far.run(SUITE, (ACME, SHOUT), run="e_2", cache=False, trials=2)
-        assert sorted(table(there)) == sorted(table(here))
-        assert {seen.header("authorization") for seen in upstream.seen} == {f"Bearer {KEY}"}
-        costs = [sum(each.observation.cost or 0.0 for each in run.results) for run in (here, there)]
-        assert costs[0] == costs[1] > 0
-        assert far.told[-1].cost == pytest.approx(costs[1])
-        store = stage.stage.store
-        await store.settle()
-        for result in there.results:
-            for exchange in result.observation.exchanges:
-                assert await store.facts(exchange)
-        assert len({each for result in there.results for each in result.observation.exchanges}) == 6
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_run_on_hosts_ends_as_one_here_and_is_on_record_here(stage: EvalStage, upstream: Upstream) -> None:
+    laid(stage)
+    here = await stage.run(SUITE, (ACME, SHOUT), run="e_1", cache=False, trials=2)
+    far, _ = on_hosts(stage)
+    there = await far.run(SUITE, (ACME, SHOUT), run="e_2", cache=False, trials=2)
+    assert sorted(table(there)) == sorted(table(here))
+    assert {seen.header("authorization") for seen in upstream.seen} == {f"Bearer {KEY}"}
+    costs = [sum(each.observation.cost or 0.0 for each in run.results) for run in (here, there)]
+    assert costs[0] == costs[1] > 0
+    assert far.told[-1].cost == pytest.approx(costs[1])
+    store = stage.stage.store
+    await store.settle()
+    for result in there.results:
+        for exchange in result.observation.exchanges:
+            assert await store.facts(exchange)
+    assert len({each for result in there.results for each in result.observation.exchanges}) == 6
 
 
-def test_hosts_put_the_masks_of_home_on_what_they_send(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        hunks = [{"old": "capital of France", "new": "largest city of France"}]
-        mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
-        stage.stage.engine.relay.holds.set_masks([mask])
-        laid(stage)
-        far, _ = on_hosts(stage, size=1)
-        (result,) = (await far.run(SUITE, (ACME,), cases=("france",), cache=False)).results
-        (seen,) = upstream.seen
-        assert seen.json()["messages"][-1]["content"] == "What is the largest city of France?"
-        assert result.observation.request_sha256 == hashlib.sha256(seen.body).hexdigest()
-
-    play(story, tmp_path)
+@on_stage
+async def test_hosts_put_the_masks_of_home_on_what_they_send(stage: EvalStage, upstream: Upstream) -> None:
+    hunks = [{"old": "capital of France", "new": "largest city of France"}]
+    mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
+    stage.stage.engine.relay.holds.set_masks([mask])
+    laid(stage)
+    far, _ = on_hosts(stage, size=1)
+    (result,) = (await far.run(SUITE, (ACME,), cases=("france",), cache=False)).results
+    (seen,) = upstream.seen
+    assert seen.json()["messages"][-1]["content"] == "What is the largest city of France?"
+    assert result.observation.request_sha256 == hashlib.sha256(seen.body).hexdigest()
 
 
-def test_an_answer_that_one_host_has_had_is_not_asked_for_by_another(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        laid(stage)
-        far, _ = on_hosts(stage)
-        first = await far.run(SUITE, run="e_1")
-        asked = len(upstream.seen)
-        second = await far.run(SUITE, run="e_2")
-        assert len(upstream.seen) == asked == 3
-        assert all(result.cached for result in second.results)
-        assert sorted(table(first)) == sorted(table(second))
-        assert far.told[-1].cost == 0
-
-    play(story, tmp_path)
+@on_stage
+async def test_answer_cached_by_one_host_is_not_requested_by_another(stage: EvalStage, upstream: Upstream) -> None:
+    laid(stage)
+    far, _ = on_hosts(stage)
+    first = await far.run(SUITE, run="e_1")
+    asked = len(upstream.seen)
+    second = await far.run(SUITE, run="e_2")
+    assert len(upstream.seen) == asked == 3
+    assert all(result.cached for result in second.results)
+    assert sorted(table(first)) == sorted(table(second))
+    assert far.told[-1].cost == 0
 
 
-def test_a_host_that_is_lost_in_the_middle_changes_nothing(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        laid(stage)
-        here = await stage.run(SUITE, run="e_1", cache=False)
-        far, fleet = on_hosts(stage)
-        model = upstream.script[0]
+@on_stage
+async def test_a_host_that_is_lost_in_the_middle_changes_nothing(stage: EvalStage, upstream: Upstream) -> None:
+    laid(stage)
+    here = await stage.run(SUITE, run="e_1", cache=False)
+    far, host_pool = on_hosts(stage)
+    model = upstream.script[0]
 
-        async def kills(talk: Talk) -> None:
-            upstream.script = [model]
-            fleet.posts[0].lose()
-            await model(talk)  # type: ignore[operator]
-
-        upstream.script = [kills]
-        there = await far.run(SUITE, run="e_2", cache=False)
-        assert sorted(table(there)) == sorted(table(here))
-        assert len(fleet.posts) == 3
-
-    play(story, tmp_path)
-
-
-def test_runs_with_tools_are_logged_here(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        (stage.root / "tools.py").write_text(
-            'def shout(word: str) -> str:\n    """Shout."""\n    return word.upper()\n'
-        )
-
-        async def model(talk: Talk) -> None:
-            body = upstream.seen[-1].json()
-            is_done = any(message["role"] == "tool" for message in body["messages"])
-            reply = says("PARIS") if is_done else calls(ToolCall("c1", "shout", '{"word": "Paris"}'))
-            await plays(reply, stream=bool(body.get("stream")))(talk)
-
+    async def kills(talk: Talk) -> None:
         upstream.script = [model]
-        settings = Settings(tools={"mine": Toolset(python="tools.py", allow=("*",))})
-        far, _ = on_hosts(stage, settings=settings, size=1)
-        text = "tests:\n  - {id: a, input: Shout Paris, assertions: [{type: contains, value: PARIS}]}\n"
-        spec = TargetSpec(name="tools", model="acme/m", toolsets=("mine",))
-        ended = await far.run(text, (spec,), run="e_1")
-        [result] = ended.results
-        assert (result.score.verdict, [tool.result for tool in result.observation.tools]) == ("pass", ["PARIS"])
-        kinds = await stage.stage.kinds(result.observation.run)
-        assert kinds[0] == "run_began"
-        assert "tool_finished" in kinds
+        host_pool.posts[0].lose()
+        await model(talk)  # type: ignore[operator]
 
-    play(story, tmp_path)
+    upstream.script = [kills]
+    there = await far.run(SUITE, run="e_2", cache=False)
+    assert sorted(table(there)) == sorted(table(here))
+    assert len(host_pool.posts) == 3
+
+
+@on_stage
+async def test_runs_with_tools_are_logged_here(stage: EvalStage, upstream: Upstream) -> None:
+    (stage.root / "tools.py").write_text('def shout(word: str) -> str:\n    """Shout."""\n    return word.upper()\n')
+
+    async def model(talk: Talk) -> None:
+        body = upstream.seen[-1].json()
+        is_done = any(message["role"] == "tool" for message in body["messages"])
+        reply = says("PARIS") if is_done else calls(ToolCall("c1", "shout", '{"word": "Paris"}'))
+        await plays(reply, stream=bool(body.get("stream")))(talk)
+
+    upstream.script = [model]
+    settings = Settings(tools={"mine": Toolset(python="tools.py", allow=("*",))})
+    far, _ = on_hosts(stage, settings=settings, size=1)
+    text = "tests:\n  - {id: a, input: Shout Paris, assertions: [{type: contains, value: PARIS}]}\n"
+    spec = TargetSpec(name="tools", model="acme/m", toolsets=("mine",))
+    ended = await far.run(text, (spec,), run="e_1")
+    [result] = ended.results
+    assert (result.score.verdict, [tool.result for tool in result.observation.tools]) == ("pass", ["PARIS"])
+    kinds = await stage.stage.kinds(result.observation.run)
+    assert kinds[0] == "run_began"
+    assert "tool_finished" in kinds
 
 
 def begun(root: Path) -> tuple[bytes, bytes]:
@@ -233,6 +220,6 @@ def test_a_process_of_a_cluster_runs_cases_in_a_thread_of_its_own_and_leaves_not
     host.thread.join()
 
 
-def test_who_a_process_is_can_be_compared() -> None:
+def test_introduction_states_sightline_and_python_version() -> None:
     ours = introduction()
     assert (ours.sightline, ours.python) == (version("sightline"), f"{sys.version_info[0]}.{sys.version_info[1]}")

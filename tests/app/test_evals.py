@@ -6,17 +6,16 @@ import pytest
 
 from sightline.app.configuration import configuration
 from sightline.app.engine import nowhere
-from sightline.app.eval_host import introduction
-from sightline.app.evals import elsewhere, evals_of, open_evaluation, suites_place
+from sightline.app.evals import elsewhere, evals_of, introduction, open_evaluation, suites_place
 from sightline.app.machine import SystemClock
 from sightline.cli.program import main
 from sightline.errors import Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.cluster.remote import Needs
+from sightline.evals.service.cluster.host_pool import Needs
 from sightline.web.bodies import Query
 from tests.cli.evals.eval_folder import eval_folder
-from tests.cluster_stage import FakeWorker, NearFleet, opens
+from tests.cluster_stage import FakeWorker, NearHostPool, opens
 from tests.eval_stage import CAPITALS, KNOWN, knows, suite_of, verdicts
 from tests.gateway_server import served
 from tests.upstream import Upstream
@@ -63,7 +62,7 @@ def test_what_is_configured_is_what_evals_run_with(tmp_path: Path, monkeypatch: 
     asyncio.run(story())
 
 
-def test_a_cluster_is_told_what_the_configuration_needs_there(tmp_path: Path) -> None:
+def test_cluster_receives_the_files_and_variables_each_toolset_needs(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for path in ("tools/look.py", "mcp.json", "work/a.txt", "hooks.json", "alone.py"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -74,8 +73,8 @@ def test_a_cluster_is_told_what_the_configuration_needs_there(tmp_path: Path) ->
         '[tools.files]\nfolder = "../work"\n[tools.away]\npython = "/elsewhere/t.py"\n'
         '[tools.alone]\npython = "../alone.py"\n'
     )
-    fleet = NearFleet(lambda _root: opens(FakeWorker()), tmp_path)
-    there = elsewhere(configuration(str(root / "conf/sightline.toml")), fleet, nowhere, root)
+    host_pool = NearHostPool(lambda _root: opens(FakeWorker()), tmp_path)
+    there = elsewhere(configuration(str(root / "conf/sightline.toml")), host_pool, nowhere, root)
     assert there.config == "conf/sightline.toml"
     assert there.ours == introduction()
     assert there.toolsets == {
@@ -86,10 +85,12 @@ def test_a_cluster_is_told_what_the_configuration_needs_there(tmp_path: Path) ->
         "alone": Needs(("alone.py",)),
     }
     (tmp_path / "sightline.toml").write_text("")
-    assert elsewhere(configuration(str(tmp_path / "sightline.toml")), fleet, nowhere, root).config == "sightline.toml"
+    assert (
+        elsewhere(configuration(str(tmp_path / "sightline.toml")), host_pool, nowhere, root).config == "sightline.toml"
+    )
 
 
-def test_an_address_that_is_none_is_told_before_anything_is_opened(tmp_path: Path) -> None:
+def test_invalid_cluster_address_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
     (tmp_path / "sightline.toml").write_text("")
 
     async def story() -> None:

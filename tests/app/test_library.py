@@ -96,7 +96,7 @@ def test_a_function_decides_about_calls(acme: Upstream) -> None:
     assert "add is not for today" in acme.seen[1].json()["messages"][-1]["content"]
 
 
-def test_without_anybody_to_approve_nothing_begins_unless_everything_is_allowed(acme: Upstream) -> None:
+def test_run_without_approver_is_rejected_unless_all_tools_are_allowed(acme: Upstream) -> None:
     acme.script = [plays(calls(ToolCall("c", "sub", '{"a": 3, "b": 2}'))), plays(says("1"))]
     with pytest.raises(sightline.Fault) as caught:
         sightline.run("Add.", tools=[add, "mine"])
@@ -156,7 +156,7 @@ def test_where_a_hook_wants_a_person_and_there_is_none_the_call_is_denied(acme: 
     assert [call.fate for call in result.rounds[0].calls] == ["denied"]
 
 
-def test_without_a_model_somebody_is_asked_all_the_same(acme: Upstream, tmp_path: Path) -> None:
+def test_model_argument_works_without_a_configured_model(acme: Upstream, tmp_path: Path) -> None:
     file = tmp_path / "sightline.toml"
     file.write_text(file.read_text().replace('model = "acme/m"', ""))
     acme.script = [plays(says("Hello."))]
@@ -164,7 +164,7 @@ def test_without_a_model_somebody_is_asked_all_the_same(acme: Upstream, tmp_path
     assert acme.seen[0].json()["max_completion_tokens"] == 5
 
 
-def test_counts_that_nobody_told_are_none() -> None:
+def test_unreported_token_counts_are_none() -> None:
     rounds = [Round(number=1, reply=Reply()), Round(number=2, reply=Reply(), usage=Usage(input_tokens=3))]
     assert usage_of(rounds) == Usage(input_tokens=3)
     assert usage_of([]) == Usage()

@@ -72,22 +72,19 @@ def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
     assert "user_request_allowance" in caught.value.hint
 
 
-def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
-    async def story() -> None:
-        config = loaded(tmp_path)
-        async with open_engine(config, str(tmp_path)) as engine, open_record(config, str(tmp_path)) as store:
-            parts = open_chat(config, engine, Hub(store.record), store.logbook)
-            assert len(await parts.service.chat.load()) == 0
-            assert parts.service.chat.make_id().startswith("c_")
-            prices = parts.prices("acme/large")
-            assert prices is not None
-            assert prices.input == 2.0
-            assert parts.prices("nobody-serves-this") is None
-            assert parts.settings.user_request_allowance == 600
-            assert parts.toolsets == ("notes",)
-            await parts.service.close(0)
-
-    asyncio.run(story())
+async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
+    config = loaded(tmp_path)
+    async with open_engine(config, str(tmp_path)) as engine, open_record(config, str(tmp_path)) as store:
+        parts = open_chat(config, engine, Hub(store.record), store.logbook)
+        assert len(await parts.service.chat.load()) == 0
+        assert parts.service.chat.make_id().startswith("c_")
+        prices = parts.prices("acme/large")
+        assert prices is not None
+        assert prices.input == 2.0
+        assert parts.prices("nobody-serves-this") is None
+        assert parts.settings.user_request_allowance == 600
+        assert parts.toolsets == ("notes",)
+        await parts.service.close(0)
 
 
 @pytest.mark.parametrize("replay", [None, parse("")])

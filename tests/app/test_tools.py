@@ -76,31 +76,27 @@ def loaded_without() -> Configuration:
     return Configuration(made.catalog, made.settings, None, {})
 
 
-def test_configured_toolsets_are_opened_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        toolsets = toolsets_of(loaded(tmp_path, monkeypatch))
-        assert toolsets.names == ("notes", "mine")
-        tools = await toolsets.open_toolsets(["mine", "notes"])
-        assert {"add", "read_file"} <= {each.name for each in tools.definitions}
-        with pytest.raises(Fault, match="no tools named other"):
-            await toolsets.open_toolsets(["other"])
-        await toolsets.close()
-
-    asyncio.run(story())
+async def test_configured_toolsets_are_opened_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toolsets = toolsets_of(loaded(tmp_path, monkeypatch))
+    assert toolsets.names == ("notes", "mine")
+    tools = await toolsets.open_toolsets(["mine", "notes"])
+    assert {"add", "read_file"} <= {each.name for each in tools.definitions}
+    with pytest.raises(Fault, match="no tools named other"):
+        await toolsets.open_toolsets(["other"])
+    await toolsets.close()
 
 
-def test_runs_of_a_folder_are_known_to_every_process_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        made = loaded(tmp_path, monkeypatch)
-        data = str(tmp_path / "data")
-        async with open_engine(made, data, is_recorded=False) as engine, open_record(made, data) as record:
-            runner = runner_of(made, engine, record.logbook, store=record)
-            assert await runner.list_runs(5) == []
-            first, second = runner.make_id(), runner.make_id()
-            assert first.startswith("r_")
-            assert first < second
-
-    asyncio.run(story())
+async def test_runs_of_a_folder_are_known_to_every_process_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = loaded(tmp_path, monkeypatch)
+    data = str(tmp_path / "data")
+    async with open_engine(made, data, is_recorded=False) as engine, open_record(made, data) as record:
+        runner = runner_of(made, engine, record.logbook, store=record)
+        assert await runner.list_runs(5) == []
+        first, second = runner.make_id(), runner.make_id()
+        assert first.startswith("r_")
+        assert first < second
 
 
 def test_a_runner_opens_with_its_record_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +145,7 @@ def test_words_mean_toolsets_of_the_configuration_or_files_here(tooling_loaded: 
     here = tmp_path / "project"
     wanted = parse_tools(tooling_loaded, tools=["mine", "other.py", "mine"], builtin=["read_file"], here=here)
     assert (wanted.toolsets, wanted.python) == (("mine",), (str(here / "other.py"),))
-    assert (wanted.folder, wanted.builtin, wanted.is_nothing) == (str(here), ("read_file",), False)
+    assert (wanted.folder, wanted.builtin) == (str(here), ("read_file",))
     tools, names = opened(tooling_loaded, wanted)
     assert names == ["add", "sub", "read_file"]
     assert tools.places == {
@@ -163,7 +159,6 @@ def test_words_mean_toolsets_of_the_configuration_or_files_here(tooling_loaded: 
 def test_a_folder_alone_is_for_reading(tooling_loaded: Configuration, tmp_path: Path) -> None:
     _, names = opened(tooling_loaded, parse_tools(tooling_loaded, folder="project", here=tmp_path))
     assert names == ["read_file", "list_files", "search_files"]
-    assert parse_tools(tooling_loaded, here=tmp_path).is_nothing
 
 
 def test_hooks_are_those_of_the_toolsets_and_the_ones_that_are_named(
@@ -182,7 +177,7 @@ def test_hooks_are_those_of_the_toolsets_and_the_ones_that_are_named(
         ({"builtin": ["format_disk"]}, "there is no built-in tool 'format_disk'", "There are read_file"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(
+def test_unknown_toolset_or_builtin_is_reported_with_the_available_ones(
     tooling_loaded: Configuration, tmp_path: Path, words: dict[str, list[str]], message: str, hint: str
 ) -> None:
     with pytest.raises(Fault) as caught:
@@ -209,7 +204,7 @@ def test_a_run_is_taken_up_with_the_tools_that_it_had(tooling_loaded: Configurat
         ({"toolsets": [1]}, "cannot be read"),
     ],
 )
-def test_a_run_whose_tools_nobody_else_has_cannot_be_taken_up_here(origin: JsonObject, message: str) -> None:
+def test_run_with_unavailable_tools_cannot_be_resumed(origin: JsonObject, message: str) -> None:
     with pytest.raises(Fault, match=message):
         tools_of_run(origin)
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from sightline.catalog.capabilities import FORMS, HostedTool, make_native_tool, native_tool_kind, refusals, refuse
+from sightline.catalog.capabilities import (
+    HOSTED_TOOLS,
+    HostedTool,
+    make_native_tool,
+    native_tool_kind,
+    refusals,
+    refuse,
+)
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
 from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
@@ -106,7 +113,7 @@ def test_a_linked_pdf_is_a_pdf() -> None:
     [Reasoning(mode="on"), Reasoning(mode="adaptive"), Reasoning(budget=5), Reasoning(summary="auto")],
     ids=str,
 )
-def test_any_wish_for_reasoning_counts(reasoning: Reasoning) -> None:
+def test_any_reasoning_option_counts_as_a_reasoning_request(reasoning: Reasoning) -> None:
     assert pointers(asking(reasoning=reasoning), NOTHING) == ["/options/reasoning"]
 
 
@@ -119,16 +126,16 @@ def test_some_json_and_a_limit_that_fits_are_allowed() -> None:
     assert refusals(asking(format=JsonFormat(), max_tokens=99), NOTHING) == []
 
 
-@pytest.mark.parametrize("kind", list(FORMS))
-def test_a_tool_is_known_again_in_every_dialect(kind: HostedTool) -> None:
-    assert native_tool_kind(make_native_tool(kind)) == kind
-    assert all(native_tool_kind(OpaqueTool(dialect, form)) == kind for dialect, form in FORMS[kind].items())
+@pytest.mark.parametrize("kind", list(HOSTED_TOOLS))
+def test_a_tool_is_recognised_as_we_made_it_and_in_its_dialects_form(kind: HostedTool) -> None:
+    assert native_tool_kind(make_native_tool(kind), "acme", {}) == kind
+    assert native_tool_kind(OpaqueTool("acme", "its form"), "acme", {kind: "its form"}) == kind  # type: ignore[dict-item]
 
 
 def test_other_tools_are_none_of_these() -> None:
-    assert native_tool_kind(OpaqueTool("openai-responses", {"type": "web_search", "filters": {}})) is None
-    assert native_tool_kind(OpaqueTool("gemini", {"type": "web_search"})) is None
-    assert native_tool_kind(FunctionTool("web_search")) is None
+    assert native_tool_kind(OpaqueTool("openai-responses", {"type": "web_search", "filters": {}}), "gemini", {}) is None
+    assert native_tool_kind(OpaqueTool("gemini", {"type": "web_search"}), "gemini", {}) is None
+    assert native_tool_kind(FunctionTool("web_search"), "gemini", {}) is None
 
 
 def test_a_client_is_pointed_at_an_address_by_the_variables_that_it_reads() -> None:
@@ -140,7 +147,7 @@ def test_a_client_is_pointed_at_an_address_by_the_variables_that_it_reads() -> N
     assert KnownClient("None").environment("http://127.0.0.1:7700") == {}
 
 
-def test_whoever_is_known_reads_variables_that_are_known_or_is_started_here() -> None:
+def test_known_clients_use_known_variables_or_a_launchable_program() -> None:
     known = {name for name, _, _ in BASE_URLS}
     assert all(set(client.variables) <= known for client in KNOWN_CLIENTS)
     assert all(client.variables or client.program for client in KNOWN_CLIENTS)

@@ -17,6 +17,7 @@ from sightline.catalog.facts import Facts, Family, ImageCost, LongPrices, Model,
 from sightline.catalog.loading import load
 from sightline.catalog.provider import Detection, Provider, Quirks, Route
 from sightline.catalog.toml import KEYS, TABLES, WIRE_APIS, TomlText
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.settings import Settings
 from tests.catalog.documented import PAGE, missing_rows, rows
 
@@ -54,7 +55,7 @@ def test_four_lines_are_a_provider() -> None:
     assert provider.stream_idle_timeout_ms == 300_000
 
 
-@pytest.mark.parametrize("table", [{"request_max_retries": -1}, {"connect_timeout_ms": 0}, {"dialect": "x"}, {"x": 1}])
+@pytest.mark.parametrize("table", [{"request_max_retries": -1}, {"connect_timeout_ms": 0}, {"x": 1}])
 def test_what_cannot_be_is_refused(table: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(table, Provider)
@@ -64,9 +65,7 @@ def test_what_cannot_be_is_refused(table: dict[str, object]) -> None:
     ("table", "whole", "streamed"),
     [({}, 4, 5), ({"own_retries": 1}, 1, 1), ({"own_retries": 1, "request_max_retries": 0}, 0, 1)],
 )
-def test_requests_of_our_own_have_a_budget_without_being_asked(
-    table: dict[str, int], whole: int, streamed: int
-) -> None:
+def test_own_requests_have_a_default_retry_budget(table: dict[str, int], whole: int, streamed: int) -> None:
     provider = msgspec.convert(table, Provider)
     assert provider.retries(is_stream=False, is_own=True) == whole
     assert provider.retries(is_stream=True, is_own=True) == streamed
@@ -116,7 +115,7 @@ def test_a_detection_without_marks_fits_nothing() -> None:
     assert not Detection().fits("", Provider(title="x"))
 
 
-def test_nothing_is_known_unless_it_is_said() -> None:
+def test_facts_are_unknown_by_default() -> None:
     values = [getattr(Facts(), name) for name in Facts.__struct_fields__]
     assert all(value in (None, "") for value in values)
 
@@ -278,7 +277,7 @@ ELSEWHERE = '[providers.anthropic]\nbase_url = "http://127.0.0.1:4000"\n'
 
 
 def priced(users: str, provider: str, model: str) -> Prices | None:
-    catalog = load([OWN, TomlText("sightline.toml", users)], {}, Settings).sound().catalog
+    catalog = load([OWN, TomlText("sightline.toml", users)], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
     facts = facts_of(catalog, provider, model)
     return facts.prices
 
@@ -303,7 +302,7 @@ def test_a_table_without_a_provider_holds_everywhere_and_one_of_a_provider_there
     assert facts_of(catalog, "other", "m").prices == PRICES
 
 
-def test_prices_can_name_who_charges_them() -> None:
+def test_prices_can_name_the_providers_they_apply_to() -> None:
     told = Prices(input=4.0, output=20.0, providers=("anthropic", "acme"))
     entry = Model(providers=("anthropic",), prices=told)
     assert prices_at(entry, "acme") == told
@@ -318,7 +317,11 @@ def test_a_vendor_whose_address_was_moved_has_no_built_in_price() -> None:
     assert priced(ELSEWHERE, "anthropic", "claude-shared") is None
     assert priced(ELSEWHERE, "azure", "claude-shared") == Prices(input=1.0, output=2.0, providers=("azure",))
     assert priced(ELSEWHERE, "azure", "gpt-9") == Prices(input=1.0, output=2.0)
-    window = load([OWN, TomlText("u", ELSEWHERE)], {}, Settings).catalog.models["claude-opus-5"].context_window
+    window = (
+        load([OWN, TomlText("u", ELSEWHERE)], {}, Settings, dialects=PROVIDER_DIALECTS)
+        .catalog.models["claude-opus-5"]
+        .context_window
+    )
     assert window == 1_000_000
 
 
@@ -346,7 +349,7 @@ def test_another_host_of_the_same_site_is_still_the_vendor(url: str, *, is_moved
     assert moved == ({"anthropic"} if is_moved else frozenset())
 
 
-def test_an_address_that_stands_in_a_variable_was_the_users_all_along() -> None:
+def test_address_from_a_variable_does_not_count_as_a_changed_site() -> None:
     assert not providers_at_other_sites(
         {"azure": "${ENDPOINT}/v1"}, {"azure": Provider(base_url="https://me.example/v1")}
     )
@@ -355,3 +358,17 @@ def test_an_address_that_stands_in_a_variable_was_the_users_all_along() -> None:
 def test_nothing_moves_without_a_reason() -> None:
     catalog = Catalog(models={"m": Model(prices=PRICES)})
     assert without_prices(catalog, (), lambda _name: False) is catalog
+
+
+@pytest.mark.parametrize(
+    ("provider", "key", "has_key"),
+    [
+        (Provider(), "", True),
+        (Provider(key_env="ACME_KEY"), "", False),
+        (Provider(key_env="ACME_KEY"), " ", False),
+        (Provider(key_env="ACME_KEY"), "k", True),
+        (Provider(key_env="ACME_KEY", embedded=True), "", True),
+    ],
+)
+def test_a_provider_has_its_key_or_takes_none(provider: Provider, key: str, *, has_key: bool) -> None:
+    assert provider.has_key({"ACME_KEY": key}) is has_key

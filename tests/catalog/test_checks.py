@@ -5,8 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from sightline.catalog.catalog import Catalog
-from sightline.catalog.checks import check, is_variable_name
+from sightline.catalog.catalog import Catalog, check, is_variable_name
 from sightline.catalog.facts import Family, Model
 from sightline.catalog.problem import (
     ConfigLocation,
@@ -77,7 +76,7 @@ def test_a_base_url_is_an_address_or_begins_with_a_variable(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://a.example:99999/v1", "http://a.example:port", "http://[::1/v1"])
-def test_a_host_or_port_that_cannot_be_is_told(url: str) -> None:
+def test_invalid_host_or_port_is_reported(url: str) -> None:
     assert told(Provider(base_url=url)) == ["providers.acme.base_url is no URL: its host or port cannot be"]
 
 
@@ -105,7 +104,7 @@ def test_other_dialects_have_addresses_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a/b", " a"])
-def test_a_providers_name_stands_before_a_slash(name: str) -> None:
+def test_invalid_provider_name_is_reported(name: str) -> None:
     (message,) = told(SOUND, name)
     assert message.endswith("is no name for a provider")
 
@@ -203,7 +202,7 @@ def test_a_provider_that_does_not_exist_gets_the_nearest(build: Callable[[str], 
     assert problem.hint == 'Did you mean "acme"?'
 
 
-def test_a_family_that_does_not_exist_is_told() -> None:
+def test_unknown_family_is_reported() -> None:
     (problem,) = problems_of(Catalog(models={"m": Model(family="gtp")}, families={"gpt": Family()}))
     assert problem.message == 'models.m.family names a family that does not exist: "gtp"'
 
@@ -223,7 +222,7 @@ def test_one_alias_is_one_model() -> None:
     ]
 
 
-def test_problems_are_told_where_they_stand() -> None:
+def test_problems_are_reported_with_their_location() -> None:
     (problem,) = check(Catalog(providers={"acme": Provider()}), {}, lambda path: ConfigLocation("x.toml", len(path)))
     assert problem.text.startswith("x.toml:2: ")
 

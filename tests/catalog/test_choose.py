@@ -51,7 +51,7 @@ def chosen(wanted: str, *held: str, catalog: Catalog = CATALOG) -> tuple[str, st
         ("local/other", "local", "other"),
     ],
 )
-def test_a_wish_can_name_its_provider(wanted: str, provider: str, model: str) -> None:
+def test_model_name_can_include_its_provider(wanted: str, provider: str, model: str) -> None:
     assert chosen(wanted) == (provider, model)
 
 
@@ -60,7 +60,7 @@ def test_a_vendors_path_that_is_part_of_the_models_name_is_no_provider() -> None
     assert chosen("openai/gpt-5") == ("openai", "gpt-5")
 
 
-def test_a_provider_without_a_default_model_has_to_be_told_one() -> None:
+def test_provider_without_a_default_model_requires_a_model_name() -> None:
     with pytest.raises(Fault) as caught:
         chosen("openrouter")
     assert caught.value.code is Code.MODEL_UNKNOWN
@@ -73,12 +73,12 @@ def test_a_model_goes_to_the_first_of_its_providers_whose_key_is_there() -> None
     assert chosen("gpt-5") == ("openai", "gpt-5")
 
 
-def test_an_alias_or_a_dated_name_is_sent_as_it_was_asked_for() -> None:
+def test_alias_or_dated_name_is_sent_unchanged() -> None:
     assert chosen("claude-x-one") == ("anthropic", "claude-x-one")
     assert chosen("claude-x-20260131") == ("anthropic", "claude-x-20260131")
 
 
-def test_the_path_of_a_vendor_who_is_no_provider_is_not_sent() -> None:
+def test_vendor_prefix_that_is_no_provider_is_not_sent() -> None:
     assert chosen("meta-llama/llama") == ("groq", "llama")
 
 
@@ -94,7 +94,7 @@ def test_a_new_model_goes_to_its_familys_providers() -> None:
         ("bare-1", ""),
     ],
 )
-def test_a_model_that_nobody_serves_is_told_with_the_nearest(wanted: str, hint: str) -> None:
+def test_unknown_model_is_reported_with_the_closest_match(wanted: str, hint: str) -> None:
     with pytest.raises(Fault) as caught:
         chosen(wanted)
     assert caught.value.code is Code.MODEL_UNKNOWN
@@ -113,7 +113,7 @@ def test_the_first_route_that_matches_decides() -> None:
     assert choose(catalog, "claude-x", has_key=keys()).route is first
 
 
-def test_a_route_sees_the_wish_as_it_was_written() -> None:
+def test_route_matches_the_model_name_as_written() -> None:
     catalog = with_routes(Route(model="claude-*", provider="groq"), Route(model="openai/*", provider="openai"))
     assert chosen("anthropic/claude-x", catalog=catalog) == ("anthropic", "claude-x")
     assert chosen("openai/gpt-5", catalog=catalog) == ("openai", "gpt-5")

@@ -6,6 +6,7 @@ from sightline.catalog.capabilities import make_native_tool
 from sightline.catalog.compose import EFFORTS, Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
+from sightline.dialects.registry import dialect as find
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
@@ -32,7 +33,13 @@ def composed(
 ) -> Request:
     prompt = Prompt(messages, **asked)  # type: ignore[arg-type]
     return compose(
-        prompt, provider=Provider(quirks=quirks), family=family, facts=facts, model="model-1", dialect=dialect
+        prompt,
+        provider=Provider(quirks=quirks),
+        family=family,
+        facts=facts,
+        model="model-1",
+        dialect=dialect,
+        support=find(dialect).support,
     )
 
 
@@ -67,12 +74,6 @@ def test_one_thing_to_answer_is_enough(part: Text) -> None:
     assert composed(messages=(message,)).messages == (message,)
 
 
-def test_a_dialect_that_nobody_serves_is_refused() -> None:
-    with pytest.raises(Fault, match="no provider speaks raw") as caught:
-        composed("raw")
-    assert caught.value.code is Code.USAGE
-
-
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "gemini"])
 def test_a_plain_prompt_becomes_a_plain_request(dialect: str) -> None:
     request = composed(dialect, quirks=Quirks(stream_usage=False))
@@ -103,7 +104,7 @@ def test_the_family_gives_its_own_with_those_for_the_tool_it_lacks() -> None:
     assert instructions(family=PATCHER) == ["Be brief.\nWrite patches so."]
 
 
-def test_an_override_stands_alone() -> None:
+def test_instructions_override_replaces_the_family_instructions() -> None:
     assert instructions(family=PATCHER, instructions="Be loud.") == ["Be loud."]
 
 
@@ -142,12 +143,12 @@ def test_a_family_may_have_one_of_the_two() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_effort_is_said_to_a_model_that_reasons(dialect: str) -> None:
+def test_effort_is_sent_to_a_reasoning_model(dialect: str) -> None:
     assert composed(dialect, facts=THINKER, effort="high").options.reasoning == Reasoning(effort="high")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_nothing_is_said_where_nothing_is_asked(dialect: str) -> None:
+def test_unset_reasoning_and_verbosity_are_not_sent(dialect: str) -> None:
     options = composed(dialect, facts=THINKER).options
     assert (options.reasoning, options.verbosity) == (None, None)
     assert composed(dialect, facts=THINKER, effort="", summary="", verbosity="").options == options
@@ -180,11 +181,11 @@ def test_an_unknown_effort_names_the_known_ones() -> None:
     assert refused(facts=Facts(reasoning=True, efforts=()), effort="low").hint == "Leave the effort out."
 
 
-def test_a_model_of_which_nothing_is_known_gets_the_effort_that_was_asked_for() -> None:
+def test_unknown_model_gets_the_requested_effort() -> None:
     assert composed(effort="low").options.reasoning == Reasoning(effort="low")
 
 
-def test_the_responses_api_is_asked_for_a_summary_and_for_the_reasoning_itself() -> None:
+def test_responses_api_request_includes_summary_and_encrypted_reasoning() -> None:
     family = Family(supports_reasoning_summaries=True)
     options = composed("openai-responses", facts=THINKER, family=family, effort="low").options
     assert options.reasoning == Reasoning(effort="low", summary="auto")
@@ -197,7 +198,7 @@ def test_the_responses_api_is_asked_for_a_summary_and_for_the_reasoning_itself()
     assert composed("gemini", facts=THINKER, family=family).options.reasoning is None
 
 
-def test_a_summary_is_asked_for_in_the_words_of_the_dialect() -> None:
+def test_reasoning_summary_is_requested_in_the_form_of_the_dialect() -> None:
     assert composed("openai-responses", summary="concise").options.reasoning == Reasoning(summary="concise")
     assert composed("gemini", summary="auto").options.reasoning == Reasoning(summary="auto")
     assert composed("anthropic", summary="auto").options.reasoning == Reasoning(mode="adaptive", summary="auto")
@@ -239,7 +240,7 @@ def test_an_output_schema_has_a_name_where_the_dialect_wants_one() -> None:
     assert "it cannot keep to an output schema" in fault.message
 
 
-def test_sampling_options_are_said_as_they_were_asked() -> None:
+def test_sampling_options_are_sent_as_requested() -> None:
     options = composed("gemini", max_tokens=5, temperature=0.5, top_p=0.9, top_k=4, stop=("END",), seed=7).options
     assert options == Options(max_tokens=5, temperature=0.5, top_p=0.9, top_k=4, stop=("END",), seed=7, stream=True)
 
@@ -295,7 +296,7 @@ def test_a_tool_of_a_kind_that_the_model_does_not_take_is_refused(dialect: str, 
     assert "cannot be offered" in refused(dialect, tools=(tool,), facts=Facts(tool_kinds=kinds)).message  # type: ignore[arg-type]
 
 
-def test_free_text_is_offered_where_it_is_taken_or_a_function_stands_for_it() -> None:
+def test_custom_tool_is_offered_natively_or_as_a_function() -> None:
     tool = CustomTool("sql")
     assert composed("openai-responses", tools=(tool,), facts=Facts(tool_kinds=("custom",))).tools == (tool,)
     assert composed("openai-chat", tools=(tool,)).tools == (tool,)
@@ -305,7 +306,7 @@ def test_free_text_is_offered_where_it_is_taken_or_a_function_stands_for_it() ->
 # --- what depends on the provider -----------------------------------------------------------------
 
 
-def test_only_the_responses_api_is_told_what_to_store_unless_a_quirk_says_so() -> None:
+def test_store_is_sent_only_to_the_responses_api_unless_a_quirk_sets_it() -> None:
     assert composed("openai-responses").options.store is False
     assert composed("openai-responses", quirks=Quirks(store=True)).options.store is True
     assert composed("openai-chat").options.store is None
@@ -328,7 +329,8 @@ def test_a_request_that_was_written_whole_says_what_our_own_say_and_keeps_what_i
 
     def completed(request: Request, quirks: Quirks = NO_QUIRKS) -> Options:
         facts, provider = Facts(reasoning=True), Provider(quirks=quirks)
-        return complete(request, provider=provider, facts=facts, dialect="openai-responses", conversation="c").options
+        support = find("openai-responses").support
+        return complete(request, provider=provider, facts=facts, support=support, conversation="c").options
 
     include = ("reasoning.encrypted_content",)
     assert completed(asked) == Options(store=False, include=include, cache_key="c")
@@ -350,14 +352,14 @@ def test_a_conversation_is_named_by_how_it_begins() -> None:
     assert all(len(each) <= 64 for each in others)  # what OpenAI takes as prompt_cache_key
 
 
-def test_a_chat_stream_is_asked_for_its_usage() -> None:
+def test_streaming_chat_request_includes_usage() -> None:
     assert composed().options.include_usage is True
     assert composed(stream=False).options == Options(stream=False)
     assert composed(quirks=Quirks(stream_usage=False)).options.include_usage is None
     assert composed("anthropic").options.include_usage is None
 
 
-def test_the_responses_api_is_told_how_tools_may_be_called() -> None:
+def test_responses_api_request_states_tool_choice_and_parallel_calls() -> None:
     request = composed("openai-responses", tools=(ADD,))
     assert (request.tool_choice, request.parallel_tool_calls) == (ToolChoice("auto"), False)
     request = composed("openai-responses", tools=(ADD,), tool_choice=ToolChoice("required"), parallel_tool_calls=True)
@@ -367,13 +369,13 @@ def test_the_responses_api_is_told_how_tools_may_be_called() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "gemini"])
-def test_others_are_told_only_what_was_asked(dialect: str) -> None:
+def test_other_dialects_get_only_explicit_tool_options(dialect: str) -> None:
     request = composed(dialect, tools=(ADD,))
     assert (request.tool_choice, request.parallel_tool_calls) == (None, None)
     assert composed(dialect, tools=(ADD,), tool_choice=ToolChoice("none")).tool_choice == ToolChoice("none")
 
 
-def test_the_responses_api_is_told_of_one_call_at_a_time_with_tools_and_without() -> None:
+def test_responses_api_gets_parallel_calls_flag_with_and_without_tools() -> None:
     request = composed("openai-responses", tool_choice=ToolChoice("none"), parallel_tool_calls=True)
     assert (request.tool_choice, request.parallel_tool_calls) == (None, False)
     held = composed("openai-responses", tools=(ADD,), tool_choice=ToolChoice("none"), parallel_tool_calls=False)
@@ -381,7 +383,7 @@ def test_the_responses_api_is_told_of_one_call_at_a_time_with_tools_and_without(
     assert composed("openai-responses", quirks=Quirks(parallel_tool_calls=False)).parallel_tool_calls is None
 
 
-def test_without_tools_others_are_told_nothing_about_them() -> None:
+def test_other_dialects_get_no_tool_options_without_tools() -> None:
     request = composed(tool_choice=ToolChoice("none"), parallel_tool_calls=False)
     assert (request.tool_choice, request.parallel_tool_calls) == (None, None)
     assert "there are none" in refused(tool_choice=ToolChoice("required")).message
@@ -395,7 +397,7 @@ def test_a_tool_that_is_not_offered_cannot_be_chosen() -> None:
     assert fault.hint == "Offered: add."
 
 
-def test_one_call_at_a_time_is_refused_where_nobody_can_be_asked_for_it() -> None:
+def test_disabling_parallel_calls_is_refused_where_unsupported() -> None:
     assert composed(tools=(ADD,), parallel_tool_calls=False).parallel_tool_calls is False
     assert composed("gemini", tools=(ADD,), parallel_tool_calls=True).parallel_tool_calls is None
     assert "one at a time" in refused("gemini", tools=(ADD,), parallel_tool_calls=False).message

@@ -79,7 +79,7 @@ def test_a_default_value_goes_too_but_its_loss_changes_no_answer() -> None:
     assert [loss.severity for loss in losses] == ["identity", "identity", "option"]
 
 
-def test_what_is_refused_and_not_asked_for_is_no_loss() -> None:
+def test_unsupported_option_that_was_not_requested_is_no_loss() -> None:
     assert fitted(Facts(refuses=("temperature", "stop")), top_p=0.5)[1] == ()
 
 
@@ -238,7 +238,7 @@ def test_an_effort_that_a_model_does_not_have_becomes_the_nearest() -> None:
     assert thought(facts, "effort", effort="low") == (Reasoning(effort="low"), [])
 
 
-def test_a_model_that_always_thinks_is_not_told_to_stop() -> None:
+def test_switching_off_thinking_is_dropped_for_an_always_thinking_model() -> None:
     reasoning, losses = thought(Facts(thinking=("budget",)), "level", budget=0, mode="off", places={"mode": "/b"})
     assert (reasoning.mode, reasoning.budget) == (None, None)
     assert losses == ["/b thinking switched off: m-1 always thinks (option)"]
@@ -277,7 +277,7 @@ def test_a_budget_becomes_an_effort_that_the_model_has() -> None:
     )
 
 
-def test_a_model_that_does_not_reason_is_not_asked_to() -> None:
+def test_reasoning_is_dropped_for_a_model_without_reasoning() -> None:
     facts = Facts(reasoning=False)
     request, losses = fitted(facts, reasoning=Reasoning(mode="on", budget=4000, at="/thinking"))
     assert request.options.reasoning is None

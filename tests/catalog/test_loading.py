@@ -15,10 +15,12 @@ from sightline.catalog.loading import LoadedConfig, Overlay, Setting, load, sett
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.reading import fields_of, type_of
-from sightline.catalog.toml import TomlText, read_toml
+from sightline.catalog.toml import TomlText
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.settings import ServerSettings, Settings
 from tests.catalog.documented import PAGE
+from tests.catalog.test_toml import read_toml
 
 DATA = Path(sightline.catalog.__file__).parent / "data"
 DETECTIONS = TomlText("detections.toml", (DATA / "detections.toml").read_text(), builtin=True)
@@ -44,7 +46,9 @@ embedded = true
 
 
 def loaded(users: str = "", environment: dict[str, str] | None = None) -> LoadedConfig[Settings]:
-    return load([OWN, DETECTIONS, TomlText("sightline.toml", users)], environment or {}, Settings)
+    return load(
+        [OWN, DETECTIONS, TomlText("sightline.toml", users)], environment or {}, Settings, dialects=PROVIDER_DIALECTS
+    )
 
 
 def texts(users: str, environment: dict[str, str] | None = None) -> list[str]:
@@ -59,12 +63,15 @@ def test_without_a_word_from_the_user_the_own_tables_hold() -> None:
 
 def test_sightlines_own_tables_are_sound() -> None:
     documents = [TomlText(path.name, path.read_text(), builtin=True) for path in sorted(DATA.glob("*.toml"))]
-    assert load(documents, {}, Settings).sound().catalog.providers["azure"].quirks.store is True
+    assert (
+        load(documents, {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog.providers["azure"].quirks.store
+        is True
+    )
 
 
 def test_what_the_settings_say_of_themselves_has_its_place_too() -> None:
     users = TomlText("sightline.toml", "[server]\nport = 1\n\n[tools.mine]\ntimeout_s = 1\n[chat]\nmodl = 1\n")
-    problems = load([OWN, users], {}, Settings, Settings.mistakes).problems
+    problems = load([OWN, users], {}, Settings, Settings.mistakes, dialects=PROVIDER_DIALECTS).problems
     assert [problem.text.partition(": ")[0] for problem in problems] == ["sightline.toml:4", "sightline.toml:7"]
     assert problems[0].message == "[tools.mine] names none of python, mcp and folder"
     assert 'python = "tools.py"' in problems[0].hint
@@ -88,7 +95,7 @@ def test_a_value_of_the_environment_can_be_wrong_too() -> None:
     ]
 
 
-def test_all_problems_are_told_in_the_order_of_the_file() -> None:
+def test_all_problems_are_reported_in_file_order() -> None:
     users = """[server]
 prot = 1
 [providers.acme]
@@ -194,7 +201,7 @@ request_max_retries = 0
     assert (provider.headers, provider.request_max_retries) == ({"x-team": "blue"}, 0)
 
 
-def test_what_a_detection_says_wrongly_is_told_once() -> None:
+def test_mistake_in_a_detection_is_reported_only_once() -> None:
     users = '[detections.gate]\nnames = ["openai"]\nprovider = { dialct = "gemini", title = 3, default_model = "m" }\n'
     assert len(texts(users)) == 2
     assert loaded(users).catalog.providers["openai"].default_model == "m"
@@ -222,7 +229,7 @@ aliases = ["n"]
 
 
 def several(users: str) -> LoadedConfig[Settings]:
-    return load([SEVERAL, DETECTIONS, TomlText("sightline.toml", users)], {}, Settings)
+    return load([SEVERAL, DETECTIONS, TomlText("sightline.toml", users)], {}, Settings, dialects=PROVIDER_DIALECTS)
 
 
 def test_another_dialect_of_a_built_in_provider_can_be_chosen_and_has_its_own_address() -> None:
@@ -286,7 +293,7 @@ KEYS = st.sampled_from(["base_url", "names", "provider", "quirks", "port", "matc
 
 
 @given(st.dictionaries(TABLES, st.dictionaries(KEYS, ANYTHING, max_size=3), max_size=4))
-def test_whatever_the_user_writes_problems_are_told_and_never_raised(tables: dict[str, dict[str, str]]) -> None:
+def test_arbitrary_user_configuration_never_raises(tables: dict[str, dict[str, str]]) -> None:
     users = "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()
     )
@@ -297,7 +304,7 @@ def test_whatever_the_user_writes_problems_are_told_and_never_raised(tables: dic
 
 def test_a_value_where_a_table_belongs_does_not_take_our_own_tables_with_it() -> None:
     builtin = TomlText("own.toml", '[providers.maker]\nbase_url = "http://127.0.0.1:1"\n', builtin=True)
-    read = load([builtin, TomlText("mine.toml", "providers = 3\n")], {}, Settings)
+    read = load([builtin, TomlText("mine.toml", "providers = 3\n")], {}, Settings, dialects=PROVIDER_DIALECTS)
     assert [problem.text for problem in read.problems] == ["mine.toml:1: providers must be a table, not 3"]
     assert list(read.catalog.providers) == ["maker"]
 
@@ -315,7 +322,7 @@ TREE = {
 
 
 def found(environment: Mapping[str, str]) -> tuple[list[Setting], list[ConfigProblem]]:
-    return settings_in(environment, SCHEMA, TREE)
+    return settings_in(environment, SCHEMA, TREE, PROVIDER_DIALECTS)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +403,7 @@ def test_an_unknown_name_gets_the_nearest_known_one(variable: str, nearest: str)
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1\nother = 2", "[" * 3000, "9" * 5000])
-def test_a_value_that_is_no_toml_is_told_and_not_repeated(text: str) -> None:
+def test_invalid_toml_value_is_reported_without_echoing_it(text: str) -> None:
     settings, (problem,) = found({"SIGHTLINE_SERVER_PORT": text})
     assert not settings
     assert problem.path == "SIGHTLINE_SERVER_PORT"
@@ -432,7 +439,7 @@ def test_tables_are_merged_and_anything_else_is_replaced() -> None:
     assert overlay.tree == {"p": {"a": {"url": "x", "list": [3], "headers": {"one": "1", "two": "2"}}}}
 
 
-def test_each_value_knows_who_set_it() -> None:
+def test_each_value_keeps_the_location_that_set_it() -> None:
     overlay = laid(OVERLAY_OWN, USERS)
     assert overlay.place(("p", "a", "url")) == ConfigLocation("own.toml", 2)
     assert overlay.place(("p", "a", "list", 0)) == ConfigLocation("users.toml", 3)

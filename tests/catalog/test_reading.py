@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
-from sightline.catalog.provider import Provider, Route
-from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, type_of
+from sightline.catalog.provider import DialectName, Provider, Route
+from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, read_value, type_of
+from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.settings import Settings
+
+DIALECTS = ("round", "flat")
 
 
 class Inner(msgspec.Struct, kw_only=True):
@@ -32,7 +35,8 @@ class Sample(msgspec.Struct, kw_only=True, rename={"as_": "as"}):
     names: tuple[str, ...] = ()
     inner: Inner | None = None
     by_name: dict[str, Inner] = {}
-    by_kind: dict[Literal["round", "flat"], str] = {}
+    by_kind: dict[DialectName, str] = {}
+    spoken: DialectName | None = None
 
 
 def nowhere(path: object) -> ConfigLocation:
@@ -40,7 +44,7 @@ def nowhere(path: object) -> ConfigLocation:
 
 
 def told(tree: object, kind: type = Sample) -> list[str]:
-    _, problems = read(tree, kind, nowhere, ("it",))
+    _, problems = read(tree, kind, nowhere, ("it",), dialects=DIALECTS)
     assert all(problem.file == "t.toml" and problem.line == 3 for problem in problems)
     return [problem.message for problem in problems]
 
@@ -57,8 +61,9 @@ def test_a_tree_becomes_the_struct() -> None:
         "inner": {"kind": "flat", "size": 0.5},
         "by_name": {"one": {"kind": "round"}},
         "by_kind": {"flat": "z"},
+        "spoken": "round",
     }
-    value, problems = read(tree, Sample, nowhere)
+    value, problems = read(tree, Sample, nowhere, dialects=DIALECTS)
     assert not problems
     assert value == Sample(
         text="a",
@@ -71,6 +76,7 @@ def test_a_tree_becomes_the_struct() -> None:
         inner=Inner(kind="flat", size=0.5),
         by_name={"one": Inner(kind="round")},
         by_kind={"flat": "z"},
+        spoken="round",
     )
 
 
@@ -116,6 +122,7 @@ def test_an_unknown_key_that_resembles_nothing_gets_the_list() -> None:
         ({"inner": {"kind": 3}}, 'it.inner.kind must be one of "flat", "round", not 3'),
         ({"by_name": {"x": 1}}, "it.by_name.x must be a table, not 1"),
         ({"by_name": 1}, "it.by_name must be a table, not 1"),
+        ({"spoken": "rond"}, 'it.spoken must be one of "flat", "round", not "rond"'),
         ({"by_kind": {"rond": "x"}}, 'it.by_kind has no key "rond"'),
         ({"by_kind": {"round": {}}}, "it.by_kind.round must be text, not a table"),
         ({"by_kind": 1}, "it.by_kind must be a table, each value text, not 1"),
@@ -130,7 +137,7 @@ def test_text_in_a_wrong_place_is_not_repeated() -> None:
     assert not any("sk-secret" in message for message in told({"count": "sk-secret", "names": "sk-secret"}))
 
 
-def test_all_mistakes_are_told_and_the_rest_is_read() -> None:
+def test_all_mistakes_are_reported_and_valid_values_are_read() -> None:
     tree = {"text": 1, "nmaes": [], "names": ["a", 2, "c"], "inner": {"knd": "flat"}, "rate": 0.5}
     value, problems = read(tree, Sample, nowhere)
     assert len(problems) == 5
@@ -251,6 +258,37 @@ def test_unions_are_read_by_shape_and_by_tag() -> None:
 def test_what_fits_no_member_of_a_union_is_reported(tree: dict[str, object], message: str, hint: str) -> None:
     _, problems = read(tree, Drawing, nowhere, ("it",))
     assert [(problem.message, problem.hint) for problem in problems] == [(message, hint)]
+
+
+class Patch(msgspec.Struct, kw_only=True):
+    title: Annotated[str, msgspec.Meta(min_length=1)] | msgspec.UnsetType = msgspec.UNSET
+    parent: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def test_a_reader_may_keep_null_apart_from_a_missing_key() -> None:
+    reader = Notes()
+    assert reader.read({"parent": None}, Patch) == Patch()
+    reader.keeps_null = True
+    assert reader.read({"parent": None}, Patch) == Patch(parent=None)
+    assert reader.seen == []
+    reader.read({"title": None}, Patch)
+    reader.read({"title": ""}, Patch)
+    assert [message for _, message, _ in reader.seen] == [
+        "title must be text, not nothing",
+        "title must be text, not empty text",
+    ]
+
+
+def test_a_json_value_is_read_or_refused_with_all_that_does_not_fit() -> None:
+    wanted = {"subject": "the body", "hint": "Send a title.", "status": 422}
+    assert read_value({"title": "a"}, Patch, **wanted) == Patch(title="a")
+    assert read_value(None, Patch | None, **wanted) is None
+    with pytest.raises(Fault) as caught:
+        read_value({"titel": "a", "parent": 3}, Patch, **wanted)
+    assert caught.value.message == 'the body has no key "titel"; parent must be text, not 3'
+    assert (caught.value.hint, caught.value.status) == ('Did you mean "title"? Send a title.', 422)
+    with pytest.raises(Fault, match="the body must be an object, not a list"):
+        read_value([1], Patch, **wanted)
 
 
 def test_keys_have_hints_and_authors_have_keys_of_their_own() -> None:

@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path
-from sightline.catalog.toml import TomlDocument, TomlText, lines_of, own_names, parse_toml, read_toml
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, fault_of
+from sightline.catalog.toml import TomlDocument, TomlText, lines_of, own_names, parse_toml
 from sightline.errors import Code, Fault
 
 
 def numbered(text: str) -> TomlText:
     return TomlText("sightline.toml", text)
+
+
+def read_toml(source: TomlText) -> TomlDocument:
+    document = parse_toml(source)
+    if isinstance(document, ConfigProblem):
+        raise fault_of([document])
+    return document
 
 
 def refusal(text: str) -> Fault:
@@ -323,7 +330,7 @@ def test_a_table_that_was_written_for_codex_is_understood() -> None:
         (("families", "own", "title"), 13),
     ],
 )
-def test_what_was_renamed_is_found_where_it_stands(path: tuple[str, ...], line: int) -> None:
+def test_renamed_keys_keep_their_line_numbers(path: tuple[str, ...], line: int) -> None:
     document, _ = renamed(CODEX)
     assert document.place(path).line == line
 
@@ -333,7 +340,7 @@ def test_chat_is_the_other_wire_api() -> None:
     assert document.tree == {"providers": {"a": {"dialect": "openai-chat"}}}
 
 
-def test_a_wire_api_that_does_not_exist_is_told() -> None:
+def test_unknown_wire_api_is_reported() -> None:
     _, (problem,) = renamed('[model_providers.a]\nwire_api = "respones"\n')
     assert problem.text.startswith("sightline.toml:2: model_providers.a.wire_api must be one of")
     assert problem.hint == 'Did you mean "responses"?'

@@ -51,7 +51,7 @@ def test_a_full_stderr_loses_words_and_nothing_else(monkeypatch: pytest.MonkeyPa
     say("lost")
 
 
-def test_a_fault_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fault_is_printed_as_error_hint_and_note_lines(capsys: pytest.CaptureFixture[str]) -> None:
     fault = Fault(Code.USAGE, "two\n lines", hint="Do this.")
     fault.add_note("and this was noted")
     tell(fault)
@@ -125,14 +125,14 @@ def test_a_character_that_comes_in_two_halves_is_one(capsysbinary: pytest.Captur
     assert capsysbinary.readouterr().out == "a😀".encode()
 
 
-def test_what_cannot_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_content_that_cannot_be_shown_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     view(PartReceived(0, Image(Inline("image/png", ""))), FrameBroken("/1", "odd"))
     assert capsys.readouterr().err == (
         "note: the answer contains a part that is not text (image)\nnote: a piece of the answer cannot be read: odd\n"
     )
 
 
-def test_further_attempts_are_said_with_their_reason_and_wait(capsys: pytest.CaptureFixture[str]) -> None:
+def test_retries_are_noted_with_reason_and_wait(capsys: pytest.CaptureFixture[str]) -> None:
     answer = AnswerView()
     answer.on_attempt(AttemptStarted(1, "acme", "0"))
     answer.on_attempt(AttemptStarted(2, "acme", "0", "rate_limited", "429: slow down", waited=1.25))
@@ -147,7 +147,7 @@ def test_what_is_foreign_in_a_note_is_made_harmless(capsys: pytest.CaptureFixtur
     assert "\\x1b]0;owned\\x07" in capsys.readouterr().err
 
 
-def test_why_it_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reason_for_waiting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     AnswerView().on_pause(Wait(2.0, "asked", "retry_after"))
     AnswerView().on_pause(Wait(2.0, "used_up", "rpm", 5))
     assert capsys.readouterr().err == (
@@ -181,7 +181,7 @@ def told(usage: Usage | None, facts: Facts | None = None, estimate: Estimate | N
     return summary(Reply(usage=usage), name="acme/m", facts=facts or Facts(), estimate=estimate, seconds=1.234)
 
 
-def test_the_summary_says_who_how_many_how_much_how_long() -> None:
+def test_summary_shows_model_tokens_cost_and_duration() -> None:
     usage = Usage(input_tokens=1200, output_tokens=50, cached_tokens=1000, cache_write_tokens=7, reasoning_tokens=9)
     facts = Facts(prices=Prices(input=1.0, output=2.0, cached=1.0, as_of="2026-10"))
     line = told(usage, facts, Estimate(1100, 1000, 1300))

@@ -15,7 +15,7 @@ from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.approvers import Interrupted
 from sightline.agent.service.toolsets import KeptRule, KeptRules
-from sightline.cli.keyboard import Keyboard, keyboard
+from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.tool_run import TerminalPerson
 from sightline.model.parts import Text
 
@@ -57,7 +57,7 @@ def test_the_end_of_what_is_typed_is_nothing_and_so_is_a_terminal_that_has_gone(
     asyncio.run(story())
 
 
-def test_who_stops_waiting_leaves_the_line_to_the_next(terminal: tuple[int, int]) -> None:
+def test_cancelled_read_leaves_the_line_to_the_next_reader(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
 
     async def story() -> None:
@@ -156,23 +156,25 @@ def test_an_editor_that_fails_changes_nothing(editor: str, said: str, capsys: py
     assert said in told
 
 
-def test_where_nobody_sees_the_question_there_is_no_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_keyboard_is_used_if_stderr_is_not_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class Pipe:
         def isatty(self) -> bool:
             return False
 
     monkeypatch.setattr(sys, "stderr", Pipe())
-    assert keyboard() is None
+    with open_keyboard() as typing:
+        assert typing is None
 
 
-def test_a_keyboard_of_our_own_is_closed() -> None:
+def test_a_terminal_that_was_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
-    Keyboard(read, owns=True).close()
+    monkeypatch.setattr("sightline.cli.keyboard.is_terminal", lambda stream: stream is sys.stderr)
+    monkeypatch.setattr("sightline.cli.keyboard.os.open", lambda *_: read)
+    with open_keyboard() as typing:
+        assert typing is not None
     with pytest.raises(OSError):
         os.fstat(read)
     os.close(write)
-    Keyboard(0).close()
-    os.fstat(0)
 
 
 EDIT = RunnableCall(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})
@@ -244,7 +246,7 @@ def test_a_key_is_a_decision(desk: Desk, lines: list[str], decision: Decision) -
     assert desk.decided(Typed(lines)) == [decision]
 
 
-def test_the_arguments_are_shown_whole_before_anybody_decides(desk: Desk, capsys: Told) -> None:
+def test_full_arguments_are_shown_before_the_decision(desk: Desk, capsys: Told) -> None:
     desk.decided(Typed(["y"]))
     shown = capsys.readouterr().err
     assert 'Run edit_file?\n  {\n    "path": "src/a.py"' in shown
@@ -263,11 +265,11 @@ def test_leave_for_this_run_counts_for_the_calls_behind_it(desk: Desk) -> None:
     assert KeptRules(desk.folder).all() == ()
 
 
-def test_who_said_yes_to_everything_is_not_asked(desk: Desk) -> None:
+def test_yes_to_everything_skips_the_questions(desk: Desk) -> None:
     assert desk.decided(Typed([]), EDIT, SHELL, says_yes=True) == [Allowed(), Allowed()]
 
 
-def test_always_is_as_narrow_as_it_was_said_and_is_read_back(desk: Desk) -> None:
+def test_always_rule_is_as_narrow_as_entered_and_is_shown_for_confirmation(desk: Desk) -> None:
     typed = Typed(["A", "src/**", "", "y"])
     kept = KeptRule("edit_file", PLACE, {"/path": "src/**", "/lines": "[1,2]"})
     assert desk.decided(typed) == [Allowed(rule=kept.rule)]
@@ -278,7 +280,7 @@ def test_always_is_as_narrow_as_it_was_said_and_is_read_back(desk: Desk) -> None
     )
 
 
-def test_always_with_any_argument_has_to_be_said_for_each(desk: Desk) -> None:
+def test_always_rule_for_any_argument_must_be_confirmed_per_argument(desk: Desk) -> None:
     assert desk.decided(Typed(["A", "-", "-", "y"])) == [Allowed(rule=ApprovalRule("edit_file", "allow"))]
 
 
@@ -287,7 +289,7 @@ def test_always_that_is_not_confirmed_is_nothing(desk: Desk) -> None:
     assert KeptRules(desk.folder).all() == ()
 
 
-def test_a_star_in_a_value_is_not_taken_for_a_pattern_that_nobody_wrote(desk: Desk, capsys: Told) -> None:
+def test_star_in_a_value_is_not_taken_as_an_unintended_wildcard(desk: Desk, capsys: Told) -> None:
     typed = Typed(["A", "", "rm build/*", "y"])
     kept = KeptRule("shell", PLACE, {"": "rm build/*"})
     assert desk.decided(typed, SHELL) == [Allowed(rule=kept.rule)]
@@ -341,7 +343,7 @@ def test_free_text_is_edited_as_text(desk: Desk) -> None:
     assert typed.prompts[-1] == ".txt: rm *"
 
 
-def test_an_objection_is_told_before_the_question(desk: Desk, capsys: Told) -> None:
+def test_objection_is_shown_before_the_question(desk: Desk, capsys: Told) -> None:
     desk.decided(Typed(["y"]), objection="path is missing")
     assert "These arguments cannot be used: path is missing" in capsys.readouterr().err
 
@@ -359,7 +361,7 @@ def test_to_stop_leaves_the_run_and_decides_nothing(desk: Desk, lines: list[str]
     asyncio.run(story())
 
 
-def test_a_limit_is_raised_by_who_says_so(desk: Desk, capsys: Told) -> None:
+def test_limit_is_raised_only_after_confirmation(desk: Desk, capsys: Told) -> None:
     step = Confirm(1, Reached("requests", 2, 2, 3))
     for line, goes_on in (("y", True), ("", False), ("no", False)):
         typed = Typed([line])
@@ -368,7 +370,7 @@ def test_a_limit_is_raised_by_who_says_so(desk: Desk, capsys: Told) -> None:
     assert "the limit of 2 model requests is reached." in capsys.readouterr().err
 
 
-def test_what_was_interrupted_is_asked_about_unless_that_was_said_before(desk: Desk, capsys: Told) -> None:
+def test_interrupted_calls_are_asked_about_unless_decided_in_advance(desk: Desk, capsys: Told) -> None:
     async def told(typed: Typed, interrupted: Interrupted | None) -> list[Interrupted]:
         person = desk.person(typed, says_yes=True, interrupted=interrupted)
         return list((await person.mid_flight("r_1", [EDIT, SHELL])).values())

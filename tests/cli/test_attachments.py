@@ -49,7 +49,7 @@ def test_nothing_attached_is_nothing() -> None:
 # --- kinds ----------------------------------------------------------------------------------------
 
 
-def test_text_stands_in_place_under_its_name(here: Path) -> None:
+def test_text_file_is_inlined_under_its_name(here: Path) -> None:
     (here / "notes.md").write_text("# Notes\n")
     (here / "bare").write_text("no line end")
     assert texts("notes.md", "bare") == [
@@ -102,7 +102,9 @@ def test_text_that_cannot_be_read_is_refused_at_its_byte(data: bytes, told: str,
         ("a.mp4", b"\x00\x00\x00\x1cftypisom", "video/mp4"),
     ],
 )
-def test_what_nobody_can_take_is_refused_with_what_is_possible(name: str, data: bytes, told: str, here: Path) -> None:
+def test_unsupported_file_type_is_refused_with_the_supported_types(
+    name: str, data: bytes, told: str, here: Path
+) -> None:
     (here / name).write_bytes(data)
     fault = refused(name)
     assert fault.message == f"{name}: {told} cannot be attached"
@@ -112,7 +114,7 @@ def test_what_nobody_can_take_is_refused_with_what_is_possible(name: str, data: 
 # --- names ----------------------------------------------------------------------------------------
 
 
-def test_a_path_is_never_told_beyond_what_lies_below(here: Path) -> None:
+def test_attachment_name_never_reveals_parent_folders(here: Path) -> None:
     (here / "src").mkdir()
     (here / "src" / "a.py").write_text("x")
     (here.parent / "b.py").write_text("x")
@@ -122,7 +124,7 @@ def test_a_path_is_never_told_beyond_what_lies_below(here: Path) -> None:
         assert "private" not in texts(path)[0]
 
 
-def test_files_of_one_name_are_told_apart(here: Path) -> None:
+def test_attachments_with_the_same_name_get_distinct_names(here: Path) -> None:
     for folder in ("one", "two"):
         (here / folder).mkdir()
         (here / folder / "a.txt").write_text(folder)

@@ -67,7 +67,7 @@ def test_keys_that_are_there_stay_as_they_are(tmp_path: Path, client: str) -> No
     assert not {name for names in CREDENTIALS.values() for name in names} & given.variables.keys()
 
 
-def test_keys_that_nobody_has_get_a_placeholder(tmp_path: Path) -> None:
+def test_missing_keys_get_a_placeholder(tmp_path: Path) -> None:
     given = outfit("python", stage(tmp_path, {"OPENAI_API_KEY": " "})).variables
     assert [given[name] for name in KEYS] == [PLACEHOLDER] * 3
     some = outfit("python", stage(tmp_path, {"GOOGLE_API_KEY": "g", "ANTHROPIC_AUTH_TOKEN": "t"})).variables
@@ -88,7 +88,7 @@ def test_claude_code_gets_it_as_a_token_because_it_asks_about_keys(tmp_path: Pat
         (".claude/settings.json", '{"apiKeyHelper": "print-key"}'),
     ],
 )
-def test_who_is_signed_in_at_claude_stays_so(tmp_path: Path, file: str, text: str) -> None:
+def test_existing_claude_login_is_kept(tmp_path: Path, file: str, text: str) -> None:
     keep(tmp_path / file, text)
     for client in ("claude", "bash"):
         given = outfit(client, stage(tmp_path)).variables
@@ -173,7 +173,7 @@ def test_a_broken_configuration_of_codex_is_for_codex_to_tell(tmp_path: Path) ->
 # --- Gemini CLI, opencode ---------------------------------------------------------------------------
 
 
-def test_gemini_cli_is_told_how_to_sign_in_by_a_private_home(tmp_path: Path) -> None:
+def test_gemini_cli_gets_a_private_home_with_api_key_login(tmp_path: Path) -> None:
     keep(
         tmp_path / ".gemini/settings.json",
         '{// mine\n"security": {"auth": {"useExternal": true}}, /* so */ "ui": {"theme": "http://x"}}',
@@ -197,14 +197,14 @@ def test_gemini_cli_without_settings_gets_some(tmp_path: Path) -> None:
     assert json.loads(text) == {"security": {"auth": {"selectedType": "gemini-api-key"}}}
 
 
-def test_who_signs_in_by_key_anyway_keeps_the_own_home(tmp_path: Path) -> None:
+def test_existing_gemini_key_login_keeps_its_own_home(tmp_path: Path) -> None:
     keep(tmp_path / "own/.gemini/settings.json", '{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
     given = outfit("gemini", stage(tmp_path, {"GEMINI_CLI_HOME": str(tmp_path / "own")}))
     assert (given.files, given.links, given.notes) == ({}, {}, ())
     assert "GEMINI_CLI_HOME" not in given.variables
 
 
-def test_a_login_with_google_cannot_be_used_and_that_is_told(tmp_path: Path) -> None:
+def test_unusable_google_login_is_noted(tmp_path: Path) -> None:
     keep(tmp_path / ".gemini/settings.json", '{"security": {"auth": {"selectedType": "oauth-personal"}}}')
     (note,) = outfit("gemini", stage(tmp_path)).notes
     assert "GEMINI_API_KEY" in note

@@ -20,7 +20,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIGHTLINE_DATA", raising=False)
 
 
-def test_without_a_file_its_place_is_told(tmp_path: Path, capsys: Captured) -> None:
+def test_path_is_printed_even_without_a_file(tmp_path: Path, capsys: Captured) -> None:
     assert main(["config", "path"]) == 0
     captured = capsys.readouterr()
     assert captured.out == f"{tmp_path}/config/sightline/sightline.toml\n"
@@ -77,7 +77,7 @@ def test_every_problem_is_named_by_file_and_line_with_the_nearest_key(
         ("[providers.openai]\nbase_url = 'no'\n", "sightline.toml:2: providers.openai.base_url must be an http(s) URL"),
     ],
 )
-def test_what_is_wrong_with_a_provider_that_is_built_in_is_said_of_the_users_file_alone(
+def test_mistake_in_a_builtin_provider_is_reported_for_the_user_file_only(
     tmp_path: Path, capsys: Captured, text: str, line: str
 ) -> None:
     (tmp_path / "sightline.toml").write_text(text)
@@ -101,13 +101,13 @@ def test_a_toolset_from_two_places_is_named_by_its_line(tmp_path: Path, capsys: 
     assert hint.startswith("hint: Name one:")
 
 
-def test_what_is_no_toml_is_told_by_its_line(tmp_path: Path, capsys: Captured) -> None:
+def test_invalid_toml_is_reported_with_its_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "sightline.toml").write_text("[server]\nport = = 1\n")
     assert main(["config", "check"]) == 2
     assert "sightline.toml:2: " in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, capsys: Captured) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "sightline.toml").write_bytes(b"\xff")
     assert main(["config", "check"]) == 2
     assert "not UTF-8 (byte 0)" in capsys.readouterr().err
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, capsys: Captured) ->
     assert "error[config]: nowhere.toml: No such file" in capsys.readouterr().err
 
 
-def test_what_is_in_force_is_shown_with_file_and_environment_laid_over(
+def test_effective_configuration_merges_file_and_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     (tmp_path / "sightline.toml").write_text(

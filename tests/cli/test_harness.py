@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from sightline.dialects.paths import provider_dialects
+from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.model.parts import Text, ToolResult
 from tests.terminal_stage import PROGRAM, seated
@@ -48,7 +48,7 @@ def test_the_example_runs_in_every_dialect_and_touches_nothing(spoken: str, fold
     assert not (folder / "data").exists()
 
 
-def test_the_requests_show_what_the_model_is_told(capsys: Captured) -> None:
+def test_requests_option_prints_what_is_sent_to_the_model(capsys: Captured) -> None:
     assert main(["harness", EXAMPLE, "--requests", "--quiet"]) == 0
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert len(first["messages"]) == 1
@@ -93,7 +93,7 @@ def test_a_run_can_be_kept_and_looked_at(folder: Path, capsys: Captured) -> None
     assert "→ edit_file" in capsys.readouterr().out
 
 
-def test_what_cannot_be_played_is_told(folder: Path, capsys: Captured) -> None:
+def test_unplayable_input_is_reported(folder: Path, capsys: Captured) -> None:
     (folder / "odd.json").write_text('{"rounds": []}')
     for words, said in (
         (["odd.json"], "odd.json is no script"),

@@ -53,7 +53,7 @@ def test_the_embedded_model_is_lent_until_it_is_interrupted(
         urllib.request.urlopen(f"{environment['SIGHTLINE_LOCAL_URL']}/health")
 
 
-def test_where_it_cannot_run_the_reason_is_told(
+def test_missing_runtime_library_is_reported_with_a_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

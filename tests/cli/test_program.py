@@ -38,7 +38,7 @@ def test_without_a_command_it_serves(words: list[str], monkeypatch: pytest.Monke
     assert asked == ["serve"]
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.count(".") == 2
 
@@ -63,7 +63,7 @@ def test_wrong_usage_is_one_line_with_a_hint(words: list[str], told: str, capsys
 
 
 @pytest.mark.parametrize("level", [["--log-level", "debug"], ["--log-level=debug"]])
-def test_a_traceback_is_shown_only_when_it_is_asked_for(level: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_traceback_is_shown_only_at_debug_level(level: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     command = ["translate", "request", "--from", "x", "--to", "raw"]
     assert main(command) == 2
     assert "Traceback" not in capsys.readouterr().err
@@ -81,7 +81,7 @@ def test_a_traceback_is_shown_only_when_it_is_asked_for(level: list[str], capsys
         ["run", "--session", "--", "no-such-program", "--log-level", "debug"],
     ],
 )
-def test_what_a_started_command_is_told_shows_no_traceback(
+def test_log_level_option_of_a_started_command_shows_no_traceback(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 2
@@ -89,7 +89,7 @@ def test_what_a_started_command_is_told_shows_no_traceback(
 
 
 @pytest.mark.parametrize(("stream", "code"), [("stdout", 2), ("stderr", 0)])
-def test_a_full_disk_is_said_and_never_left_to_the_interpreter(stream: str, code: int) -> None:
+def test_full_disk_is_reported_without_an_interpreter_message(stream: str, code: int) -> None:
     program = "from sightline.cli import main; raise SystemExit(main())"
     with Path("/dev/full").open("wb") as full:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}

@@ -65,7 +65,7 @@ def test_the_very_bytes_go_out_again_and_the_new_exchange_names_the_old_one(
     assert (fresh["state"], fresh["provider"], fresh["origin"]) == ("finished", "acme", "x_a")
 
 
-def test_another_model_is_asked_by_translation_and_losses_are_told(acme: Upstream, capsysbinary: Captured) -> None:
+def test_replay_to_another_model_translates_and_reports_losses(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [says(MESSAGE)]
     assert main(["replay", "x_b", "--to", "claude/c", "--json"]) == 0
     captured = capsysbinary.readouterr()
@@ -165,9 +165,7 @@ def test_credentials_are_not_on_record_so_a_key_is_needed(
         ("tool_calls", b"wants to call a tool", 0),
     ],
 )
-def test_how_the_answer_ended_is_told(
-    finish: str, told: bytes, code: int, acme: Upstream, capsysbinary: Captured
-) -> None:
+def test_finish_reason_is_reported(finish: str, told: bytes, code: int, acme: Upstream, capsysbinary: Captured) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     message = {"role": "assistant", "content": "x"} | ({"tool_calls": [call]} if finish == "tool_calls" else {})
     acme.script = [

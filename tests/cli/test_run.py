@@ -74,7 +74,7 @@ def test_streams_and_the_status_are_the_commands_own(
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_a_command_that_a_signal_ended_is_told_as_shells_do(words: list[str], variables: dict[str, str]) -> None:
+def test_command_killed_by_a_signal_exits_with_128_plus_signal(words: list[str], variables: dict[str, str]) -> None:
     assert done([*words, "sh", "-c", "kill -9 $$"], variables).returncode == 128 + 9
 
 
@@ -183,7 +183,7 @@ def test_where_the_environment_sends_clients_their_requests_still_go(
         assert upstream.seen[0].target == "/corp/v1/chat/completions"
 
 
-def test_a_server_that_runs_is_used_and_what_it_overrules_is_told(
+def test_running_server_is_used_and_overridden_variables_are_noted(
     words: list[str], variables: dict[str, str], tmp_path: Path
 ) -> None:
     show = ["--session", "s1", "--", "sh", "-c", "echo $ANTHROPIC_BASE_URL"]
@@ -268,7 +268,7 @@ def test_wrong_usage_starts_nothing(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_that_cannot_be_run_is_told(words: list[str], variables: dict[str, str], tmp_path: Path) -> None:
+def test_unexecutable_file_is_reported(words: list[str], variables: dict[str, str], tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
     broken.chmod(0o755)
@@ -277,7 +277,7 @@ def test_a_file_that_cannot_be_run_is_told(words: list[str], variables: dict[str
     assert ended.stderr.startswith(b"error[usage]: ")
 
 
-def test_a_system_without_locks_is_told_what_is_missing(words: list[str], variables: dict[str, str]) -> None:
+def test_platform_without_file_locks_is_reported_with_a_hint(words: list[str], variables: dict[str, str]) -> None:
     without = "import sys; sys.modules['fcntl'] = None; from sightline.cli import main; raise SystemExit(main())"
     ended = done([sys.executable, "-c", without, *words[len(PROGRAM) :], "--", "true"], variables)
     first, second = ended.stderr.decode().splitlines()

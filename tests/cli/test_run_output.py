@@ -101,7 +101,7 @@ def played(view: RunView) -> None:
     view.finish()
 
 
-def test_in_a_pipe_the_last_words_are_the_answer_and_everything_else_is_told_beside_it(capsys: Captured) -> None:
+def test_in_a_pipe_only_the_answer_goes_to_stdout_and_the_rest_to_stderr(capsys: Captured) -> None:
     played(view())
     out, err = capsys.readouterr()
     assert out == "Done."
@@ -118,7 +118,7 @@ def test_in_a_pipe_the_last_words_are_the_answer_and_everything_else_is_told_bes
     ]
 
 
-def test_waits_and_the_progress_of_tools_are_told(capsys: Captured) -> None:
+def test_waits_and_tool_progress_are_shown(capsys: Captured) -> None:
     for shown in (view(), view(is_quiet=True)):
         shown.on_fact(RequestStarted(1))
         shown.on_pause(Wait(2.0, "used_up", "rpm", 5))
@@ -151,7 +151,7 @@ def test_on_a_terminal_words_are_shown_as_they_come_and_once(capsys: Captured, m
     assert "Let me see." not in err
 
 
-def test_a_reply_from_the_record_is_shown_although_nobody_heard_it(
+def test_reply_from_the_record_is_shown_although_it_was_not_streamed(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.cli.run_control.is_terminal", lambda _stream: True)

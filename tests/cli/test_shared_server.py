@@ -81,7 +81,7 @@ def test_a_server_that_runs_already_is_used_and_left_alone(tmp_path: Path) -> No
         assert running.api("/api/exchanges")["exchanges"] == []
 
 
-def test_a_server_of_somebody_else_is_not_trusted(tmp_path: Path) -> None:
+def test_server_with_another_data_folder_is_not_reused(tmp_path: Path) -> None:
     with served(tmp_path, "") as foreign:
         port = int(foreign.url.rpartition(":")[2])
         with sharing(tmp_path / "other", port) as server:
@@ -115,7 +115,7 @@ def test_what_only_looks_like_a_server_of_ours_hears_no_token(tmp_path: Path, sa
     assert server.token not in heard[0]
 
 
-def test_whoever_comes_while_it_ends_waits_and_gets_a_new_one(tmp_path: Path) -> None:
+def test_client_arriving_during_shutdown_waits_and_gets_a_new_server(tmp_path: Path) -> None:
     port = free_port()
     tmp_path.joinpath("run.lock").touch()
     ending = os.open(tmp_path / "run.lock", os.O_RDWR)
@@ -142,7 +142,7 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     assert "sightline" in caught.value.hint
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_unusable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Fault) as caught, sharing(tmp_path / "file", 0):
         raise AssertionError
@@ -219,7 +219,7 @@ def serving(api: Api) -> Iterator[None]:
         server.server_close()
 
 
-def test_a_rule_stands_before_all_others_while_the_client_runs(tmp_path: Path) -> None:
+def test_session_rule_comes_first_while_the_client_runs(tmp_path: Path) -> None:
     api = Api()
     before = list(api.rules)
     with serving(api):
@@ -276,7 +276,7 @@ def test_where_interception_is_off_the_rules_are_switched_on(
 
 
 @pytest.mark.parametrize("broken", [{"status": 404}, {"rules": {"a": 1}}])
-def test_a_server_that_takes_no_rules_is_told_of_before_the_client_starts(
+def test_server_without_rule_support_is_reported_before_the_client_starts(
     tmp_path: Path, broken: dict[str, Any]
 ) -> None:
     api = Api()
@@ -303,7 +303,7 @@ def test_a_server_that_is_gone_at_the_end_does_not_change_how_the_command_ended(
     assert "is still there" in capsys.readouterr().err
 
 
-def test_the_link_of_each_held_request_of_the_session_is_told(
+def test_link_of_each_held_request_of_the_session_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()

@@ -103,7 +103,7 @@ def test_facts_outlive_the_bodies(acme: Upstream, capsysbinary: Captured) -> Non
     assert b"no longer holds" in capsysbinary.readouterr().err
 
 
-def test_an_id_that_is_none_is_told(acme: Upstream, capsysbinary: Captured) -> None:
+def test_unknown_id_is_reported(acme: Upstream, capsysbinary: Captured) -> None:
     assert main(["show", "x_nope"]) == 2
     assert b"hint: `sightline traffic` lists them." in capsysbinary.readouterr().err
 

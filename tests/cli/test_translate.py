@@ -82,12 +82,6 @@ def test_strict_refuses_and_lists_the_losses(put: Put, capsysbinary: pytest.Capt
     assert first.startswith("lost (option) /seed")
 
 
-def test_strict_lets_identity_go(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    path = put("r.json", {**CHAT, "user": "u1"})
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "gemini", "--strict", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out)["contents"]
-
-
 def test_model_and_system_policy_are_options(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     late = {"model": "gpt", "messages": [{"role": "user", "content": "hi"}, {"role": "system", "content": "late"}]}
     words = ["translate", "request", "--from", "openai-chat", "--to", "anthropic", "--model", "claude"]
@@ -112,9 +106,6 @@ def test_canonical_is_a_form_of_requests_both_ways(put: Put, capsysbinary: pytes
     ("data", "told"),
     [
         (b"{", b"not JSON"),
-        (b"[]", b"the document: expected an object, found a list"),
-        ({"model": "m"}, b"/messages: expected a list, found null"),
-        ({"messages": [{"role": "narrator"}]}, b"/messages/0/role: unknown role 'narrator'"),
         ({"messages": [{"role": "user", "content": 5}]}, b"/messages/0/content: expected a string or a list"),
     ],
 )
@@ -136,7 +127,7 @@ def test_a_wrong_dialect_names_the_nearest(put: Put, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("option", ["--report", "FILE"])
-def test_a_path_that_cannot_be_used_is_told(put: Put, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_path_is_reported(put: Put, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["translate", "request", "--from", "openai-chat", "--to", "anthropic"]
     words += ["/nowhere/at/all"] if option == "FILE" else ["--report", "/nowhere/at/all", put("r.json", CHAT)]
     assert main(words) == 2
@@ -260,38 +251,10 @@ def test_a_reader_that_leaves_early_is_no_error(put: Put) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("target", ["gemini", "anthropic"])
-def test_strict_refuses_where_a_grammar_is_not_enforced(
-    target: str, put: Put, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    grammar = {"type": "grammar", "syntax": "lark", "definition": "start: /x/"}
-    tool = {"type": "custom", "name": "patch", "format": grammar}
-    path = put("r.json", json.dumps({"model": "m", "input": "hi", "tools": [tool]}).encode())
-    words = ["translate", "request", "--from", "openai-responses", "--to", target, path]
-    assert main([*words, "--strict"]) == 1
-    assert b"grammar" in capsysbinary.readouterr().err
-    report = tmp_path / "report.json"
-    assert main([*words, "--report", str(report)]) == 0
-    additions = json.loads(report.read_bytes())["additions"]
-    assert [each["what"] for each in additions if each["pointer"].endswith("/description")] == ["the grammar in words"]
-
-
-@pytest.mark.parametrize("spelling", ["64.0", '"64"', "6.4E1"])
-def test_whole_numbers_in_any_spelling(spelling: str, put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    data = b'{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"maxOutputTokens":%b}}'
-    path = put("r.json", data % spelling.encode())
-    assert main(["translate", "request", "--from", "gemini", "--to", "gemini", path]) == 0
-    assert capsysbinary.readouterr().out.strip() == data % spelling.encode()
-    assert main(["translate", "request", "--from", "gemini", "--to", "openai-chat", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out)["max_completion_tokens"] == 64
-
-
 @pytest.mark.parametrize(
     ("model", "kept", "lost"),
     [
         ("claude-opus-4-8", set(), {b"temperature 0.2: claude-opus-4-8 does not take it", b"/top_p"}),
-        ("claude-sonnet-4-5", {"temperature"}, {b"claude-sonnet-4-5 takes temperature or top_p, not both"}),
-        ("gpt-5", {"temperature", "top_p"}, set()),
         ("some-model", {"temperature", "top_p"}, set()),
     ],
 )
@@ -313,10 +276,3 @@ def test_the_model_of_a_canonical_request_counts_too(put: Put, capsysbinary: pyt
     canonical = put("c.json", capsysbinary.readouterr().out)
     main(["translate", "request", "--from", "canonical", "--to", "anthropic", canonical])
     assert "temperature" not in json.loads(capsysbinary.readouterr().out)
-
-
-def test_a_broken_configuration_is_told(put: Put, capsys: pytest.CaptureFixture[str]) -> None:
-    config = put("bad.toml", b"[providers")
-    arguments = ["--from", "openai-chat", "--to", "anthropic", "--config", config, put("r.json", CHAT)]
-    assert main(["translate", "request", *arguments]) != 0
-    assert "error[config]" in capsys.readouterr().err

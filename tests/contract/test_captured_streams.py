@@ -104,7 +104,7 @@ def test_one_tool_call(stem):
     assert has_notes == stem.endswith("attached")
 
 
-def test_two_tool_calls_at_one_index_are_told_apart_by_their_ids():
+def test_tool_calls_sharing_an_index_are_distinguished_by_id():
     reply = assert_as_expected("multiple_tool_calls", "tool_calls")
     assert len({call.id for call in reply.choice.tool_calls}) == 2
     shown = expected("multiple_tool_calls", "chunks")[-1]["text"]

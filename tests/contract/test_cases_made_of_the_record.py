@@ -41,7 +41,7 @@ def case_of(made: MadeCase) -> Case:
 
 
 @pytest.mark.parametrize("wire", RECORDED, ids=str)
-def test_the_case_asks_what_the_request_asked(wire: WireCase) -> None:
+def test_case_has_the_same_content_as_the_request(wire: WireCase) -> None:
     request = request_of(wire)
     made = make_case([CaseExchange(request)], "case", lambda text: text)
     segments = [segment for message in case_of(made).messages for segment in message.segments]

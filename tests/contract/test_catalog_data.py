@@ -19,6 +19,7 @@ from sightline.catalog.loading import load
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.endpoint import call_to, endpoint_of
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.model.options import Options, Reasoning
 from sightline.model.report import Report
@@ -73,7 +74,7 @@ def priced() -> Iterator[tuple[str, Prices]]:
 def test_they_load_without_a_complaint() -> None:
     texts = [TomlText(path.name, path.read_text(encoding="utf-8")) for path in sorted(DATA.glob("*.toml"))]
     assert len(texts) >= 4
-    assert load(texts, {}, Settings).problems == ()
+    assert load(texts, {}, Settings, dialects=PROVIDER_DIALECTS).problems == ()
 
 
 # --- providers ------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def test_every_glob_has_a_model_or_is_known_to_have_none() -> None:
     assert idle == OPEN_GLOBS
 
 
-def test_no_glob_stands_in_two_families() -> None:
+def test_no_glob_belongs_to_two_families() -> None:
     globs = [glob for family in FAMILIES.values() for glob in family.match]
     assert len(globs) == len(set(globs))
     assert all(family.match and family.title for family in FAMILIES.values())
@@ -350,7 +351,7 @@ def test_a_name_that_only_openrouter_gives_is_not_sent_to_the_maker() -> None:
     assert "claude-opus-4-7" in refused.value.hint
 
 
-def test_a_wish_for_shared_weights_finds_who_serves_them() -> None:
+def test_open_weights_model_is_routed_to_a_provider_with_a_key() -> None:
     chosen = choose(CATALOG, "openai/gpt-oss-120b", has_key=lambda provider: provider.key_env == "TOGETHER_API_KEY")
     assert (chosen.provider_name, chosen.model) == ("together", "openai/gpt-oss-120b")
     assert choose(CATALOG, "mistral", has_key=lambda _: False).model == PROVIDERS["mistral"].default_model
@@ -367,7 +368,7 @@ def test_a_key_alone_is_enough_to_ask(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_a_provider_stands_in_the_reference(name: str) -> None:
+def test_provider_is_listed_in_the_reference(name: str) -> None:
     page = (DOCS / "reference" / "providers.md").read_text().partition("\n## ")[0]
     rows = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
     assert len(rows) == 1, f"docs/reference/providers.md needs one row for {name}"
@@ -384,7 +385,9 @@ def test_the_examples_of_the_guide_are_sound() -> None:
     own = [TomlText(path.name, path.read_text(encoding="utf-8")) for path in sorted(DATA.glob("*.toml"))]
     assert len(blocks) >= 4
     for block in blocks:
-        assert load([*own, TomlText("sightline.toml", block)], {}, Settings).problems == (), block
+        assert (
+            load([*own, TomlText("sightline.toml", block)], {}, Settings, dialects=PROVIDER_DIALECTS).problems == ()
+        ), block
 
 
 # --- what models refuse -----------------------------------------------------------------------------
@@ -446,7 +449,7 @@ def test_effort_none_gives_sampling_back_where_the_model_has_it() -> None:
         ("claude-opus-4-1", "on", None, "off", None),
     ],
 )
-def test_how_a_claude_model_is_told_to_think(
+def test_thinking_options_of_each_claude_model(
     model: str, budget: str, adaptive: str | None, off: str | None, effort: str | None
 ) -> None:
     def mode(**asked: object) -> str | None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.chat.api.http_stage import ChatDesk, chat_desk
-from tests.upstream import says
 
 
 @pytest.fixture
@@ -81,31 +80,6 @@ def test_the_preview_is_the_body_that_is_sent(desk: ChatDesk) -> None:
     assert desk.person.view(pair["exchange"])["hashes"]["sent"] == preview["body_sha256"]
 
 
-def test_asking_again_keeps_the_earlier_answer(desk: ChatDesk) -> None:
-    pair = desk.ask("one")["id"]
-    desk.answers("Another.")
-    assert desk.done("POST", f"pairs/{pair}/reask", {"view": "v", "model": "acme/small"}) == {"pair": pair}
-    shown = desk.ended(pair)
-    assert (shown["model"], shown["answer"]["text"], shown["earlier"]) == ("acme/small", "Another.", 1)
-    assert [each["text"] for each in shown["earlier_answers"]] == ["Hello there."]
-    assert said(desk.sent[-1]) == [("user", "one")]
-    shown = desk.done("POST", f"pairs/{pair}/swap?view=v", {"index": -1})
-    assert shown["answer"]["text"] == "Hello there."
-
-
-def test_a_failure_says_why_and_is_asked_anew_in_its_place(desk: ChatDesk) -> None:
-    desk.upstream.script = [says({"error": {"message": "bad key", "type": "x", "code": "invalid_api_key"}}, 401)]
-    failed = desk.ask("one")
-    assert failed["state"] == "error"
-    assert failed["trouble"]["line"] == "[error: auth] bad key"
-    assert failed["trouble"]["label"] == "auth"
-    desk.answers("Now.")
-    again = desk.ask("one", replaces=failed["id"])
-    assert [row["id"] for row in desk.rows()] == [again["id"]]
-    assert again["answer"]["text"] == "Now."
-    assert [each["stage"] for each in again["telemetry"]] == ["attempt", "success"]
-
-
 def test_a_command_is_tried_and_then_done(desk: ChatDesk) -> None:
     ids = [desk.ask(word)["id"] for word in ("one", "two")]
     desk.done("POST", "mark", {"ids": ids[:1], "star": 2})
@@ -144,24 +118,6 @@ def test_what_is_exported_comes_in_again_whole(desk: ChatDesk, tmp_path: Path) -
         assert (shown["topic_path"], shown["at"]) == (["Cities"], pair["at"])
         again = other.raw("POST", "import?name=chat.json", exported.body).json()
         assert (again["pairs"], again["skipped"], again["topics"]) == (0, 1, 0)
-
-
-def test_older_pairs_are_summed_up_and_come_back(desk: ChatDesk) -> None:
-    ids = [desk.ask(word * 40)["id"] for word in ("one ", "two ")]
-    desk.answers("Both were counted.")
-    draft = desk.done("POST", "compaction/draft", {"view": "v", "ids": ids})
-    assert draft["text"] == "Both were counted."
-    assert draft["before"]["tokens"] > draft["after"]["tokens"]
-    assert desk.person.view(draft["exchange"])["state"] == "finished"
-    compared = desk.done("POST", "compaction/compare", {"view": "v", "ids": ids, "text": draft["text"]})
-    assert compared == {"before": draft["before"], "after": draft["after"]}
-    summary = desk.done("POST", "compaction", {"ids": ids, "text": draft["text"]})["pair"]
-    [row] = desk.rows()
-    assert (row["id"], row["summary_of"], row["user_text"]) == (summary, ids, "Both were counted.")
-    desk.ask("next")
-    assert said(desk.sent[-1])[0] == ("user", "Both were counted.")
-    desk.done("POST", "compaction/undo", {"id": summary})
-    assert [row["id"] for row in desk.rows()][:2] == ids
 
 
 def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:

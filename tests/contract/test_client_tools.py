@@ -12,8 +12,7 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.translate import translate_reply, translate_request
+from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, SetText
 from sightline.editing.validity import Validity, check_draft
@@ -162,7 +161,7 @@ def answered() -> list[StreamEvent]:
 
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("provider", OTHERS)
-def test_a_call_of_the_function_comes_back_as_the_item_that_it_stands_for(provider: str, is_stream: bool) -> None:
+def test_function_call_is_translated_back_to_its_original_item(provider: str, is_stream: bool) -> None:
     request = dialect(RESPONSES).read_request(decode(REQUEST))
     client = Client(id="resp_1", model="m")
     if is_stream:

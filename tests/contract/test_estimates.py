@@ -156,7 +156,7 @@ def test_classes_of_characters_are_nearer_than_a_flat_ratio() -> None:
     assert classes < flat / 2
 
 
-def test_a_vocabulary_that_stands_in_holds_the_truth_of_another() -> None:
+def test_substitute_vocabulary_estimates_contain_the_true_count() -> None:
     """o200k in place of each of the five, as it is in place of those that are not public."""
     cases = []
     for vocabulary in STAND_INS:

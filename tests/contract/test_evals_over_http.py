@@ -98,20 +98,6 @@ def test_a_body_that_is_too_large_is_refused(page: Served) -> None:
         assert asked(page, "POST", path, json.dumps({"yaml": "x" * (4 << 20)}).encode())[0] == 413
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        *("../outside.yaml", "/etc/s.yaml", "evals/../../x.yaml", "..\\x.yaml", "a\0.yaml", "%2e%2e/../../x.yaml"),
-        *("x" * 300 + ".yaml", ".agentv/targets.yaml", "s.txt", "", "\ud800.yaml"),
-    ],
-    ids=lambda name: ascii(name)[:20],
-)
-def test_nothing_is_written_outside_of_the_folder(page: Served, file: str) -> None:
-    told = {"file": file, "yaml": "tests: [{id: new, criteria: x, input: hi}]"}
-    status, answer = page.post("/api/evals/save", json.dumps(told).encode())
-    assert (status, bool(answer["error"]["message"])) == (422, True)
-
-
 def test_a_case_that_runs_a_command_is_not_taken_from_a_request(page: Served) -> None:
     case = {"id": "new", "input": "hi", "assertions": [{"type": "code-grader", "command": ["touch", "ran"]}]}
     told = {"file": "s.yaml", "yaml": json.dumps({"tests": [case]})}
@@ -120,7 +106,7 @@ def test_a_case_that_runs_a_command_is_not_taken_from_a_request(page: Served) ->
 
 
 @pytest.mark.parametrize("run", ["e_9", "..%2f..", "%00", "e_1%27--", "%ff", "x" * 2000])
-def test_a_run_that_is_not_there_is_told(page: Served, run: str) -> None:
+def test_unknown_run_is_reported(page: Served, run: str) -> None:
     for path in (f"/api/evals/{run}", f"/api/evals/{run}/case?case=one"):
         assert asked(page, "GET", path)[0] == 404
     for order, body in (("rerun", {}), ("stop", {}), ("case/save", {"case": "one", "path": ["input"], "value": "x"})):

@@ -115,7 +115,7 @@ def test_every_row_says_where_it_was_seen_and_holds_no_secret() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_a_providers_error_is_told_apart(row: Row) -> None:
+def test_provider_error_is_classified(row: Row) -> None:
     fault = row.fault()
     assert (fault.code.value, fault.label) == (row.expected["code"], row.expected["label"])
     assert fault.numbers == (Numbers(**row.expected["numbers"]) if "numbers" in row.expected else UNSTATED)

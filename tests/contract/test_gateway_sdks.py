@@ -304,7 +304,7 @@ def test_every_sdk_lists_models(gateway: Served) -> None:
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_nobodys_credential_is_in_the_record(gateway: Served, upstream: Upstream, spoken: str) -> None:
+def test_client_credentials_are_not_recorded(gateway: Served, upstream: Upstream, spoken: str) -> None:
     upstream.events = TEXT
     with via_openai(gateway, spoken) as sdk:
         sdk.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])

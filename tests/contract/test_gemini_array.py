@@ -70,7 +70,7 @@ def test_a_translated_stream_is_an_array_whose_elements_leave_as_they_come(tmp_p
 
 
 @pytest.mark.parametrize("query", ["alt=sse", "key=k&alt=sse", "%24alt=SSE"])
-def test_events_are_for_who_asks_for_them(tmp_path: Path, query: str) -> None:
+def test_sse_is_sent_when_the_query_requests_it(tmp_path: Path, query: str) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [streams(*streamed("anthropic", SAYS))]
         got = await stage.ask(wants(query))

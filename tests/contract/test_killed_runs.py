@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.facts import RequestStarted, RunTaken
+from sightline.agent.core.facts import RequestStarted, RunTaken, stand
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run_state import stand
 from sightline.errors import Fault
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Reply

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.dialects.registry import NAMES, dialect
-from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.translate import translate_reply, translate_request
+from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode, encode
 from tests.contract.cases import Case, cases

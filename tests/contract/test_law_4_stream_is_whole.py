@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import NAMES, dialect
-from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.translate import translate_reply
+from sightline.dialects.translate import StreamTranslation, translate_reply
 from sightline.model.events import Ended, Failed, Finished, StreamEvent
 from sightline.model.fold import fold
 from sightline.model.reply import Reply

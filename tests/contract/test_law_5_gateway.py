@@ -284,7 +284,7 @@ def test_an_error_in_place_of_a_stream_s_first_words_has_a_status(tmp_path: Path
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_an_error_after_half_a_frame_stands_on_a_line_of_its_own(tmp_path: Path, spoken: str) -> None:
+def test_error_after_a_partial_frame_starts_on_its_own_line(tmp_path: Path, spoken: str) -> None:
     frames = streamed(spoken)
 
     async def story(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.faults import STATUS
 from sightline.dialects.registry import NAMES, dialect
-from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Started, TextReceived
 from sightline.model.fold import fold

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts
 from sightline.dialects.registry import NAMES, dialect
 from sightline.editing.draft import Draft
-from sightline.editing.masks import Mask, apply_masks, strip_of
+from sightline.editing.masks import Mask, Strip, apply_masks
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Move, Remove, Restore, SetRole, SetText
-from sightline.editing.stripping import Strip
 from sightline.editing.validity import check_draft
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode, encode
 from tests.contract.cases import Case, cases
 from tests.contract.generated import TARGET, requests, spaced
-from tests.editing.conversations import mask_of
+from tests.editing.conversations import mask_of, strip_of
 
 FACTS = Facts()
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -80,7 +80,7 @@ async def sent(script: list[str], retries: int) -> tuple[Upstream, FakeClock, li
 
 
 @given(SCRIPTS, st.integers(0, 5))
-def test_what_the_provider_sees_is_what_was_told_and_within_the_budget(script: list[str], retries: int) -> None:
+def test_provider_receives_the_recorded_attempts_within_the_retry_budget(script: list[str], retries: int) -> None:
     upstream, clock, attempts, counted = asyncio.run(sent(script, retries))
     played = [script[min(number, len(script) - 1)] for number in range(retries + 1)]
     expected = next((number for number, name in enumerate(played, 1) if name in ENOUGH), retries + 1)

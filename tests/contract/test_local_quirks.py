@@ -107,7 +107,7 @@ def test_the_first_delta_has_no_content(model: Served) -> None:
     assert last == "[DONE]"
 
 
-def test_usage_comes_when_it_is_asked_for_in_a_frame_without_choices(model: Served) -> None:
+def test_requested_usage_arrives_in_a_frame_without_choices(model: Served) -> None:
     assert not [frame for frame in data_of(streamed(model, "openai-chat"))[:-1] if frame.get("usage")]
     *_, usage, _ = data_of(streamed(model, "openai-chat", stream_options={"include_usage": True}))
     assert usage["choices"] == []

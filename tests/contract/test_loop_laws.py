@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
-from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, write
+from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, stand, write
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap, ToolOutcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan, run
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import (
     Answer,
     Approve,

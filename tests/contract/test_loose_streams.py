@@ -8,7 +8,7 @@ import pytest
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.translate import StreamTranslation
 from sightline.model.fold import fold
 from sightline.wire.sse import SseDecoder
 from tests.contract.cases import Case, cases, others

@@ -25,8 +25,10 @@ def test_the_vendored_files_are_those_of_the_manifest() -> None:
         assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == told["sha256"], "run tools/vendor.py"
 
 
-def test_every_vendored_package_comes_with_its_licence() -> None:
-    for told in MANIFEST.values():
+def test_every_vendored_package_comes_with_its_licence_and_its_reason() -> None:
+    reasons = (Path(__file__).resolve().parents[2] / "docs/design/dependencies.md").read_text("utf-8")
+    for name, told in MANIFEST.items():
+        assert f"**`{name}`**" in reasons
         licences = (VENDOR / told["licences"]).read_text("utf-8")
         for package in told["packages"]:
             assert f"{package['name']} {package['version']} ({package['licence']})" in licences

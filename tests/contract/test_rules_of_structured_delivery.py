@@ -10,12 +10,12 @@ import pytest
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
-from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
+from sightline.evals.core.delivery.delivery import Delivery, deliver, turn_messages
 from sightline.evals.core.suite import Case
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import Document, Image, Part, Text, ToolCall, ToolResult
+from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire import jsontext
@@ -108,13 +108,6 @@ def test_decision_2_role_markers_are_for_logs_and_never_sent() -> None:
     assert "@[" not in jsontext.encode(body_of(delivery.messages)).decode()
 
 
-def test_decision_3_guidelines_are_extracted_and_a_marker_is_left() -> None:
-    words = told(delivered(TALK))
-    assert RULES in words[0][1][0]
-    assert words[1] == ("user", [REVIEW])
-    assert [note.what for note in delivered(TALK).notes if note.kind == "extracted"] == [GUIDELINE]
-
-
 def test_decision_3_a_guideline_is_taken_from_every_role_and_only_once() -> None:
     body = "input:\n" + "".join(
         f"  - {{role: {role}, content: [see, {{type: file, value: {GUIDELINE}}}]}}\n"
@@ -149,43 +142,7 @@ def test_decision_5_agents_get_the_flat_question_with_all_of_the_files() -> None
     assert "a,b\n1,2" in question
 
 
-def test_decision_6_merge_all_moves_system_messages_to_the_start_and_says_so() -> None:
-    delivery = delivered(TALK, "merge_all")
-    assert [role for role, _ in told(delivery)] == ["system", "user", "assistant", "user"]
-    assert "moved" in [note.kind for note in delivery.notes]
-
-
-def test_decision_6_the_default_leaves_a_later_system_message_where_it_stands() -> None:
-    assert told(delivered(TALK))[3] == ("system", ["The user is in a hurry."])
-    assert told(delivered(TALK, "merge_leading"))[3] == ("system", ["The user is in a hurry."])
-
-
-def test_decision_6_the_question_keeps_system_messages_in_their_places() -> None:
-    question = delivered(TALK, "merge_all").question
-    assert question.index("Which part?") < question.index("The user is in a hurry.") < question.index("All of it.")
-
-
-def test_decision_7_every_file_is_looked_up_by_its_place_and_never_confused() -> None:
-    files = {"suites/x/a.md": b"first", "suites/y/a.md": b"second"}
-    body = "input: [{role: user, content: [{type: file, value: x/a.md}, {type: file, value: y/a.md}]}]"
-    (words,) = told(delivered(body, files=files))[0][1]
-    assert words == '<file path="x/a.md">\nfirst\n</file>\n<file path="y/a.md">\nsecond\n</file>'
-
-
 # --- edge cases -----------------------------------------------------------------------------------
-
-
-def test_edge_case_1_empty_messages_are_skipped() -> None:
-    delivery = delivered("input: [{role: assistant, content: ' '}, {role: user, content: hi}]")
-    assert told(delivery) == [("user", ["hi"])]
-    assert [note.kind for note in delivery.notes] == ["skipped"]
-
-
-def test_edge_case_2_a_system_message_that_is_there_is_merged_with_the_constructed_one() -> None:
-    words = told(
-        delivered("metadata: {systemPrompt: P}\ninput: [{role: system, content: S}, {role: user, content: u}]")
-    )
-    assert words == [("system", ["P\n\nS"]), ("user", ["u"])]
 
 
 def test_edge_case_3_without_patterns_all_files_stand_inline() -> None:
@@ -207,18 +164,6 @@ def test_edge_case_4_assistant_and_tool_messages_keep_their_roles() -> None:
     ]
 
 
-def test_edge_case_5_text_and_files_are_joined_by_line_ends() -> None:
-    assert told(delivered(TALK, form="seed", patterns=[]))[1] == (
-        "user",
-        [f"Review this.\n=== {GUIDELINE} ===\nWrite plainly.\n\n=== notes/data.csv ===\na,b\n1,2\n"],
-    )
-
-
-def test_edge_case_6_several_system_messages_become_one_at_the_start() -> None:
-    body = "input: [{role: system, content: a}, {role: user, content: u}, {role: system, content: b}]"
-    assert told(delivered(body, "merge_all")) == [("system", ["a\n\nb"]), ("user", ["u"])]
-
-
 def test_edge_case_7_a_thousand_segments_are_looked_up_once_each() -> None:
     files = {f"suites/f{number}.md": b"x" for number in range(1000)}
     parts = ", ".join(f"{{type: file, value: f{number}.md}}" for number in range(1000))
@@ -229,11 +174,11 @@ def test_edge_case_7_a_thousand_segments_are_looked_up_once_each() -> None:
 # --- what was seen to get lost elsewhere ----------------------------------------------------------
 
 
-def test_loss_one_user_string_gets_no_system_message_that_nobody_wrote() -> None:
+def test_loss_single_user_string_gets_no_added_system_message() -> None:
     assert told(delivered("input: hello")) == [("user", ["hello"])]
 
 
-def test_loss_system_only_is_not_said_twice() -> None:
+def test_loss_system_only_input_is_sent_once() -> None:
     assert told(delivered("input: [{role: system, content: S}]")) == [("system", ["S"])]
 
 
@@ -242,12 +187,6 @@ def test_loss_two_users_stay_two() -> None:
         ("user", ["a"]),
         ("user", ["b"]),
     ]
-
-
-def test_loss_two_leading_systems_stay_two_or_are_one_by_policy() -> None:
-    body = "input: [{role: system, content: a}, {role: system, content: b}, {role: user, content: u}]"
-    assert [role for role, _ in told(delivered(body))] == ["system", "system", "user"]
-    assert told(delivered(body, "merge_leading"))[0] == ("system", ["a\n\nb"])
 
 
 def test_loss_a_later_system_and_a_tool_do_not_turn_into_assistants() -> None:
@@ -288,31 +227,7 @@ def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
         deliver(reading.suite.cases[0].messages, {})
 
 
-def test_loss_an_image_is_carried() -> None:
-    delivery = delivered("input: [{role: user, content: [{type: image, value: p.png}, what is it?]}]")
-    assert [type(part) for part in delivery.messages[0].parts] == [Image, Text]
-    assert "data:image/png;base64," in jsontext.encode(body_of(delivery.messages)).decode()
-
-
-def test_loss_a_document_is_carried() -> None:
-    (part,) = delivered("input: [{role: user, content: [{type: file, value: d.pdf}]}]").messages[0].parts
-    assert isinstance(part, Document)
-
-
-def test_loss_tool_calls_and_results_are_carried() -> None:
-    body = """input:
-  - {role: user, content: go}
-  - role: assistant
-    tool_calls: [{id: c1, type: function, function: {name: look, arguments: '{"at": 1}'}}]
-  - {role: tool, tool_call_id: c1, content: sunny}
-"""
-    _, asking, answering = body_of(delivered(body).messages)["messages"]  # type: ignore[index,call-overload,misc]
-    assert asking["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"at": 1}'}  # type: ignore[index,call-overload]
-    assert answering["role"] == "tool"  # type: ignore[index,call-overload]
-    assert answering["tool_call_id"] == "c1"  # type: ignore[index,call-overload]
-
-
-def test_loss_object_content_is_told_as_json() -> None:
+def test_loss_object_content_is_sent_as_json() -> None:
     assert told(delivered("input: [{role: user, content: {a: [1]}}]")) == [("user", ['{\n  "a": [\n    1\n  ]\n}'])]
 
 
@@ -355,29 +270,7 @@ def test_loss_parts_of_a_live_turn_are_parts_and_no_path_of_this_machine_is_sent
     assert "suites/" not in jsontext.encode(body_of(delivery.messages)).decode()
 
 
-def test_a_window_opens_on_the_answer_before_as_in_agentv() -> None:
-    found = conversation("window_size: 1\ninput: [{role: system, content: s}]\nturns: [{input: one}, {input: two}]\n")
-    replies = [[Message("assistant", (Text("first"),), bare=True)]]
-    messages = deliver(turn_messages(found, 1, replies), {}).messages
-    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
-    assert [message.role for message in last_exchanges(messages, found.window_size)] == [
-        "system",
-        "assistant",
-        "user",
-    ]
-
-
 def test_loss_an_incomplete_case_is_an_error_and_never_skipped() -> None:
     reading = read("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: b, input: x}\n")
     assert reading.suite is None
     assert [each.message for each in reading.problems] == ["nothing says how the test is graded"]
-
-
-def test_a_single_user_message_is_its_own_question() -> None:
-    assert delivered("input: hello").question == "hello"
-
-
-def test_user_text_that_looks_like_a_marker_is_not_taken_for_one() -> None:
-    delivery = delivered("input: '@[superman]: hello'")
-    assert told(delivery) == [("user", ["@[superman]: hello"])]
-    assert delivery.question == "@[User]:\n\\@[superman]: hello"

@@ -1,20 +1,14 @@
-"""The rules of the send-and-response workflow, sections 1 to 6, by their numbers: what the chat's core can show.
-
-Section 7 and what follows is in `test_rules_of_the_budget.py`.
-"""
+"""The rules of the send-and-response workflow, by their numbers, that the tests of the chat's core do not show."""
 
 import msgspec
 import pytest
 
-from sightline.chat.core.compaction import compaction_fact
 from sightline.chat.core.facts import (
     ChatImported,
     PairAnswered,
     PairAsked,
-    PairCancelled,
     PairEdited,
     PairFailed,
-    PairReasked,
     PairsDeleted,
     PairsFlagged,
     PairsHandled,
@@ -22,15 +16,18 @@ from sightline.chat.core.facts import (
     PairsStarred,
     TopicChanged,
 )
-from sightline.chat.core.pair import MessagePair, Trouble, text_answer
-from sightline.chat.core.plan import MessageSummary, SendPlan, plan_of, summarize
-from sightline.chat.core.sending import AttemptRefused, Delivered
+from sightline.chat.core.pair import TRIMMED_FOR, MessagePair, Trouble, text_answer
+from sightline.chat.core.plan import MessageSummary, SendPlan, summarize
+from sightline.chat.core.rewriting import compaction_fact
+from sightline.chat.core.sending import AttemptRefused, Delivered, SendEnding, counter_of
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import Inherited, Topic, model_at_hand
 from sightline.chat.core.view import View
+from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.usage import Usage
 from tests.chat.core.stage import (
     BY_LETTER,
     NOW,
@@ -129,115 +126,13 @@ def test_1_payload_terms_are_what_telemetry_tells() -> None:
     assert len(last.messages) == 2 * last.sent_count + 1
 
 
-# --- 2. Entities ----------------------------------------------------------------------------------
-
-
-def test_2_a_pair_has_the_fields_of_the_workflow_and_no_placeholder_for_an_answer() -> None:
-    history = history_of()
-    history.apply(PairAsked(MessagePair(id="a", topic="", model="acme", user_text="why?", at=NOW)))
-    pair = history.get("a")
-    assert (pair.star, pair.flag, pair.state, pair.at) == (0, "blue", "sending", NOW)
-    assert (pair.answer, pair.assistant_text) == (None, "")
-
-
-# --- 3. State machine -----------------------------------------------------------------------------
-
-
-def test_3_sending_ends_complete_or_in_error() -> None:
-    for fact, state in (
-        (PairAnswered("a", text_answer("so")), "complete"),
-        (PairFailed("a", Trouble("auth", "no key")), "error"),
-        (PairCancelled("a", text_answer("so f")), "complete"),
-    ):
-        history = history_of()
-        history.apply(PairAsked(answered("a")))
-        assert history.get("a").state == "sending"
-        history.apply(fact)
-        assert history.get("a").state == state
-
-
-def test_3_an_error_is_asked_anew_as_a_new_pair_at_the_end_and_the_old_one_is_deleted() -> None:
-    history = history_of()
-    history.apply(PairAsked(answered("a")))
-    history.apply(PairFailed("a", Trouble("network", "gone")))
-    history.apply(PairAsked(answered("b")))
-    history.apply(PairAnswered("b", text_answer("so")))
-    history.apply(PairAsked(answered("c", at=NOW + 9), replaces="a"))
-    assert ids(history) == "bc"
-    assert history.get("c").at == NOW + 9
-
-
-# --- 4. Standard flow -----------------------------------------------------------------------------
-
-
-def test_4_3_the_visible_pairs_are_gathered_at_the_instant_of_sending() -> None:
-    view = five()
-    plan = planned(view)
-    filtered(view, "s3")
-    assert names(plan) == "bcde"
-
-
-def test_4_4_the_new_pair_is_not_part_of_its_own_context() -> None:
-    view = five()
-    plan = planned(view, "new")
-    heard(view, PairAsked(answered("f")))
-    assert "f" not in names(plan)
-
-
-def test_4_6_there_is_no_second_send_while_one_is_on_its_way() -> None:
-    view = heard(five(), PairAsked(answered("f")))
-    with pytest.raises(Fault, match="on its way"):
-        view.history.apply(PairAsked(answered("g")))
-
-
-def test_4_7_each_side_that_is_there_is_a_message_and_the_new_one_is_last() -> None:
-    pairs = (
-        answered("a"),
-        MessagePair(id="b", user_text="alone"),
-        answered("c", user_text="", answer=text_answer("x")),
-    )
-    view = view_of(history_of(*pairs))
-    assert [each.role for each in sent(planned(view))] == ["user", "assistant", "user", "assistant", "user"]
-
-
-def test_4_8_an_answer_completes_the_pair() -> None:
-    view = heard(heard(five(), PairAsked(answered("f"))), PairAnswered("f", text_answer("so")))
-    assert (view.history.get("f").state, view.history.sending) == ("complete", "")
-
-
 # --- 5. Branches ----------------------------------------------------------------------------------
 
 
-def test_5_1_a_providers_error_stands_where_the_answer_would() -> None:
-    _, ending = driven(planned(five()), [AttemptRefused(Fault(Code.AUTH, "Incorrect API key provided"))])
-    assert ending.trouble is not None
-    assert ending.trouble.line == "[error: auth] Incorrect API key provided"
-
-
-def test_5_2_a_network_error_is_classed_as_such() -> None:
-    _, ending = driven(planned(five()), [AttemptRefused(Fault(Code.NETWORK, "connection reset"))])
-    assert ending.trouble is not None
-    assert (ending.trouble.code, ending.trouble.label) == ("network", "net")
-
-
-def test_5_3_a_person_can_abort_and_what_had_come_is_kept() -> None:
-    view = heard(heard(five(), PairAsked(answered("f"))), PairCancelled("f", text_answer("so f")))
-    pair = view.history.get("f")
-    assert pair.answer is not None
-    assert (pair.assistant_text, pair.answer.finish) == ("so f", "cancelled")
-
-
-def test_5_4_asked_anew_it_uses_the_context_that_is_visible_now() -> None:
+def test_5_4_retry_uses_the_currently_visible_context() -> None:
     view = heard(heard(five(), PairAsked(answered("f"))), PairFailed("f", Trouble("network", "gone")))
     filtered(heard(view, PairsStarred(("a",), 3)), "s3")
     assert names(planned(view, view.history.get("f").user_text)) == "a"
-
-
-def test_5_4_asked_again_on_another_model_the_earlier_answer_is_kept() -> None:
-    view = heard(heard(five(), PairReasked("c", "other")), PairAnswered("c", text_answer("anew")))
-    pair = view.history.get("c")
-    assert (pair.model, pair.assistant_text, len(pair.earlier)) == ("other", "anew", 1)
-    assert names(plan_of(view, pair.user_text, before="c")) == "ab"
 
 
 def test_5_5_a_filter_changed_in_flight_does_not_touch_the_request() -> None:
@@ -258,15 +153,7 @@ def test_5_6_a_model_chosen_in_flight_is_for_the_next_send() -> None:
     assert (plan.model, plan.room.limit, planned(view).model) == ("acme", 100, "other")
 
 
-def test_5_7_a_pair_can_be_deleted() -> None:
-    assert ids(heard(five(), PairsDeleted(("d",))).visible) == "abce"
-
-
 # --- 6. Context assembly --------------------------------------------------------------------------
-
-
-def test_6_1_the_candidates_are_the_visible_pairs_from_top_to_bottom() -> None:
-    assert ids(five().visible) == "abcde"
 
 
 @pytest.mark.parametrize(
@@ -277,50 +164,10 @@ def test_6_2_newest_first_until_the_next_would_exceed_the_limit(limit: int, incl
     assert ids(view.included) == included
 
 
-def test_6_3_included_pairs_are_serialized_in_chronological_order() -> None:
-    contents = [each.content for each in sent(planned(five()))]
-    assert [content[0] for content in contents[::2]] == ["b", "c", "d", "e", "h"]
-
-
-def test_6_3_blank_sides_are_not_emitted() -> None:
-    pairs = (answered("a", user_text=" \n\t"), MessagePair(id="b", user_text="x", answer=text_answer("  ")))
-    assert [each.role for each in sent(planned(view_of(history_of(*pairs))))] == ["assistant", "user", "user"]
-
-
-def test_6_4_the_new_prompt_is_the_final_message() -> None:
-    assert sent(planned(five(), "new"))[-1] == MessageSummary("user", "new")
-
-
-def test_6_5_the_prelude_is_prepended_and_takes_room() -> None:
-    view = heard(five(), TopicChanged(Topic(id="t", name="T", system_prompt="x" * 15)))
-    view.enter("t")
-    assert (planned(view).prompt_without(0).instructions, ids(view.included)) == ("x" * 15, "cde")
-
-
 def test_6_6_an_error_knows_what_was_included() -> None:
     _, ending = driven(planned(five(), "new"), [AttemptRefused(Fault(Code.AUTH, "no"))])
     assert ending.sent == tuple("bcde")
     assert ending.telemetry[-1].messages[-1].content == "new"
-
-
-def test_6_7_excluded_pairs_stay_visible_and_are_never_sent() -> None:
-    view = five()
-    assert view.standing("a") == "excluded"
-    assert "a" in ids(view.visible)
-    assert "a" not in names(planned(view))
-
-
-def test_6_8_trimming_does_not_recompute_the_prediction() -> None:
-    _, ending = driven(planned(five()), [AttemptRefused(OVERFLOW), AttemptRefused(OVERFLOW), Delivered()])
-    assert {told.predicted_message_count for told in ending.telemetry} == {4}
-
-
-def test_6_9_metadata_is_never_in_the_messages() -> None:
-    marked = answered("a", star=3, flag="grey", topic="t", trouble=Trouble("auth", "secret trouble"))
-    plain, view = five(), view_of(history_of(marked, topics=[Topic(id="t", name="Secret topic")]))
-    assert sent(planned(view)) == sent(planned(view_of(history_of(answered("a")))))
-    assert "Secret" not in str(sent(planned(view)))
-    assert sent(planned(plain))
 
 
 # --- 6.9 When the boundary is found anew ----------------------------------------------------------
@@ -392,15 +239,105 @@ def test_6_9_a_clean_boundary_is_used_again() -> None:
     assert view.selections == 1
 
 
-def test_6_9_option_b_drops_the_oldest_before_the_first_call_and_not_on_screen() -> None:
-    view = five()
-    steps, ending = driven(planned(view, "x" * 50), [Delivered()])
-    assert (attempts(steps), ending.trimmed) == (["de"], ("b", "c"))
-    assert ids(view.included) == "bcde"
+def four(prompt: str = "hello") -> SendPlan:
+    """Five pairs of 20 tokens, of which four go along: b to e."""
+    return planned(view_of(history_of(*map(answered, "abcde"))), prompt)
 
 
-def test_6_9_option_a_is_there_for_who_wants_it() -> None:
-    view = five()
-    settings = msgspec.structs.replace(BY_LETTER, preflight_trimming=False)
+def overflowing(times: int, plan: SendPlan | None = None) -> SendEnding:
+    return driven(plan or four(), [*[AttemptRefused(OVERFLOW)] * times, Delivered()])[1]
+
+
+# --- 7.1 Definitions and invariants ---------------------------------------------------------------
+
+
+def test_7_1_the_first_attempt_is_the_prediction_with_the_prompt() -> None:
+    first = overflowing(0).telemetry[0]
+    assert first.attempt_history_tokens == first.predicted_history_tokens
+    assert first.attempt_total_tokens == first.predicted_history_tokens + first.aut
+    assert first.attempt_total_tokens == first.predicted_total_tokens + first.aut - first.user_request_allowance
+
+
+def test_7_1_what_is_predicted_is_frozen() -> None:
+    told = overflowing(3).telemetry
+    assert len({(t.predicted_message_count, t.predicted_history_tokens, t.predicted_total_tokens) for t in told}) == 1
+
+
+def test_7_1_attempts_never_grow_and_the_trimmed_never_shrink() -> None:
+    told = overflowing(3).telemetry
+    totals, trimmed = [each.attempt_total_tokens for each in told], [each.trimmed_count for each in told]
+    assert totals == sorted(totals, reverse=True)
+    assert trimmed == sorted(trimmed)
+
+
+def test_7_1_the_allowance_is_never_refunded() -> None:
+    assert len(four("x").items) == len(four("x" * 10).items) == 4
+    _, ending = driven(four("x"), [Delivered()])
+    assert ending.sent == tuple("bcde"), "a short prompt brings nothing back in"
+
+
+def test_7_1_sent_is_predicted_less_trimmed() -> None:
+    ending = overflowing(2)
+    assert all(told.sent_count == told.predicted_message_count - told.trimmed_count for told in ending.telemetry)
+    assert len(ending.sent) == 2
+
+
+# --- 7.3 Counter ----------------------------------------------------------------------------------
+
+
+def test_7_3_the_breakdown_has_every_term() -> None:
+    view = view_of(history_of(*map(answered, "abcde")))
+    rows = dict(counter_of(view, overflowing(1, planned(view)), prompt=5).breakdown)
+    assert rows.keys() >= {"Predicted", "Trimmed", "Sent", "Visible", "URA", "AUT", "ML"}
+
+
+# --- 7.5 Overflow classification ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "context_length was exceeded",
+        "This model's MAXIMUM CONTEXT LENGTH is 8192 tokens",
+        "too many tokens",
+        "context too long",
+        "your input exceeds context window",
+        "Request too large for gpt-4o",
+        "it is too large for this model",
+    ],
+)
+def test_7_5_the_phrases_of_an_overflow_trim(words: str) -> None:
+    assert provider_fault(400, words).code in TRIMMED_FOR
+
+
+# --- 7.6 Edge conditions --------------------------------------------------------------------------
+
+
+def test_7_6_a_setting_changed_in_flight_is_for_the_next_send() -> None:
+    view = view_of(history_of(*map(answered, "abcde")))
+    plan = planned(view)
+    settings = msgspec.structs.replace(BY_LETTER, max_trim_attempts=0, user_request_allowance=50)
     view.adjust(settings, Sizer(SMALL, dialect="openai-chat", settings=settings))
-    assert attempts(driven(planned(view, "x" * 50), [Delivered()])[0]) == ["bcde"]
+    assert attempts(driven(plan, [AttemptRefused(OVERFLOW), Delivered()])[0]) == ["bcde", "cde"]
+    assert len(planned(view).items) == 2
+
+
+# --- 7.7 Telemetry --------------------------------------------------------------------------------
+
+
+def test_7_7_every_field_of_the_schema_is_there_by_its_name() -> None:
+    fields = {
+        "model", "budget", "selection", "predictedMessageCount", "predictedHistoryTokens", "predictedTotalTokens",
+        "attemptHistoryTokens", "attemptTotalTokens", "AUT", "trimmedCount", "attemptsUsed", "charsPerToken",
+        "remainingReserve", "stage", "lastErrorMessage", "overflowMatched", "messages",
+    }  # fmt: skip
+    told = msgspec.to_builtins(driven(four(), [AttemptRefused(OVERFLOW), Delivered()])[1].telemetry[1])
+    assert told.keys() >= fields
+    assert told["budget"].keys() == {"maxContext", "maxUsableRaw"}
+    assert told["selection"][0].keys() == {"id", "model", "tokens"}
+
+
+def test_7_7_provider_reported_tokens_are_kept_beside_the_prediction() -> None:
+    last = driven(four(), [Delivered(Usage(input_tokens=77))])[1].telemetry[-1]
+    assert (last.final_delivered_tokens, last.reported_input_tokens) == (85, 77)
+    assert last.bands.keys() == {"predictedHistory", "attemptHistory", "AUT"}

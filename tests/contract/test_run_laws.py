@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.agent.core.approval import Allowed, Decision
-from sightline.agent.core.facts import ToolFinished, read
+from sightline.agent.core.facts import ToolFinished, read, stand
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.run import RunPlan
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import Approve, CallsDecided, Confirm, RunnableCall
-from sightline.agent.service.runner import Runner, RunnerOptions
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun, Runner, RunnerOptions
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice as Chosen
@@ -190,7 +190,7 @@ async def lived(data: st.DataObject, spoken: str, *, is_hooked: bool) -> None:
     hooks: Any = WildHooks(world) if is_hooked else None
     origin: JsonObject = {"law": True}
     ended = await world.runner.run(
-        request, choice, plan, world, world, session="s", run="r_1", hooks=hooks, origin=origin
+        NewRun(request, choice, plan, "s", "r_1", origin), RunParticipants(world, world, hooks)
     )
     assert errors(continued(ended), spoken) == []
     assert ended.spent.requests >= world.asked

@@ -113,7 +113,7 @@ def test_both_results_are_in_the_next_prompt_behind_a_route_to_another_dialect(
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_a_run_of_one_provider_is_gone_on_with_on_another(
+def test_run_started_on_one_provider_continues_on_another(
     first: str, second: str, upstream: Upstream, tmp_path: Path
 ) -> None:
     config = provider("one", first, upstream.url) + provider("two", second, upstream.url)

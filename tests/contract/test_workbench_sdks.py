@@ -1,11 +1,13 @@
 """The vendors' own SDKs against a person at the workbench: all that the person does goes over the API, as the page does
 it, and what the provider gets is what was on screen."""
 
+import http.client
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
 import anthropic
 import openai
@@ -21,6 +23,8 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "str
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 CALL = {"type": "tool_call", "id": "call_9", "name": "weather", "arguments": '{"city": "Oslo"}'}
 BY_HAND = {"parts": [{"type": "text", "text": "I look."}, CALL], "usage": {"input_tokens": 3, "output_tokens": 4}}
+SILENCE = 15.0
+"""An SDK gives up after so many seconds without a byte."""
 ERRORS = (openai.APIError, anthropic.APIError, google_errors.APIError)
 
 Asking = Callable[[str, bool], tuple[str, list[Any]]]
@@ -44,7 +48,7 @@ def chat(url: str, is_stream: bool) -> tuple[str, list[Any]]:
     ]
     tool: Any = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
     wanted: Any = {"model": "m", "messages": [{"role": "user", "content": parts}], "tools": [tool]}
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="sk-own-1234") as sdk:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="sk-own-1234", timeout=SILENCE) as sdk:
         if is_stream:
             with sdk.chat.completions.stream(**wanted) as told:
                 message = told.get_final_completion().choices[0].message
@@ -61,7 +65,7 @@ def responses(url: str, is_stream: bool) -> tuple[str, list[Any]]:
     ]
     tool: Any = {"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}
     wanted: Any = {"model": "m", "input": [{"role": "user", "content": parts}], "tools": [tool]}
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="sk-own-1234") as sdk:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="sk-own-1234", timeout=SILENCE) as sdk:
         if is_stream:
             with sdk.responses.stream(**wanted) as told:
                 reply = told.get_final_response()
@@ -75,7 +79,7 @@ def messages(url: str, is_stream: bool) -> tuple[str, list[Any]]:
     parts: Any = [{"type": "text", "text": "aaa"}, {"type": "image", "source": source}, {"type": "text", "text": "bbb"}]
     tool: Any = {"name": "weather", "input_schema": SCHEMA}
     wanted: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": parts}], "tools": [tool]}
-    with anthropic.Anthropic(base_url=url, api_key="sk-ant-own-1") as sdk:
+    with anthropic.Anthropic(base_url=url, api_key="sk-ant-own-1", timeout=SILENCE) as sdk:
         if is_stream:
             with sdk.messages.stream(**wanted) as told:
                 reply = told.get_final_message()
@@ -92,7 +96,7 @@ def gemini(url: str, is_stream: bool) -> tuple[str, list[Any]]:
     image = types.Part.from_bytes(data=b"picture", mime_type="image/png")
     parts = [types.Part.from_text(text="aaa"), image, types.Part.from_text(text="bbb")]
     wanted: Any = {"model": "m", "contents": types.UserContent(parts=parts), "config": config}
-    options = types.HttpOptions(base_url=url)
+    options = types.HttpOptions(base_url=url, timeout=int(SILENCE * 1000))
     with genai.Client(api_key="own-google-key", vertexai=False, http_options=options) as sdk:
         if is_stream:
             told = list(sdk.models.generate_content_stream(**wanted))
@@ -211,3 +215,33 @@ def test_what_is_dropped_is_an_error_that_no_client_sends_again(stages: dict[str
     assert [each["state"] for each in stage.person.get("/api/exchanges?filter=session:drop")["exchanges"]] == [
         "dropped"
     ]
+
+
+def test_no_sdk_gives_up_during_half_a_minute(stages: dict[str, DeskStage]) -> None:
+    """The one test that waits for real: every client would be gone after half of it without a sign of life."""
+    for stage in stages.values():
+        stage.says(stream=True)
+        stage.person.put("/api/interception", {"mode": "rules"})
+        stage.person.put("/api/rules", [{"filter": "session:long", "timeout_s": 31, "on_timeout": "send"}])
+    clients = [
+        stage.pool.submit(ASKED[name], f"{stage.server.url}/p/acme/s/long", True) for name, stage in stages.items()
+    ]
+    assert [client.result(60)[0] for client in clients] == ["Hello there."] * 4
+    for stage in stages.values():
+        stage.person.put("/api/rules", [])
+        stage.person.put("/api/interception", {"mode": "every"})
+        (only,) = stage.person.get("/api/exchanges?filter=session:long")["exchanges"]
+        assert only["state"] == "finished"
+        assert only["elapsed"] > 30
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_a_client_that_hangs_up_ends_its_hold(stages: dict[str, DeskStage], is_stream: bool) -> None:
+    stage = stages["openai-chat"]
+    at = urlsplit(stage.server.url)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=20)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": is_stream})
+    connection.request("POST", "/p/acme/s/gone/v1/chat/completions", body)
+    exchange = stage.person.held()[0]
+    connection.close()
+    assert stage.person.ended(exchange)["state"] == "cancelled"

@@ -8,6 +8,7 @@ needs, and what: every field of the record.
 from collections.abc import Mapping
 from typing import cast, get_args
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import SYSTEM_ROLES, has_mirrored_part, with_policy
 from sightline.dialects.dialect import (
     CacheRules,
@@ -22,13 +23,16 @@ from sightline.dialects.dialect import (
     Target,
     TokenRules,
     Unread,
+    comment_keep_alive,
+    list_models,
+    show_model,
+    state_fault,
 )
 from sightline.dialects.faults import provider_fault, status_of
 from sightline.dialects.fields import as_object, as_str, compact, merge, opt_int, opt_list, opt_str, rest, unknown
 from sightline.dialects.losses import describe, lose_choices, lose_partial
-from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 from sightline.dialects.option_table import lose_option, options_of, read_options, write_options
-from sightline.dialects.streaming import StreamReader
+from sightline.dialects.streaming import Machine, StreamReader
 from sightline.dialects.tool_names import ANY_NAME
 from sightline.dialects.validity import no_messages
 from sightline.errors import Code, Fault
@@ -177,24 +181,15 @@ def _frame_of(reply: Reply, client: Client, report: Report) -> JsonObject:
     }
 
 
-class _Machine:
-    def __init__(self) -> None:
-        self._is_over = False
-
+class _Machine(Machine):
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         at = f"/{index}"
         if document.get("trouble") is not None:
             return [Failed(read_error(0, document, {}))]
         if (piece := opt_str(document, "piece", at)) is not None:
             return [TextReceived(0, piece)]
-        self._is_over = "why" in document
+        self.is_over = "why" in document
         return [*_identity(document, at), *_end(document, at)]
-
-    def read_done_marker(self) -> list[StreamEvent]:
-        return []
-
-    def is_over(self) -> bool:
-        return self._is_over
 
 
 class _Writer:
@@ -278,11 +273,26 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset({"max_tokens"}),
+        efforts=(),
+        summaries=("none",),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=False,
+        custom_tools=False,
+        hosted_tools={},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

@@ -1,23 +1,47 @@
 """A dialect of another package takes part in everything, without a line elsewhere: the laws hold for it as well."""
 
 import json
+import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from sightline.app.configuration import configuration
+from sightline.catalog.capabilities import make_native_tool
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
+from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Facts
+from sightline.catalog.loading import load
+from sightline.catalog.toml import TomlText
 from sightline.dialects import registry
-from sightline.dialects.paths import dialect_by_client, match_path
-from sightline.dialects.registry import dialect, dialects, find_dialect, names, register, unregister
+from sightline.dialects.endpoint import match_path
+from sightline.dialects.registry import (
+    PROVIDER_DIALECTS,
+    dialect,
+    dialects,
+    find_dialect,
+    hosted_tool_kind,
+    names,
+    register,
+    unregister,
+)
 from sightline.editing.draft import Draft
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.gateway.paths import parse_path
+from sightline.exchange.prepare import prepare
+from sightline.gateway.paths import caller_of, parse_path
 from sightline.model.fold import fold
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.tools import OpaqueTool
+from sightline.settings import Settings
 from sightline.tokens.estimator import Estimator
 from sightline.wire.jsontext import decode
+from tests.background import upstream_in_background
 from tests.contract import test_law_1_verbatim as law_1
 from tests.contract import test_law_2_surgical as law_2
 from tests.contract import test_law_3_no_silent_loss as law_3
@@ -26,7 +50,8 @@ from tests.contract import test_law_5_no_false_success as law_5
 from tests.contract import test_law_7_valid as law_7
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.dialects.plain_dialect import DIALECT, NAME
-from tests.relay_stage import Stage, asks, play
+from tests.gateway_server import served
+from tests.relay_stage import REQUESTS, Stage, asks, play
 from tests.reply_samples import streamed, whole
 from tests.upstream import says, streams
 
@@ -54,7 +79,7 @@ def test_it_is_found_by_name_path_and_client() -> None:
     assert found is not None
     assert found.dialect == NAME
     assert parse_path("/p/acme/v1/plain/turns").dialect == NAME
-    assert dialect_by_client({"x-plain-key"}, "") == NAME
+    assert caller_of(parse_path("/v1/models"), [(b"x-plain-key", b"1")], "") == NAME
 
 
 def test_a_built_in_dialect_cannot_be_replaced() -> None:
@@ -128,6 +153,65 @@ def test_law_5_no_false_success(begun: bool) -> None:
 
 def test_law_7_valid() -> None:
     law_7.test_a_generated_request_is_valid_in_every_dialect(source=NAME)
+
+
+# --- a provider of it in the configuration -----------------------------------------------------------
+
+
+def test_a_configured_provider_of_it_is_reached_through_the_gateway(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [says(REPLY), says(REPLY)]
+        config = f'[providers.acme]\ndialect = "{NAME}"\nbase_url = "{upstream.url}"\n'
+        with served(tmp_path, config) as server:
+            for path, body in (("/v1/plain/turns", REQUEST), ("/v1/chat/completions", REQUESTS["openai-chat"])):
+                request = urllib.request.Request(f"{server.url}/p/acme{path}", json.dumps(body).encode())
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    assert b"Hello there" in answer.read()
+        assert json.loads(upstream.seen[0].body) == REQUEST
+        assert json.loads(upstream.seen[1].body) == {"model": "m", "turns": [{"who": "person", "says": "hi"}]}
+
+
+def test_a_question_of_our_own_is_composed_for_it(tmp_path: Path) -> None:
+    catalog = configured(tmp_path, f'[providers.acme]\ndialect = "{NAME}"\nbase_url = "http://127.0.0.1:1"\n')
+    choice = choose(catalog, "acme/m", has_key=lambda _provider: True)
+    prompt = Prompt((Message("user", (Text("hi"),)),), max_tokens=50, stream=False)
+    turns = [{"who": "person", "says": "hi"}]
+    assert decode(prepare(prompt, choice).body) == {"model": "m", "turns": turns, "limit": 50, "stream": False}
+    with pytest.raises(Fault, match="plain has no such option"):
+        prepare(replace(prompt, seed=1), choice)
+    search = make_native_tool("web_search")
+    with pytest.raises(Fault, match="'web_search' cannot be offered"):
+        prepare(replace(prompt, tools=(search,)), choice)
+    assert hosted_tool_kind(OpaqueTool(NAME, search.value)) is None
+
+
+def configured(folder: Path, text: str) -> Catalog:
+    file = folder / "sightline.toml"
+    file.write_text(text)
+    return configuration(str(file)).catalog
+
+
+def test_it_can_be_a_further_dialect_of_a_provider_and_of_a_route(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGHTLINE_PROVIDERS_ACME_ALSO_PLAIN", "http://127.0.0.1:2")
+    text = '[providers.acme]\nbase_url = "http://127.0.0.1:1"\nhome = ["plain"]\n'
+    catalog = configured(tmp_path, f'{text}[[routes]]\ndialect = "plain"\nprovider = "acme"\n')
+    acme = catalog.providers["acme"]
+    assert (acme.also, acme.home) == ({NAME: "http://127.0.0.1:2"}, (NAME,))
+    assert catalog.routes[0].dialect == NAME
+
+
+@pytest.mark.parametrize("wrong", ["plian", "raw"])
+def test_an_unknown_dialect_or_one_that_no_provider_speaks_is_refused_with_the_known_ones(wrong: str) -> None:
+    text = f'[providers.acme]\nbase_url = "http://127.0.0.1:1"\ndialect = "{wrong}"\nalso = {{ {wrong} = "" }}\n'
+    problems = load([TomlText("mine.toml", text)], {}, Settings, dialects=PROVIDER_DIALECTS).problems
+    known = '"anthropic", "gemini", "openai-chat", "openai-responses", "plain"'
+    assert [problem.message for problem in problems] == [
+        f'providers.acme.dialect must be one of {known}, not "{wrong}"',
+        f'providers.acme.also has no key "{wrong}"',
+    ]
+    assert len(PROVIDER_DIALECTS) == 5
 
 
 # --- what other packages know of a dialect ----------------------------------------------------------

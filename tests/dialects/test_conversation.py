@@ -27,7 +27,7 @@ def said(*parts: Part) -> Message:
     return Message("assistant", parts)
 
 
-def test_leading_messages_are_those_before_anybody_speaks() -> None:
+def test_leading_messages_are_those_before_the_conversation_starts() -> None:
     assert leading_count((SYSTEM, DEVELOPER, USER, LATE)) == 2
     assert leading_count((SYSTEM, DEVELOPER)) == 2
     assert leading_count(()) == 0
@@ -39,7 +39,7 @@ def test_in_place_moves_nothing() -> None:
     assert with_policy(messages, "in_place", report) is messages
 
 
-def test_merge_leading_joins_what_stands_in_front_and_leaves_the_rest() -> None:
+def test_merge_leading_joins_leading_messages_and_keeps_the_rest() -> None:
     report = Report()
     merged = with_policy((SYSTEM, DEVELOPER, USER, LATE), "merge_leading", report)
     assert merged == (Message("system", (Text("be kind"), Text("be brief")), at="/0"), USER, LATE)
@@ -163,7 +163,7 @@ def test_an_id_that_it_does_not_take_is_replaced_the_same_way_each_time() -> Non
 FOUND = Opaque("anthropic", {"type": "search_result", "citations": {"enabled": True}}, text="words", at="/4")
 
 
-def test_what_can_be_said_in_words_is_said_to_a_target_that_does_not_know_it() -> None:
+def test_part_with_a_text_form_is_sent_as_text_to_other_dialects() -> None:
     report = Report()
     unknown = Opaque("anthropic", {"type": "container_upload"})
     result = ToolResult("c", (FOUND, unknown))

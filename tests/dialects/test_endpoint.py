@@ -44,7 +44,7 @@ def test_each_dialect_has_its_place_behind_the_base_url(spoken: str, base_url: s
     assert url(base_url, spoken) == expected
 
 
-def test_only_gemini_is_asked_elsewhere_for_the_whole_answer() -> None:
+def test_only_gemini_uses_another_url_without_streaming() -> None:
     assert url("https://e.org", "gemini", stream=False) == "https://e.org/v1beta/models/m:generateContent"
     assert url("https://e.org", "anthropic", stream=False) == url("https://e.org", "anthropic")
 
@@ -70,7 +70,7 @@ def test_a_model_that_would_lead_elsewhere_is_refused(model: str) -> None:
     assert url("https://e.org/v1", "openai-chat", model) == "https://e.org/v1/chat/completions"
 
 
-def test_the_providers_query_goes_along() -> None:
+def test_provider_query_is_added_to_the_url() -> None:
     provider = Provider(base_url="https://e.org", query={"api-version": "v1", "q": "a b&c"})
     assert called(provider, "openai-chat").url == "https://e.org/chat/completions?api-version=v1&q=a+b%26c"
     assert str(called(provider, "gemini").url).endswith("?alt=sse&api-version=v1&q=a+b%26c")
@@ -103,7 +103,7 @@ def test_an_address_may_be_a_variable() -> None:
         ("gemini", "x-goog-api-key", ""),
     ],
 )
-def test_the_key_stands_where_the_dialect_wants_it(spoken: str, name: str, prefix: str) -> None:
+def test_key_is_sent_in_the_header_the_dialect_expects(spoken: str, name: str, prefix: str) -> None:
     provider = Provider(base_url="https://e.org", key_env="ACME_API_KEY", key_help="Ask acme.")
     assert dict(called(provider, spoken).headers)[name] == Variable("ACME_API_KEY", prefix, help="Ask acme.")
     assert name not in dict(called(Provider(base_url="https://e.org"), spoken).headers)
@@ -117,7 +117,7 @@ def test_a_provider_may_want_its_key_elsewhere() -> None:
     assert dict(called(bearer, "anthropic").headers)["Authorization"] == Variable("K", "Bearer ")
 
 
-def test_the_body_and_what_is_wanted_back_are_said() -> None:
+def test_body_and_accept_header_are_set() -> None:
     call = call_to(Provider(base_url="https://e.org"), "anthropic", "m", b'{"a": 1}', stream=True)
     assert (call.method, call.body) == ("POST", b'{"a": 1}')
     assert call.headers == (
@@ -128,7 +128,7 @@ def test_the_body_and_what_is_wanted_back_are_said() -> None:
     assert dict(called(Provider(base_url="https://e.org"), stream=False).headers)["accept"] == "application/json"
 
 
-def test_headers_of_the_provider_go_along_and_stand_instead_of_the_usual_ones() -> None:
+def test_provider_headers_are_added_and_override_the_defaults() -> None:
     provider = Provider(
         base_url="https://e.org",
         headers={"x-team": "blue", "Anthropic-Version": "2099-01-01", "x-trace": "none"},
@@ -151,7 +151,7 @@ def test_what_is_served_has_an_endpoint(spoken: str) -> None:
     assert isinstance(endpoint_of(spoken), Endpoint)
 
 
-def test_what_nobody_serves_has_none() -> None:
+def test_dialect_without_a_provider_has_no_endpoint() -> None:
     with pytest.raises(Fault, match="no provider speaks raw") as caught:
         endpoint_of("raw")
     assert caught.value.code is Code.USAGE
@@ -199,7 +199,7 @@ def test_an_answer_without_a_count_is_a_fault(answer: object) -> None:
     assert caught.value.code is Code.UPSTREAM_PROTOCOL
 
 
-def test_where_nobody_counts_the_estimate_is_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_counting_is_refused_where_the_endpoint_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     from sightline.dialects import endpoint
 
     served = endpoint.endpoint_of("openai-chat")

@@ -115,7 +115,7 @@ def test_further_choices_are_named_by_their_place() -> None:
     assert pointers(report) == {"/choices/1": "content"}
 
 
-def test_what_had_arrived_of_a_failed_reply_is_told() -> None:
+def test_partial_content_of_a_failed_reply_is_reported_as_lost() -> None:
     begun = Choice(parts=(Text("half", at="/t"), ToolCall("c", "f", "", at="/c")))
     cut = Choice(finish_at="/choices/1/finish_reason")
     report = Report()

@@ -7,7 +7,7 @@ from sightline.dialects.openai_rules import (
     option_problems,
     tool_problems,
 )
-from sightline.dialects.option_values import OF_CHAT
+from sightline.dialects.option_table import OF_CHAT
 
 OBJECT = {"type": "object", "properties": {}}
 
@@ -47,7 +47,7 @@ def test_ids_of_users_have_limits_and_tiers_have_names():
     assert found[2][1].endswith("there are auto, default, flex, priority, scale, fast")
 
 
-def test_a_tool_stands_flat_or_under_its_kind():
+def test_tool_must_be_flat_or_nested_as_the_dialect_requires():
     flat, nested = {"type": "function", "name": "f"}, {"type": "function", "function": {"name": "f"}}
     assert tools(flat) == tools(nested, is_nested=True) == []
     assert tools(nested) == tools(flat, is_nested=True) == [("/tools/0", "tool_form")]

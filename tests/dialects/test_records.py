@@ -5,7 +5,7 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import ListedModel
-from sightline.dialects.paths import (
+from sightline.dialects.endpoint import (
     PathMatch,
     dialect_by_client,
     dialect_by_prefix,

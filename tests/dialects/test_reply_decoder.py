@@ -25,7 +25,7 @@ def heard(*pieces: bytes, name: str = "openai-chat") -> list[StreamEvent]:
     return [event for piece in pieces for event in hearing.feed(piece)] + hearing.close()
 
 
-def test_words_are_told_as_soon_as_they_are_there() -> None:
+def test_text_is_reported_as_soon_as_it_arrives() -> None:
     hearing = ReplyDecoder(dialect("openai-chat"))
     assert [e.text for e in hearing.feed(chunk({"content": "hi"})) if isinstance(e, TextReceived)] == ["hi"]
     assert not hearing.has_ended
@@ -40,7 +40,7 @@ def test_any_split_of_the_bytes_tells_the_same(size: int) -> None:
     assert heard(*pieces) == heard(WHOLE)
 
 
-def test_a_whole_body_is_told_as_the_same_events() -> None:
+def test_whole_body_gives_the_same_events_as_a_stream() -> None:
     message = {"role": "assistant", "content": "hi"}
     body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     reply = fold(heard(json.dumps(body, indent=1).encode()))
@@ -83,7 +83,7 @@ def test_after_its_legal_end_an_answer_cannot_fail_any_more() -> None:
     assert hearing.fail(Fault(Code.NETWORK, "gone")) == []
 
 
-def test_frames_behind_the_end_tell_nothing_and_are_noted() -> None:
+def test_frames_after_the_end_give_no_events_and_are_noted() -> None:
     hearing = ReplyDecoder(dialect("openai-chat"))
     hearing.feed(WHOLE + b"data: [DONE]\n\n")
     assert hearing.feed(chunk({"content": "late"})) == []
@@ -125,7 +125,7 @@ def test_an_answer_that_is_all_here_is_a_body_or_a_stream() -> None:
 
 @pytest.mark.parametrize("name", ["openai-chat", "gemini"])
 @pytest.mark.parametrize("size", [50, 400, 10_000])
-def test_pieces_of_one_text_that_come_at_once_may_be_told_as_one(name: str, size: int) -> None:
+def test_text_pieces_that_arrive_together_may_be_joined(name: str, size: int) -> None:
     words = ["hi", " there", " \u00e9", '"', " a", " b", " c"]
     data = b"".join(chunk({"content": word}) for word in words) + chunk({}, "stop") + b"data: [DONE]\n\n" + chunk({})
     single, joining = ReplyDecoder(dialect(name)), ReplyDecoder(dialect(name), joins=True)
@@ -138,7 +138,7 @@ def test_pieces_of_one_text_that_come_at_once_may_be_told_as_one(name: str, size
     assert (len(joined) < len(told)) == (name == "openai-chat" and size > 50)
 
 
-def test_elements_of_an_array_are_told_as_soon_as_they_are_whole() -> None:
+def test_array_elements_are_decoded_as_soon_as_they_are_complete() -> None:
     part = b'{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
     hearing = ReplyDecoder(dialect("gemini"))
     assert hearing.feed(b" \n") == []
@@ -163,7 +163,7 @@ def test_a_text_that_only_begins_like_an_array_is_quoted() -> None:
     assert "[warning: the disk" in failed.fault.message
 
 
-def test_an_end_without_a_finish_is_told_from_an_error_of_the_provider() -> None:
+def test_missing_finish_is_distinguished_from_a_provider_error() -> None:
     bare, refused = ReplyDecoder(dialect("openai-chat")), ReplyDecoder(dialect("openai-chat"))
     bare.feed(b"data: [DONE]\n\n")
     refused.feed(b'data: {"error": {"message": "no", "code": 500}}\n\n')

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import (
+    Machine,
+    Sequencer,
     StreamReader,
     TextDeltas,
     fault_of_broken_frame,
@@ -15,27 +17,31 @@ from sightline.dialects.streaming import (
 )
 from sightline.errors import Code, Fault
 from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
     Ended,
     Failed,
     Finished,
     FrameBroken,
     SignatureReceived,
+    Started,
     StreamEvent,
     TextReceived,
     ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
 )
 from sightline.model.fold import fold
 from sightline.model.json import JsonObject
+from sightline.model.parts import Citation
 from sightline.model.reply import Finish
+from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame
 
 
-class Scripted:
+class Scripted(Machine):
     """A machine that says what its frames tell it to."""
-
-    def __init__(self) -> None:
-        self.over = False
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         match document.get("say"):
@@ -50,16 +56,13 @@ class Scripted:
             case "fail":
                 return [TextReceived(0, "x"), Failed(Fault(Code.OVERLOADED, "full")), TextReceived(0, "never")]
             case "over":
-                self.over = True
+                self.is_over = True
                 return [Finished("stop")]
             case _:
                 raise Fault(Code.INVALID_REQUEST, "odd shape", pointer=f"/{index}/say")
 
     def read_done_marker(self) -> list[StreamEvent]:
         return [Finished("length")]
-
-    def is_over(self) -> bool:
-        return self.over
 
 
 def frame(word: str) -> Frame:
@@ -116,7 +119,7 @@ def test_a_legal_last_frame_ends_at_once() -> None:
     assert StreamReader(Scripted()).feed(frame("over")) == [Finished("stop"), Ended()]
 
 
-def test_nothing_is_heard_after_a_failure() -> None:
+def test_frames_after_a_failure_are_ignored() -> None:
     reader = StreamReader(Scripted())
     assert reader.feed(frame("fail")) == [TextReceived(0, "x"), Failed(Fault(Code.OVERLOADED, "full")), Ended()]
     assert reader.feed(frame("text")) == []
@@ -125,7 +128,7 @@ def test_nothing_is_heard_after_a_failure() -> None:
 @pytest.mark.parametrize(
     ("data", "at"), [(b"{", "/0"), (b"[1]", "/0"), (b'{"say":"nonsense"}', "/0/say"), (b"\xff", "/0")]
 )
-def test_a_frame_that_cannot_be_read_is_told_and_passed_over(data: bytes, at: str) -> None:
+def test_unreadable_frame_is_reported_and_skipped(data: bytes, at: str) -> None:
     reader = StreamReader(Scripted())
     (event,) = reader.feed(Frame(data))
     assert isinstance(event, FrameBroken)
@@ -158,7 +161,7 @@ def test_a_finish_agrees_with_the_content(finish: Finish, has_calls: bool, expec
         (b" \r\n", "the answer is empty"),
     ],
 )
-def test_what_is_no_reply_is_told_by_what_it_is(data: bytes, message: str) -> None:
+def test_non_reply_body_is_described_in_the_error(data: bytes, message: str) -> None:
     fault = no_reply(data)
     assert (fault.code, fault.message) == (Code.UPSTREAM_PROTOCOL, message)
     assert "base URL" in fault.hint
@@ -202,13 +205,13 @@ def test_any_other_frame_has_to_be_taken_apart_and_so_has_the_next(frame: bytes)
     assert growth.read(ONE) is None
 
 
-def test_nothing_is_learned_where_it_is_not_certain_where_the_text_stands() -> None:
+def test_nothing_is_learned_if_the_text_position_is_ambiguous() -> None:
     assert grown(b'{"model":"one","content":"one"}', TextReceived(0, "one")).read(ONE) is None
     assert grown(b'{"content":"\\u006fne"}', TextReceived(0, "one")).read(b'{"content":"two"}') is None
     assert grown(ONE, TextReceived(0, "\ud800")).read(ONE) is None
 
 
-def test_who_numbers_frames_is_soon_left_alone() -> None:
+def test_learning_stops_for_streams_that_number_their_frames() -> None:
     growth = TextDeltas()
     for number in range(4):
         growth.learn(b'{"n":%d,"text":"one"}' % number, TextReceived(0, "one"))
@@ -255,3 +258,62 @@ def test_a_run_that_is_no_json_has_to_be_taken_apart() -> None:
     growth = grown(ONE, TextReceived(0, "one"))
     assert growth.read_run(frames(b"a", b"\n"), 0) == (None, 0)
     assert growth.read_run(frames(b"a", b"b"), 0) == (None, 0)
+
+
+def sequenced(*events: StreamEvent) -> tuple[list[StreamEvent], Report]:
+    report = Report()
+    sequencer = Sequencer(report, "anthropic")
+    return [out for event in events for out in sequencer.feed(event)], report
+
+
+def test_parts_are_numbered_in_the_order_in_which_they_are_written() -> None:
+    out, _ = sequenced(Started("id"), TextReceived(3, "a"), TextReceived(3, "b"), TextReceived(7, "c"), Ended())
+    assert out == [Started("id"), TextReceived(0, "a"), TextReceived(0, "b"), TextReceived(1, "c"), Ended()]
+
+
+def test_interleaved_calls_come_out_one_after_the_other() -> None:
+    out, _ = sequenced(
+        ToolCallBegun(1, "c1", "a"),
+        ToolCallBegun(2, "c2", "b"),
+        ArgumentsReceived(1, "x"),
+        ArgumentsReceived(2, "y"),
+        TextReceived(0, "late"),
+        ToolCallCompleted(2),
+        ArgumentsReceived(1, "z"),
+        ToolCallCompleted(1),
+        Finished("tool_calls"),
+    )
+    assert out == [
+        ToolCallBegun(0, "c1", "a"),
+        ArgumentsReceived(0, "x"),
+        ArgumentsReceived(0, "z"),
+        ToolCallCompleted(0),
+        ToolCallBegun(1, "c2", "b"),
+        ArgumentsReceived(1, "y"),
+        ToolCallCompleted(1),
+        TextReceived(2, "late"),
+        Finished("tool_calls"),
+    ]
+
+
+def test_incomplete_calls_are_written_at_the_end() -> None:
+    fault = Failed(Fault(Code.NETWORK, "gone"))
+    out, _ = sequenced(ToolCallBegun(1, "c1", "a"), ToolCallBegun(2, "c2", "b"), ToolCallBegun(3, "c3", "c"), fault)
+    assert out == [ToolCallBegun(0, "c1", "a"), ToolCallBegun(1, "c2", "b"), ToolCallBegun(2, "c3", "c"), fault]
+
+
+def test_other_choices_are_a_loss() -> None:
+    finished = Finished("stop", 1, at="/7/choices/1/finish_reason")
+    out, report = sequenced(TextReceived(0, "a"), TextReceived(0, "b", choice=1), finished)
+    assert out == [TextReceived(0, "a")]
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/7/choices/1", "content")]
+
+
+def test_a_citation_of_a_text_that_is_written_is_reported() -> None:
+    report = Report()
+    sequencer = Sequencer(report, "d")
+    sequencer.feed(TextReceived(0, "a"))
+    assert sequencer.feed(CitationReceived(0, Citation("u"))) == [CitationReceived(0, Citation("u"))]
+    sequencer.feed(TextReceived(1, "b"))
+    assert sequencer.feed(CitationReceived(0, Citation("u", at="/c"))) == []
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/c", "option")]

@@ -79,7 +79,7 @@ def test_another_name_is_fitted_the_same_way_each_time(name: str) -> None:
     assert fitted != RULE.fit(name + ".")
 
 
-def test_a_request_is_told_in_names_that_the_target_takes() -> None:
+def test_request_uses_tool_names_the_target_accepts() -> None:
     report = Report()
     request = msgspec.structs.replace(
         REQUEST,
@@ -164,7 +164,7 @@ def test_other_events_pass() -> None:
 
 
 @pytest.mark.parametrize("end", [Finished("length"), Failed(Fault(Code.NETWORK, "gone"))])
-def test_what_had_arrived_of_a_call_is_told_before_the_end(end: StreamEvent) -> None:
+def test_partial_call_arguments_are_reported_before_the_end(end: StreamEvent) -> None:
     out = restored(ToolCallBegun(1, "c", "patch"), ArgumentsReceived(1, '{"input": "ha'), end)
     assert out == [ToolCallBegun(1, "c", "patch", kind="custom"), ArgumentsReceived(1, '{"input": "ha'), end]
 
@@ -215,7 +215,7 @@ def test_a_call_of_a_built_in_tool_that_is_not_offered_any_more_is_named_after_i
     assert told.messages[0].parts == (ToolCall("c", "shell", "{}"),)
 
 
-def test_a_grammar_that_nobody_enforces_is_a_loss_and_its_words_are_an_addition() -> None:
+def test_unenforced_grammar_is_a_loss_and_its_description_an_addition() -> None:
     report = Report()
     tool = CustomTool("patch", "Patches.", Grammar("lark", "start: /x/"), at="/tools/3")
     assert function_instead(tool, "/tools/0", report, "gemini") == function_for(tool)

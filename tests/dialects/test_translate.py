@@ -1,3 +1,5 @@
+"""Forms that are no provider's."""
+
 import json
 from dataclasses import replace
 
@@ -6,10 +8,18 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
-from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.translate import restore_names, translate_reply, translate_request, write_request
-from sightline.errors import Fault
-from sightline.model.events import ToolCallBegun
+from sightline.dialects.translate import (
+    VIEWS,
+    StreamTranslation,
+    read_canonical,
+    restore_names,
+    translate_reply,
+    translate_request,
+    write_canonical,
+    write_request,
+)
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed, StreamEvent, TextReceived, ToolCallBegun
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.report import Report
@@ -121,7 +131,7 @@ def test_calls_get_their_names_back_from_the_clients_request() -> None:
     assert restore_names([begun], request) == [ToolCallBegun(0, "c", "patch", kind="custom")]
 
 
-def test_what_stands_in_the_url_is_lost_only_to_a_caller_who_does_not_write_it() -> None:
+def test_model_is_not_lost_when_the_caller_writes_the_url() -> None:
     request = Request(model="m", messages=(Message("user", (Text("hi"),)),))
     report, silent = Report(), Report()
     body = write_request(request, "gemini", Target(), report)
@@ -209,7 +219,7 @@ def unsigned(target: str) -> list[tuple[str, str]]:
     return [(addition.pointer, addition.severity) for addition in additions if "not signed" in addition.what]
 
 
-def test_a_signature_that_stands_for_none_is_an_addition() -> None:
+def test_placeholder_signature_is_an_addition() -> None:
     assert unsigned("anthropic") == [("/content/0/signature", "identity")]
     assert unsigned("openai-responses") == [("/output/0/encrypted_content", "identity")]
     assert unsigned("gemini") == []
@@ -234,3 +244,187 @@ def test_what_the_target_model_refuses_is_left_out_of_a_translation_only() -> No
     assert translate_request(data, "openai-chat", "openai-chat", settings=settings).data is data
     rewritten = translate_request(data, "openai-chat", "openai-chat", settings=replace(settings, system="merge_all"))
     assert json.loads(rewritten.data)["temperature"] == 0.2
+
+
+EVENTS: list[StreamEvent] = [TextReceived(0, "half"), Failed(Fault(Code.NETWORK, "gone")), Ended()]
+
+
+def test_events_are_a_line_each() -> None:
+    view = VIEWS["events"]()
+    lines = [json.loads(view.feed(event)) for event in EVENTS]
+    assert lines == [
+        {"event": "text", "part": 0, "text": "half"},
+        {"event": "failed", "fault": {"code": "network", "message": "gone"}},
+        {"event": "ended"},
+    ]
+
+
+def test_the_folded_reply_comes_at_the_end() -> None:
+    view = VIEWS["reply"]()
+    written = [view.feed(event) for event in EVENTS]
+    assert written[:2] == [b"", b""]
+    assert json.loads(written[2])["fault"] == {"code": "network", "message": "gone"}
+
+
+def test_a_request_is_written_and_read_back() -> None:
+    request = Request(model="m", messages=(Message("user", (Text("hi \ud800"),)),), dialect="openai-chat")
+    assert read_canonical(write_canonical(request)) == request
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"{}", "/messages: expected a list, found null"),
+        (b'{"messages":[],"bogus":1}', "unknown field `bogus`"),
+        (b'{"messages":[{"role":"user","parts":[{"type":"text","text":"x","zz":1}]}]}', "unknown field `zz`"),
+        (b'{"messages":[],"model":5}', "not a canonical request: Expected `str`"),
+        (b"{", "not JSON"),
+        (b"[]", "Expected `object`"),
+        (b'{"messages":[],"options":{"temperature":"\\ud800"}}', "surrogates"),
+    ],
+)
+def test_anything_else_is_refused_with_a_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(Fault, match=reason) as caught:
+        read_canonical(data)
+    assert caught.value.code == Code.INVALID_REQUEST
+    assert caught.value.hint
+
+
+HEAD = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+
+def chunk(delta: dict[str, object], finish: str | None = None, **fields: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({**HEAD, "choices": [choice], **fields}).encode() + b"\n\n"
+
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"audio_tokens": 2}}
+WHOLE = chunk({"role": "assistant", "content": "hi"}) + chunk({}, "stop", usage=USAGE) + b"data: [DONE]\n\n"
+
+
+def test_between_equal_dialects_the_bytes_of_a_stream_stay_as_they_came() -> None:
+    translation = StreamTranslation("openai-chat", "openai-chat")
+    assert translation.feed(WHOLE) == WHOLE
+    assert translation.close() == b""
+    assert translation.reply.choice.finish == "stop"
+
+
+def test_each_piece_is_written_as_soon_as_it_arrives() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    first = translation.feed(chunk({"content": "hi"}))
+    assert b"text_delta" in first
+    rest = translation.feed(WHOLE[len(chunk({"role": "assistant", "content": "hi"})) :]) + translation.close()
+    assert rest.count(b"event: message_stop") == 1
+
+
+def test_what_no_other_dialect_can_carry_is_reported() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    translation.feed(chunk({"content": "hi"}, system_fingerprint="fp_1", brand_new=[1]))
+    translation.feed(WHOLE)
+    lost = {loss.pointer: loss.severity for loss in translation.report.losses}
+    assert lost["/0/system_fingerprint"] == "identity"
+    assert lost["/0/brand_new"] == "content"
+    assert lost["/2/usage/prompt_tokens_details/audio_tokens"] == "identity"
+
+
+def test_a_frame_that_cannot_be_read_fails_a_translation_and_nothing_follows() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    out = translation.feed(chunk({"content": "hi"}) + b"data: {broken\n\n" + WHOLE)
+    assert out.count(b"event: error") == 1
+    assert b"message_stop" not in out
+    assert translation.feed(WHOLE) == b""
+    assert translation.close() == b""
+    assert translation.reply.fault is not None
+    assert translation.reply.fault.code == Code.UPSTREAM_PROTOCOL
+
+
+def test_event_translation_continues_after_a_broken_frame() -> None:
+    translation = StreamTranslation("openai-chat", "events")
+    out = translation.feed(b"data: {broken\n\n" + WHOLE) + translation.close()
+    kinds = [json.loads(line)["event"] for line in out.splitlines()]
+    assert kinds[0] == "frame_broken"
+    assert kinds[-1] == "ended"
+    assert translation.reply.choice.finish == "stop"
+    assert [(loss.pointer, loss.severity) for loss in translation.report.losses] == [("/0", "content")]
+
+
+def test_an_unfinished_last_frame_is_still_read() -> None:
+    translation = StreamTranslation("openai-chat", "reply")
+    assert translation.feed(WHOLE.rstrip(b"\n")) == b""
+    assert json.loads(translation.close())["finish"] == "stop"
+
+
+def test_calls_of_a_stream_get_their_names_back() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "patch", "arguments": '{"input": "x"}'}}
+    stream = chunk({"tool_calls": [call]}) + chunk({}, "tool_calls") + b"data: [DONE]\n\n"
+    translation = StreamTranslation("openai-chat", "events", request=Request(tools=(CustomTool("patch"),)))
+    lines = [json.loads(line) for line in (translation.feed(stream) + translation.close()).splitlines()]
+    assert {"event": "arguments", "part": 4, "fragment": "x"} in lines
+
+
+def closed(data: bytes, target: str = "anthropic", source: str = "openai-chat") -> tuple[bytes, StreamTranslation]:
+    translation = StreamTranslation(source, target)
+    return translation.feed(data) + translation.close(), translation
+
+
+def test_an_error_body_in_place_of_a_stream_keeps_its_words() -> None:
+    out, translation = closed(b'{"error": {"message": "Slow down", "type": "rate_limit_error", "code": null}}')
+    assert out.count(b"event: error") == 1
+    assert b"Slow down" in out
+    assert translation.reply.fault is not None
+    assert translation.reply.fault.code == Code.RATE_LIMITED
+
+
+def test_whole_reply_in_place_of_a_stream_is_translated_as_one_message() -> None:
+    message = {"role": "assistant", "content": "hi"}
+    body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    out, translation = closed(json.dumps(body).encode())
+    assert out.count(b"event: message_stop") == 1
+    assert translation.reply.choice.finish == "stop"
+
+
+def test_a_web_page_in_place_of_a_stream_is_shown_in_the_error() -> None:
+    out, translation = closed(b"<html>\n\n<h1>502 Bad Gateway</h1>")
+    assert b"502 Bad Gateway" in out
+    assert translation.reply.fault is not None
+    assert translation.reply.fault.code == Code.UPSTREAM_PROTOCOL
+    same, _ = closed(b"<html>", "openai-chat")
+    assert same == b"<html>"
+
+
+def test_the_answer_can_be_given_another_models_name() -> None:
+    translation = StreamTranslation("openai-chat", "reply", model="mine")
+    assert json.loads(translation.feed(WHOLE) + translation.close())["model"] == "mine"
+
+
+def test_frames_after_the_end_are_dropped_and_reported() -> None:
+    _, translation = closed(WHOLE + b"data: [DONE]\n\n" + chunk({"content": "late"}))
+    assert [(loss.pointer, loss.what) for loss in translation.report.losses if loss.what == "a frame"] == [
+        ("/4", "a frame")
+    ]
+    assert translation.reply.choice.parts == (Text("hi", at=translation.reply.choice.parts[0].at),)
+    same = StreamTranslation("openai-chat", "openai-chat")
+    same.feed(WHOLE + chunk({"content": "late"}))
+    assert not same.report.losses
+
+
+def test_a_source_that_breaks_off_is_an_error_in_the_target_s_words_and_after_the_end_nothing() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    translation.feed(chunk({"content": "hi"}))
+    assert not translation.has_ended
+    out = translation.fail(Fault(Code.NETWORK, "the connection was lost"))
+    assert b"event: error" in out
+    assert b"the connection was lost" in out
+    assert translation.has_ended
+    ended = StreamTranslation("openai-chat", "anthropic")
+    ended.feed(WHOLE)
+    assert ended.fail(Fault(Code.NETWORK, "the connection was lost")) == b""
+
+
+def test_a_translation_tells_that_its_source_may_have_nothing_more_to_say() -> None:
+    part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
+    translation = StreamTranslation("gemini", "anthropic")
+    assert not translation.may_end
+    translation.feed(b"data: " + json.dumps(part).encode() + b"\n\n")
+    assert translation.may_end
+    translation.close()

@@ -83,7 +83,7 @@ def test_empty_content_is_found() -> None:
     assert [problem.pointer for problem in empty_problems(request, whitespace=False)] == ["/0", "/1/a"]
 
 
-def test_somebody_must_have_spoken() -> None:
+def test_request_with_only_a_system_message_is_a_problem() -> None:
     assert no_messages(asked(SYSTEM), "/messages")[0].pointer == "/messages"
     assert no_messages(asked(SYSTEM, USER), "/messages") == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.core.exports.agentv_index import to_index
+from sightline.evals.core.exports import to_index
 from sightline.evals.core.result import CaseObservation, Check, Score
 from sightline.model.usage import Usage
 from tests.e2e.test_agentv import agentv as agentv
@@ -26,7 +26,7 @@ WRONG = Score(name="exact", type="equals", verdict="fail", score=0.0, reason=ODD
 def runs(tmp_path: Path) -> list[Path]:
     """Two runs as folders of AgentV's."""
     first = [row("one", 1.0, seen=SEEN), row("two", 0.2, scores=(WRONG,)), failed("three", ODD), row("four", None)]
-    contents = {"a": to_index(first, experiment="before"), "b": to_index([row("one", 0.4), row("two", 0.9)])}
+    contents = {"a": to_index(first), "b": to_index([row("one", 0.4), row("two", 0.9)])}
     for name, content in contents.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "index.jsonl").write_bytes(content)

@@ -82,7 +82,7 @@ def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Pa
             await service.chat.happen(TopicChanged(Topic(id=ROOT, parameters=Parameters(max_tokens=12))))
             looking = await service.views.set_view("v", model=MODEL)
             assert looking.view.room.limit == TOLD
-            assert looking.counter.text == "12 / 12", "all of it was thought to fit"
+            assert looking.counter().text == "12 / 12", "all of it was thought to fit"
             name = await service.sends.send("v", "And now?")
             await service.sends.wait_until_idle()
             pair, told = service.chat.history.get(name), service.sends.telemetry(name)
@@ -98,7 +98,7 @@ def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Pa
             assert pair.answer.usage is not None
             assert pair.answer.usage.input_tokens == last.reported_input_tokens
             looking = await service.views.get("v")
-            assert looking.counter.text == f"[12-{last.trimmed_count}]/13"
+            assert looking.counter().text == f"[12-{last.trimmed_count}]/13"
             assert looking.last is not None
             assert "the provider found the request too large" in looking.last.trim_summary
             await store.settle()

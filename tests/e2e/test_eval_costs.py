@@ -40,7 +40,7 @@ def report(capsys: Captured, *words: str) -> tuple[dict[str, object], str]:
     return found, err
 
 
-def test_a_cost_that_nobody_knows_is_null_and_counted(upstream: Upstream, capsys: Captured) -> None:
+def test_unknown_cost_is_null_and_counted(upstream: Upstream, capsys: Captured) -> None:
     found, _ = report(capsys, "--target", "program", "--target", "telling", "--target", "all", "--output", "out")
     costs = {each["target"]: each["cost"] for each in found["targets"]}  # type: ignore[attr-defined]
     assert costs == {

@@ -242,7 +242,7 @@ def test_a_host_that_is_killed_in_the_middle_changes_nothing(
     assert killed
 
 
-def test_a_run_whose_driver_is_killed_is_gone_on_with_elsewhere(
+def test_run_with_a_killed_driver_can_be_resumed_elsewhere(
     cluster: RayCluster, local: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     async def story() -> None:

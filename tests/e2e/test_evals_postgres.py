@@ -60,7 +60,7 @@ def test_two_processes_run_one_suite_at_once_and_a_third_reads_both(url: str, up
     assert (json.loads(again)["targets"][0]["cached"], len(upstream.seen)) == (6, asked)
 
 
-def test_a_run_that_was_killed_is_gone_on_with(url: str, upstream: Upstream, tmp_path: Path) -> None:
+def test_killed_run_can_be_resumed(url: str, upstream: Upstream, tmp_path: Path) -> None:
     answers = knows(upstream, KNOWN)
     process = started(url, "run", SUITE, "--target", "acme/m", "--no-cache", "--workers", "1")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sightline.app.configuration import configuration
 from sightline.app.evals import open_evaluation
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 import msgspec

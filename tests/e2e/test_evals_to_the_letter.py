@@ -113,7 +113,7 @@ tests:
     assert report["not_graded"] == 0
 
 
-def test_a_dependency_that_merely_failed_skips_nobody(upstream: Upstream, capsys: Captured) -> None:
+def test_dependents_are_skipped_only_after_execution_errors(upstream: Upstream, capsys: Captured) -> None:
     suite = """
 tests:
   - {id: fails, criteria: x, input: hi, assertions: [{type: contains, value: nothing like this}]}

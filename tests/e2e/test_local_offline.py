@@ -46,7 +46,7 @@ def said_alone(*command: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_there_is_nobody_else_in_that_network() -> None:
+def test_isolated_network_cannot_reach_outside() -> None:
     assert said_alone(sys.executable, "-c", REACHES_OUT) == "Network is unreachable\n"
 
 

@@ -73,7 +73,7 @@ def test_the_next_request_carries_the_call_and_what_it_printed(tmp_path: Path, s
     TypeAdapter(list[ResponseInputItemParam]).validate_python([call, result])
 
 
-def test_a_call_that_nobody_approves_is_not_run(tmp_path: Path) -> None:
+def test_unapproved_call_is_not_run(tmp_path: Path) -> None:
     with tool_desk(tmp_path) as desk, upstream_in_background() as upstream:
         config = f'[providers.openai]\nbase_url = "{upstream.url}/v1"\nkey_env = "OPENAI_API_KEY"\n'
         (tmp_path / "sightline.toml").write_text(config)

@@ -74,7 +74,7 @@ def test_each_way_to_decide(desk: ToolDesk) -> None:
     assert re.search(r"acme/m: 3 rounds, 3 tool calls, 30 tokens in, 15 out, <?\$[\d.]+, [\d.]+ s", seat.shown)
 
 
-def test_leave_for_the_run_is_asked_for_once(desk: ToolDesk) -> None:
+def test_approval_for_the_run_is_prompted_once(desk: ToolDesk) -> None:
     desk.upstream.script = [plays(calls(add(1, 1))), plays(calls(add(2, 2))), plays(says("Done."))]
     with seated(ASK, desk.folder, desk.environment) as seat:
         seat.answer(PROMPT, "a")
@@ -82,7 +82,7 @@ def test_leave_for_the_run_is_asked_for_once(desk: ToolDesk) -> None:
     assert (desk.traces, seat.shown.count(PROMPT)) == (["add 1 1", "add 2 2"], 1)
 
 
-def test_leave_for_ever_is_as_narrow_as_it_was_said_and_told_whenever_it_counts(desk: ToolDesk) -> None:
+def test_permanent_approval_is_limited_as_entered_and_noted_on_each_use(desk: ToolDesk) -> None:
     desk.upstream.script = [
         plays(calls(add(1, 1))), plays(says("Two.")),
         plays(calls(add(1, 5))), plays(calls(add(2, 2))), plays(says("Done.")),
@@ -103,7 +103,7 @@ def test_leave_for_ever_is_as_narrow_as_it_was_said_and_told_whenever_it_counts(
     assert desk.traces == ["add 1 1", "add 1 5", "add 2 2"]
 
 
-def test_who_wants_to_confirm_is_asked_about_what_rules_allow_too(desk: ToolDesk) -> None:
+def test_confirm_flag_prompts_even_for_calls_allowed_by_rules(desk: ToolDesk) -> None:
     desk.upstream.script = [plays(calls(add(1, 1))), plays(says("Two."))]
     words = ["ask", "--tools", "sums", "--confirm", "Add."]
     with seated(words, desk.folder, desk.environment) as seat:
@@ -112,7 +112,7 @@ def test_who_wants_to_confirm_is_asked_about_what_rules_allow_too(desk: ToolDesk
     assert desk.traces == ["add 1 1"]
 
 
-def test_who_stops_at_a_question_is_asked_again_on_resuming(desk: ToolDesk) -> None:
+def test_quitting_at_a_prompt_prompts_again_on_resume(desk: ToolDesk) -> None:
     desk.upstream.script = [plays(calls(add(1, 1))), plays(says("Two."))]
     with seated(ASK, desk.folder, desk.environment) as seat:
         seat.answer(PROMPT, "q")
@@ -163,7 +163,7 @@ def test_ctrl_c_twice_ends_the_tool_and_resume_asks_about_it(desk: ToolDesk, aga
     assert told(desk, 1)[0].startswith(expected)
 
 
-def test_who_ends_the_process_gets_the_tool_ended_and_the_run_kept(desk: ToolDesk) -> None:
+def test_terminating_the_process_ends_the_tool_and_keeps_the_run(desk: ToolDesk) -> None:
     gate = desk.pipe()
     desk.upstream.script = [plays(calls(wait()))]
     with seated([*ASK, "--yes"], desk.folder, desk.environment) as seat:
@@ -215,7 +215,7 @@ def test_a_limit_is_raised_at_the_terminal(desk: ToolDesk) -> None:
     assert "note: the run ended without an answer: the limit of 2 model requests is reached" in seat.shown
 
 
-def test_in_a_pipe_stdout_has_the_last_words_alone_and_questions_are_asked_all_the_same(desk: ToolDesk) -> None:
+def test_piped_stdout_has_only_the_final_answer_and_approval_is_prompted(desk: ToolDesk) -> None:
     desk.upstream.script = [plays(reply(Text("Let me see."), add(1, 1))), plays(says("Two."))]
     with seated(ASK, desk.folder, desk.environment, is_piped=True) as seat:
         seat.answer(PROMPT, "y")

@@ -82,7 +82,7 @@ def test_a_server_that_means_no_good_costs_the_run_one_call(desk: ToolDesk, how:
     assert done.stderr.count("← bad__go (error): ") == 2
 
 
-def test_a_server_that_lies_about_its_tools_is_noted_and_the_others_are_used(desk: ToolDesk) -> None:
+def test_server_with_invalid_tools_is_noted_and_the_others_are_used(desk: ToolDesk) -> None:
     servers(desk, bad=hostile("Lies"), good=sdk())
     desk.upstream.script = [plays(calls(ToolCall("c1", "good__add", '{"a": 1, "b": 1}'))), plays(says("2"))]
     done = ran(desk)
@@ -92,7 +92,7 @@ def test_a_server_that_lies_about_its_tools_is_noted_and_the_others_are_used(des
     assert {"bad__good", "good__add"} <= set(names)
 
 
-def test_a_server_that_hangs_holds_up_nobody_who_wants_to_stop(desk: ToolDesk) -> None:
+def test_hanging_server_does_not_delay_stopping(desk: ToolDesk) -> None:
     servers(desk, it=hostile("IsStubborn"), other=hostile("HangsAtTheCall"))
     desk.upstream.script = [plays(calls(ToolCall("c1", "other__go", "{}")))]
     with seated(["ask", "--mcp", "mcp.json", "--yes", "Wait."], desk.folder, desk.environment) as seat:

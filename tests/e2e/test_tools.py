@@ -12,7 +12,7 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.tools.hooks import hooks_in
-from sightline.agent.tools.opening import ToolContext, open_toolsets, toolsets_for_files
+from sightline.agent.tools.opening import ToolContext, open_toolsets
 from sightline.model.parts import Image, Text
 from sightline.settings import Toolset
 from tests.agent.tools.processes import environment
@@ -28,7 +28,7 @@ def blocks(language: str) -> list[str]:
 def used(file: Path, *calls: tuple[str, dict[str, object]]) -> list[ToolOutcome]:
     async def story() -> list[ToolOutcome]:
         where = ToolContext(file.parent, file.parent, environment())
-        tools = await open_toolsets(toolsets_for_files([str(file)]), where)
+        tools = await open_toolsets({"kit": Toolset(python=str(file))}, where)
         try:
             Toolbox(tools.definitions).check()
             made = [RunnableCall(key="1.1", id="a", name=name, arguments=arguments) for name, arguments in calls]  # type: ignore[arg-type]

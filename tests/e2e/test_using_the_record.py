@@ -64,7 +64,7 @@ def replaying(folder: Path, *words: str) -> Iterator[str]:
 
 
 @needs_model
-def test_a_question_to_the_embedded_model_is_on_record_and_can_be_asked_again(
+def test_embedded_model_exchange_is_recorded_and_can_be_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -150,7 +150,7 @@ def test_no_form_of_an_exchange_shows_a_secret(recorded: Path, capsysbinary: pyt
     assert not [secret for secret in SECRETS if secret.encode() in out]
 
 
-def test_a_collector_is_told_of_every_exchange_and_of_no_secret(
+def test_otlp_collector_receives_every_exchange_without_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACME_KEY", SECRETS[1])

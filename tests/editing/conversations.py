@@ -5,7 +5,7 @@ import json
 
 from sightline.editing.draft import Draft
 from sightline.editing.mask_making import Keeper
-from sightline.editing.masks import Mask
+from sightline.editing.masks import Mask, Strip, with_id
 from sightline.editing.operations import Edit, Keep
 from sightline.model.json import Json
 
@@ -89,3 +89,8 @@ def part_of(draft: Draft, kind: str, nth: int = 0) -> tuple[str, str]:
 def mask_of(before: Draft, operation: Edit, after: Draft, scope: Keep, name: str) -> Mask:
     """The mask that an edit with `keep` makes."""
     return Keeper(before.first, scope, name).of_edit(before, operation, after)[1]
+
+
+def strip_of(strip: Strip, scope: Keep, name: str) -> Mask:
+    """The mask that strips a class of things from every request, as the page sends it."""
+    return with_id(Mask(scope=scope, name=name, kind="strip", strip=strip))

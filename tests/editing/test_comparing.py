@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.editing import anchors as patching
-from sightline.editing.anchors import CONTEXT, Anchors, Hunk, HunkMatch, apply_patch, find, hunks_between
+from sightline.editing.anchors import CONTEXT, Anchors, Hunk, apply_patch, find, hunks_between
 from sightline.editing.comparing import SectionChange, carry_over, changes_between, compare_drafts
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
@@ -58,7 +57,7 @@ def test_the_next_turn_only_adds() -> None:
     assert [change for change, _ in lines] == ["added", "added"]
 
 
-def test_what_stands_elsewhere_has_moved() -> None:
+def test_section_in_another_position_is_shown_as_moved() -> None:
     turn = chat()
     messages = turn["messages"]
     moved = chat(messages=[messages[0], *messages[2:5], messages[1], messages[5]])
@@ -145,7 +144,7 @@ def test_what_is_the_same_or_added_is_no_change() -> None:
     assert changes_in_conversation(Insert(pointer="/messages/-", value={"role": "user", "content": "more"})) == ()
 
 
-def test_a_change_says_who_said_what_and_which_of_equal_words() -> None:
+def test_change_names_the_speaker_and_the_occurrence_of_equal_texts() -> None:
     first, second = changes_in_conversation(SetText(section=at(1), text="start"), SetText(section=at(5), text="stop"))
     assert first == SectionChange(who="user", old="go", new="start", nth=0, count=1)
     assert second == SectionChange(who="user", old="go", new="stop", nth=1, count=1, is_question=True)
@@ -239,10 +238,10 @@ def test_a_blank_line_is_no_context() -> None:
 
 def test_context_that_is_gone_or_there_twice_is_no_place() -> None:
     hunk = Hunk("Be ", "kind", "terse", ".")
-    assert find("Be good.", hunk) == HunkMatch(0)
-    assert find("Be kind. Be kind.", hunk).count == 2
-    assert find("Now. Be kind.", hunk) == HunkMatch(1, 8)
-    assert find("aaa", Hunk(old="aa", new="b")).count == 2
+    assert find("Be good.", hunk) == []
+    assert find("Be kind. Be kind.", hunk) == [3, 12]
+    assert find("Now. Be kind.", hunk) == [8]
+    assert find("aaa", Hunk(old="aa", new="b")) == [0, 1]
     assert apply_patch("Be kind. Be kind.", [hunk]) is None
 
 
@@ -264,7 +263,7 @@ def test_hunks_that_want_the_same_words_are_not_applied() -> None:
 
 
 def test_very_many_lines_are_one_hunk(monkeypatch) -> None:
-    monkeypatch.setattr(patching, "_MOST_LINES", 4)
+    monkeypatch.setattr("sightline.editing.texts._MOST_LINES", 4)
     assert len(hunks_between("a\nb\nc\n", "A\nb\nC\n")) == 1
 
 

@@ -17,7 +17,7 @@ from tests.editing.conversations import chat, claude, drafted, ids
 def fixed(draft: Draft, problem: Problem, facts: Facts | None = None) -> dict[str, Draft]:
     return {
         fix.label: draft.with_edit(Batch(operations=fix.operations))
-        for fix in fixes_for(draft, problem, facts or Facts())
+        for fix in fixes_for(draft, problem, facts or Facts(), iter(range(9)))
     }
 
 
@@ -213,7 +213,7 @@ def test_a_type_gets_the_name_that_it_has(kind: Any, label: str, fixed: Any) -> 
     assert resolve(draft.document, at) == fixed
 
 
-def test_a_type_of_which_nobody_knows_what_it_means_is_left_to_its_author() -> None:
+def test_unknown_schema_type_offers_only_dropping_the_tool() -> None:
     draft = responses({"type": "function", "name": "f", "parameters": {**OBJECT, "properties": {"a": {"type": "qux"}}}})
     (finding,) = problems(draft, Facts())
     assert [fix.label for fix in finding.fixes] == ["Drop this tool"]
@@ -311,7 +311,7 @@ def test_a_rule_of_no_remedy_and_a_place_that_is_gone_offer_nothing() -> None:
     assert list(remedies(draft, "/max_tokens", "required_properties", Facts())) == []
     assert list(remedies(draft, "/max_tokens", "tool_form", Facts())) == []
     assert list(remedies(draft, "/max_tokens", "tool_name", Facts())) == []
-    assert fixes_for(draft, Problem("/nowhere", "?", rule="range"), Facts()) == ()
+    assert fixes_for(draft, Problem("/nowhere", "?", rule="range"), Facts(), iter(range(9))) == ()
 
 
 def test_what_is_not_strict_needs_no_remedy_for_it() -> None:

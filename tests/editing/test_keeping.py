@@ -7,9 +7,8 @@ import pytest
 
 from sightline.editing.draft import Draft
 from sightline.editing.mask_making import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
-from sightline.editing.masks import Mask, apply_masks
+from sightline.editing.masks import Mask, Strip, apply_masks, apply_strip
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
-from sightline.editing.stripping import Strip, apply_strip
 from sightline.errors import Fault
 from tests.editing.conversations import chat, claude, drafted, ids, part_of
 
@@ -45,7 +44,7 @@ def test_all_that_was_changed_is_kept_and_comes_out_the_same() -> None:
     assert repeated(now, masks).data == now.data
 
 
-def test_what_nobody_touched_is_not_kept() -> None:
+def test_untouched_sections_get_no_mask() -> None:
     draft = drafted(chat(), "openai-chat")
     start = draft.with_edit(SetText(section=ids(draft, "system")[0], text="By another mask."))
     now = start.with_edit(SetText(section=ids(draft, "user")[0], text="Mine."))
@@ -137,7 +136,7 @@ def test_what_was_added_cannot_be_kept(operation: Edit) -> None:
         Batch(operations=(Set(pointer="/model", value="other"), Insert(pointer="/user", value="me"))),
     ],
 )
-def test_what_masks_cannot_repeat_is_told_and_not_lost(operation: Edit) -> None:
+def test_edits_that_masks_cannot_repeat_are_refused(operation: Edit) -> None:
     draft = drafted(chat(messages=chat()["messages"][:2]), "openai-chat")
     now = draft.with_edit(operation)
     with pytest.raises(Fault, match=r"not all of the edits|was added"):
@@ -268,20 +267,6 @@ def test_as_much_goes_as_can() -> None:
     assert len(result.gone) == len(result.kept) == 1
     assert result.why
     assert types(result.draft).count("tool_result") == 1
-
-
-@pytest.mark.parametrize(
-    ("strip", "label"),
-    [
-        (Strip(what="tool", tool="add"), "Tool add"),
-        (Strip(what="tool_results"), "All tool results"),
-        (Strip(what="tool_results", older_than=3), "Tool results older than 3 turns"),
-        (Strip(what="thinking"), "All thinking"),
-        (Strip(what="thinking", older_than=1), "Thinking older than 1 turns"),
-    ],
-)
-def test_a_strip_says_what_it_is(strip: Strip, label: str) -> None:
-    assert strip.label == label
 
 
 def test_on_the_wire_its_class_is_called_class() -> None:

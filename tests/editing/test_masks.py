@@ -3,11 +3,10 @@ import pytest
 
 from sightline.editing.draft import Draft
 from sightline.editing.mask_making import Keeper
-from sightline.editing.masks import Mask, apply_masks, project_of, read_masks, strip_of
+from sightline.editing.masks import Mask, Strip, apply_masks, project_of, read_masks
 from sightline.editing.operations import Delete, Duplicate, Insert, Set, SetText
-from sightline.editing.stripping import Strip
 from sightline.errors import Fault
-from tests.editing.conversations import chat, claude, drafted, ids, mask_of, part_of
+from tests.editing.conversations import chat, claude, drafted, ids, mask_of, part_of, strip_of
 
 
 def kept(draft: Draft, operation, scope: str = "session", name: str = "work") -> Mask:
@@ -122,7 +121,7 @@ def repeated(*words: str) -> Draft:
     return drafted(chat(messages=messages), "openai-chat")
 
 
-def test_equal_sections_are_told_apart_by_what_stands_before_them() -> None:
+def test_equal_sections_are_distinguished_by_what_precedes_them() -> None:
     draft = repeated("a", "go on", "b", "go on")
     mask = kept(draft, SetText(section=ids(draft, "user")[3], text="stop"))
     later, (outcome,) = apply_masks(repeated("x", "go on", "b", "go on", "c"), [mask], session="work", project="")
@@ -130,7 +129,7 @@ def test_equal_sections_are_told_apart_by_what_stands_before_them() -> None:
     assert [later.section(name).text for name in ids(later, "user")] == ["x", "go on", "b", "stop", "c"]
 
 
-def test_equal_sections_that_cannot_be_told_apart_are_left_alone() -> None:
+def test_indistinguishable_sections_are_left_unchanged() -> None:
     draft = repeated("a", "go on", "b", "go on")
     mask = kept(draft, SetText(section=ids(draft, "user")[3], text="stop"))
     assert outcomes(repeated("go on", "go on", "go on"), mask) == [("ambiguous", "")]
@@ -147,7 +146,7 @@ def parted(*sections: list[str]) -> Draft:
     return drafted(chat(messages=messages), "openai-chat")
 
 
-def test_equal_parts_are_told_apart_by_their_section_and_by_their_neighbour() -> None:
+def test_equal_parts_are_distinguished_by_section_and_neighbour() -> None:
     draft = parted(["a", "same"], ["b", "same"])
     section = draft.section(ids(draft, "user")[1])
     mask = kept(draft, SetText(section=section.id, part=section.parts[1].id, text="other"))
@@ -234,7 +233,7 @@ def test_of_equal_masks_the_last_counts() -> None:
     assert apply_masks(draft, masks, session="work", project="")[0].section(user).text == "Two."
 
 
-def test_masks_of_others_are_not_heard() -> None:
+def test_masks_of_other_sessions_or_projects_are_ignored() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, Delete(section=ids(draft, "system")[0]), "session", "work")
     nobodys = msgspec.structs.replace(mask, scope="project", name="")
@@ -254,8 +253,7 @@ def test_a_mask_that_would_break_the_request_is_refused() -> None:
 
 
 def test_a_strip_is_a_mask() -> None:
-    mask = strip_of(Strip(what="thinking"), "all", "ignored")
-    assert (mask.kind, mask.name, mask.label) == ("strip", "", "All thinking")
+    mask = strip_of(Strip(what="thinking"), "all", "")
     draft = drafted(claude())
     after, (outcome,) = apply_masks(draft, [mask], session="work", project="")
     assert (outcome.outcome, outcome.section) == ("applied", ids(draft, "assistant")[0])
@@ -362,7 +360,7 @@ def test_a_list_of_masks_that_makes_no_sense_is_refused_whole(value) -> None:
 @pytest.mark.parametrize(
     ("session", "project"), [("", ""), ("work", ""), ("work@shop", "shop"), ("a@b@c", "c"), ("a@", "")]
 )
-def test_the_project_stands_behind_the_last_at(session: str, project: str) -> None:
+def test_project_is_the_text_after_the_last_at_sign(session: str, project: str) -> None:
     assert project_of(session) == project
 
 
@@ -399,7 +397,7 @@ def test_a_kept_edit_whose_context_is_gone_or_there_twice_changes_nothing_and_sa
         assert (after is other, outcome.outcome, bool(outcome.why)) == (True, result, True)
 
 
-def test_a_short_word_is_looked_for_only_where_it_was_said() -> None:
+def test_short_text_matches_only_a_whole_section() -> None:
     mask = patch_of(prompted(PROMPT, "yes"), "user", "no")
     assert outcomes(prompted(PROMPT, "oh yes, please"), mask) == [("missing", "")]
     assert outcomes(prompted("Another.", "yes"), mask)[0][0] == "applied"

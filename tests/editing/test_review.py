@@ -8,7 +8,7 @@ from sightline.catalog.facts import Facts, Prices
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.operations import Delete, Duplicate, Redo, Remove, Restore, Set, SetText, Undo
-from sightline.editing.review import CATEGORIES, EditCost, Review, TokenBudget, budget_of, cost_of, with_tokens
+from sightline.editing.review import CATEGORIES, Costs, EditCost, Review, TokenBudget, count_draft
 from sightline.editing.validity import check_draft
 from sightline.errors import Fault
 from sightline.model.message import Message
@@ -62,12 +62,12 @@ def test_what_is_remembered_is_what_would_be_found_anew(case: Case, data: st.Dat
             draft = editing.draft
         seen = review.of(draft)
         fresh = Estimator(FACTS, dialect=case.dialect)
-        budget = budget_of(draft, fresh, FACTS)
+        budget, _ = count_draft(draft, fresh, FACTS)
         assert (seen.budget.sections, seen.budget.categories) == (budget.sections, budget.categories)
         assert seen.budget.whole.tokens == budget.whole.tokens
         assert seen.validity == check_draft(draft, facts=FACTS, estimate=budget.whole)
         if draft.request is not None:
-            anew = cost_of(previous, draft.first.request, draft.request, fresh, FACTS, section_at=draft.section_at)
+            anew = Costs(previous, draft.first.request, fresh, FACTS).of(draft.request, section_at=draft.section_at)
             assert seen.cost == anew
 
 
@@ -114,7 +114,7 @@ BUDGETING_FACTS = Facts(tokenizer="o200k_base", context_window=1000, max_output=
 
 
 def budget(draft: Draft, facts: Facts = BUDGETING_FACTS) -> TokenBudget:
-    return budget_of(draft, Estimator(facts, dialect=draft.dialect), facts)
+    return count_draft(draft, Estimator(facts, dialect=draft.dialect), facts)[0]
 
 
 def by_name(made: TokenBudget) -> dict[str, int]:
@@ -132,7 +132,7 @@ def test_every_section_and_every_category_is_counted() -> None:
     assert made.whole.tokens == made.estimate.tokens
 
 
-def test_the_reserve_is_what_the_model_can_write_if_nothing_is_asked() -> None:
+def test_reserve_defaults_to_the_models_output_limit() -> None:
     document = chat()
     del document["max_completion_tokens"]
     assert budget(drafted(document, "openai-chat")).reserve == 200
@@ -152,11 +152,9 @@ def test_pictures_and_files_are_attachments_wherever_they_stand() -> None:
 def test_an_edit_changes_its_own_section_alone() -> None:
     draft = drafted(chat(), "openai-chat")
     estimator = Estimator(BUDGETING_FACTS, dialect="openai-chat")
-    before = budget_of(draft, estimator, BUDGETING_FACTS)
     user = ids(draft, "user")[0]
-    after = budget_of(
-        draft.with_edit(SetText(section=user, text="A much longer question.")), estimator, BUDGETING_FACTS
-    )
+    edited = draft.with_edit(SetText(section=user, text="A much longer question."))
+    before, after = (count_draft(each, estimator, BUDGETING_FACTS)[0] for each in (draft, edited))
     changed = {name for name in before.sections if before.sections[name] != after.sections[name]}
     assert changed == {user}
 
@@ -167,16 +165,16 @@ def test_what_is_deleted_costs_nothing() -> None:
     made = budget(less)
     assert ids(draft, "system")[0] not in made.sections
     assert by_name(made)["system"] == 0
-    assert with_tokens(less.sections, made)[0].tokens is None
-    assert with_tokens(less.sections, made)[1].tokens == made.sections[less.sections[1].id]
 
 
 def test_what_past_counts_taught_is_shared_out() -> None:
     draft = drafted(chat(), "openai-chat")
     facts = Facts(context_window=1000)
     calibration = Ratio(1.5, 0.0, 1.0, 30)
-    raw = budget_of(draft, Estimator(facts, dialect="openai-chat"), facts)
-    made = budget_of(draft, Estimator(facts, dialect="openai-chat", calibration=calibration), facts)
+    raw, made = (
+        count_draft(draft, Estimator(facts, dialect="openai-chat", calibration=each), facts)[0]
+        for each in (None, calibration)
+    )
     assert made.estimate.tokens > raw.estimate.tokens
     assert sum(by_name(made).values()) == made.estimate.tokens
     assert made.sections[ids(draft, "user")[0]].tokens >= raw.sections[ids(draft, "user")[0]].tokens
@@ -227,12 +225,8 @@ PREVIOUS = request(SYSTEM, FIRST)
 ORIGINAL = request(SYSTEM, FIRST, ANSWER, SECOND)
 
 
-def test_the_first_request_of_a_conversation_breaks_nothing() -> None:
-    assert cost_of(None, ORIGINAL, ORIGINAL, ESTIMATOR, COST_FACTS) == EditCost()
-
-
 def test_an_unedited_request_that_goes_on_keeps_all() -> None:
-    cost = cost_of(PREVIOUS, ORIGINAL, ORIGINAL, ESTIMATOR, COST_FACTS)
+    cost = Costs(PREVIOUS, ORIGINAL, ESTIMATOR, COST_FACTS).of(ORIGINAL)
     assert cost.kept_tokens > 2000
     assert (cost.broken_tokens, cost.broken_by_edit, cost.reason, cost.section) == (0, 0, "", "")
     assert (cost.money, cost.money_by_edit) == (0, 0)
@@ -240,7 +234,7 @@ def test_an_unedited_request_that_goes_on_keeps_all() -> None:
 
 def test_an_edit_of_the_past_costs_what_stood_behind_it() -> None:
     edited = request(SYSTEM, said("user", "One, shortened.", "/messages/1"), ANSWER, SECOND)
-    cost = cost_of(PREVIOUS, ORIGINAL, edited, ESTIMATOR, COST_FACTS, section_at={"/messages/1": "s2"}.__getitem__)
+    cost = Costs(PREVIOUS, ORIGINAL, ESTIMATOR, COST_FACTS).of(edited, section_at={"/messages/1": "s2"}.__getitem__)
     assert (cost.section, cost.pointer, cost.reason) == ("s2", "/messages/1", "an earlier message changed")
     assert cost.broken_by_edit == cost.broken_tokens > 1000
     assert cost.money_by_edit == cost.money == pytest.approx(cost.broken_tokens * 2.7e-6)
@@ -248,13 +242,13 @@ def test_an_edit_of_the_past_costs_what_stood_behind_it() -> None:
 
 def test_an_edit_of_the_last_message_costs_nothing() -> None:
     edited = request(SYSTEM, FIRST, ANSWER, said("user", "Two, please."))
-    assert cost_of(PREVIOUS, ORIGINAL, edited, ESTIMATOR, COST_FACTS).broken_tokens == 0
+    assert Costs(PREVIOUS, ORIGINAL, ESTIMATOR, COST_FACTS).of(edited).broken_tokens == 0
 
 
 def test_what_the_client_broke_itself_is_not_the_edits_doing() -> None:
     own = request(said("system", "Changed by the client."), FIRST, ANSWER, SECOND)
     edited = request(said("system", "Changed by the client and by me."), FIRST, ANSWER, SECOND)
-    cost = cost_of(PREVIOUS, own, edited, ESTIMATOR, Facts())
+    cost = Costs(PREVIOUS, own, ESTIMATOR, Facts()).of(edited)
     assert cost.broken_tokens > 2000
     assert (cost.broken_by_edit, cost.reason, cost.section) == (0, "system prompt changed", "")
     assert cost.money is None

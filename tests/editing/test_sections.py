@@ -52,7 +52,7 @@ from sightline.model.tools import CustomTool, OpaqueTool
 from tests.editing.bodies import PNG, anthropic, chat, draft, gemini, raw, responses, round_of_tools, said, text
 
 
-def test_a_section_is_told_whole() -> None:
+def test_section_is_serialised_with_all_its_fields() -> None:
     part = SectionPart(id="s1.p1", type="text", pointer="/messages/0/content", text="hi", editable=True)
     section = Section(
         id="s1",

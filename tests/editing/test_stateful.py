@@ -46,7 +46,7 @@ def test_a_question_and_its_answer_take_the_place_of_the_reference() -> None:
     assert data.startswith(b'{ "model": "m", "input": [ ')
 
 
-def test_a_longer_chain_is_told_from_its_beginning() -> None:
+def test_longer_chain_is_expanded_from_its_start() -> None:
     second = b'{"previous_response_id":"resp_1","input":[ {"role":"user","content":[]},{"type":"x"} ]}'
     chain = [
         ChainLink(ASKED, whole(ANSWERED)),
@@ -73,7 +73,7 @@ def test_a_request_without_input_gets_that_of_the_chain(data: bytes) -> None:
     assert len(decode(expand_request(data, [ChainLink(ASKED, whole(ANSWERED))]))["input"]) == 2  # type: ignore[index,call-overload]
 
 
-def test_an_empty_chain_of_things_said_leaves_an_empty_input() -> None:
+def test_chain_without_messages_gives_an_empty_input() -> None:
     silent = ChainLink(
         b'{"model":"m","prompt":{"id":"p"}}', whole({"id": "resp_1", "status": "completed", "output": []})
     )

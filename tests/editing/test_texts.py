@@ -69,7 +69,7 @@ def test_what_is_signed_is_read_only() -> None:
     assert "signed" in call.reason
 
 
-def test_thinking_can_be_edited_where_nobody_sealed_it() -> None:
+def test_unsigned_thinking_can_be_edited() -> None:
     sealed = {"type": "thinking", "thinking": "hm", "signature": "s"}
     open_ = {"type": "thinking", "thinking": "hm"}
     found = words("anthropic", {"messages": [said("assistant", [sealed, open_])]})

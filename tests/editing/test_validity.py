@@ -71,7 +71,7 @@ def test_an_emptied_text_is_an_error_with_a_fix() -> None:
     assert errors(mended(emptied, finding, "Drop the empty part")) == []
 
 
-def test_bad_arguments_are_told_once_and_can_be_replaced() -> None:
+def test_bad_arguments_are_reported_once_and_can_be_replaced() -> None:
     draft = drafted(chat(), "openai-chat")
     at = "/messages/2/tool_calls/0/function/arguments"
     (finding,) = errors(draft.with_edit(Set(pointer=at, value="{oops")))
@@ -147,12 +147,16 @@ def test_a_prompt_beyond_the_window_is_an_error_if_the_edit_made_it_longer() -> 
     assert told(longer, Estimate(900, 800, 1000)) == []
 
 
-def test_of_very_many_problems_only_the_first_get_fixes() -> None:
-    messages = [{"role": "user", "content": [{"type": "text", "text": "."}, {"type": "text", "text": "x"}]}] * 40
+@pytest.mark.parametrize(("count", "length", "fixed"), [(60, 1, 50), (4, 1_900_000, 2)])
+def test_of_very_many_problems_or_in_a_long_document_only_the_first_get_fixes(
+    count: int, length: int, fixed: int
+) -> None:
+    messages = [{"role": "user", "content": [{"type": "text", "text": "."}, {"type": "text", "text": "x"}]}] * count
+    messages[-1] = {"role": "user", "content": [*messages[0]["content"], {"type": "text", "text": "x" * length}]}
     draft = drafted(claude(messages=messages))
     body = draft.data.replace(b'"text": "."', b'"text": ""').decode()
     problems = check_draft(draft.with_edit(SetBody(body=body)), facts=FACTS).problems
-    assert [bool(finding.fixes) for finding in problems] == [True] * 30 + [False] * 10
+    assert [bool(finding.fixes) for finding in problems] == [True] * fixed + [False] * (count - fixed)
 
 
 def test_an_answer_in_another_form_than_the_client_waits_for_is_a_warning() -> None:
@@ -189,7 +193,7 @@ def test_what_only_the_vendor_refuses_is_an_error_there_and_a_warning_elsewhere(
     assert (finding.severity, finding.inherited) == ("warning", True)
 
 
-def test_a_form_that_means_the_same_and_is_refused_is_told_until_it_is_mended() -> None:
+def test_rejected_equivalent_tool_form_is_reported_until_fixed() -> None:
     nested = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     draft = drafted({"model": "m", "input": "hi", "tools": [nested]}, "openai-responses")
     (finding,) = check_draft(draft, facts=Facts(), is_vendor=True).problems
@@ -204,7 +208,7 @@ def told(draft: Draft) -> list[tuple[str, str]]:
     return [(broken.problem.severity, broken.problem.message) for broken in find_broken_signatures(draft)]
 
 
-def test_what_nobody_touched_is_whole() -> None:
+def test_untouched_draft_has_no_problems() -> None:
     draft = drafted(claude())
     assert told(draft) == []
     assert told(draft.with_edit(SetText(section=ids(draft, "user")[0], text="Else?"))) == []
@@ -272,7 +276,7 @@ def test_tools_for_a_model_without_tools_are_a_warning() -> None:
     assert limit_messages(limit_problems(Request(), Facts(tools=False))) == []
 
 
-def test_what_the_model_cannot_see_or_hear_is_a_warning_wherever_it_stands() -> None:
+def test_media_the_model_cannot_read_is_a_warning_at_any_depth() -> None:
     parts = (
         Text("look"),
         PICTURE,

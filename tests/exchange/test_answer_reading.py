@@ -67,7 +67,7 @@ def test_half_a_frame_before_the_end_is_nothing_to_speak_of() -> None:
     assert not any(isinstance(event, FrameBroken) for event in told)
 
 
-def test_a_frame_that_cannot_be_read_is_told_where_the_answer_goes_on() -> None:
+def test_unreadable_frame_is_reported_and_reading_continues() -> None:
     _, told = hear(FRAMES[0], b"data: {nonsense\n\n", *FRAMES[1:])
     assert any(isinstance(event, FrameBroken) for event in told)
 
@@ -83,7 +83,7 @@ def test_the_fault_is_the_true_one_also_where_it_is_known_only_later() -> None:
     assert reply.fault is BROKE
 
 
-def test_whoever_cannot_tell_what_came_hears_his_own_fault() -> None:
+def test_fault_of_the_event_callback_is_raised() -> None:
     def full(_event: StreamEvent) -> None:
         raise Fault(Code.USAGE, "stdout: No space left on device")
 
@@ -93,13 +93,13 @@ def test_whoever_cannot_tell_what_came_hears_his_own_fault() -> None:
         asyncio.run(read_answer(body.relayed, "openai-chat", full))
 
 
-def test_what_is_told_in_place_of_an_answer_is_raised() -> None:
+def test_fault_sent_instead_of_an_answer_is_raised() -> None:
     with pytest.raises(Fault) as caught:
         asyncio.run(read_answer(refusal("openai-chat", BROKE, []), "openai-chat", lambda _: None))
     assert caught.value is BROKE
 
 
-def test_a_coding_that_nobody_asked_for_is_named() -> None:
+def test_unrequested_content_encoding_is_named_in_the_error() -> None:
     assert hear(*FRAMES, headers=[(b"content-encoding", b"identity")])[0].fault is None
     with pytest.raises(Fault, match=r"the answer is compressed \(gzip\)"):
         hear(*FRAMES, headers=[(b"Content-Encoding", b"GZIP")])

@@ -52,7 +52,7 @@ def play(story: Story, folder: Path, **provider: Any) -> None:
     asyncio.run(played())
 
 
-def test_events_are_heard_as_they_come(tmp_path: Path) -> None:
+def test_events_are_delivered_as_they_arrive(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         was_heard = asyncio.Event()
         upstream.script = [
@@ -78,7 +78,7 @@ def test_events_are_heard_as_they_come(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
-def test_each_attempt_is_told_and_has_the_body_that_was_prepared(tmp_path: Path) -> None:
+def test_each_attempt_is_reported_and_sends_the_prepared_body(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({}, 503), streams(*HELLO)]
         ready = stage.ready()
@@ -93,7 +93,7 @@ def test_each_attempt_is_told_and_has_the_body_that_was_prepared(tmp_path: Path)
     play(story, tmp_path)
 
 
-def test_what_is_asked_is_on_record_as_a_clients_request_is(tmp_path: Path) -> None:
+def test_own_request_is_recorded_like_a_client_request(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({}, 503), streams(*HELLO)]
         ready = stage.ready()
@@ -212,7 +212,7 @@ def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
     play(story, tmp_path, stream_idle_timeout_ms=50)
 
 
-def test_what_is_waited_for_is_told(tmp_path: Path) -> None:
+def test_rate_limit_wait_is_reported(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [streams(*HELLO, headers=[("x-ratelimit-limit-requests", "1")]), streams(*HELLO)]
         ready = stage.ready(rpm=1)
@@ -227,7 +227,7 @@ def test_what_is_waited_for_is_told(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
-def test_who_keeps_the_ledger_elsewhere_is_asked_there(tmp_path: Path) -> None:
+def test_external_rate_limits_are_used_if_configured(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         asked: list[tuple[str, str]] = []
 
@@ -317,7 +317,7 @@ def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_pa
     play(story, tmp_path)
 
 
-def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
+def test_provider_is_not_called_to_count_unless_requested(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         assert not (
             await stage.engine.measure_prompt(stage.ready(), asks_provider=False, tried=stage.tried.append)
@@ -414,7 +414,7 @@ def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path
     play(story, tmp_path)
 
 
-def test_an_answer_that_breaks_off_is_told_to_whoever_gave_the_turn(tmp_path: Path) -> None:
+def test_interrupted_answer_is_raised_inside_the_embedded_turn(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
         told: list[Fault] = []
@@ -439,7 +439,7 @@ def test_an_answer_that_breaks_off_is_told_to_whoever_gave_the_turn(tmp_path: Pa
     play(story, tmp_path)
 
 
-def test_a_count_that_nobody_can_mean_breaks_nothing(tmp_path: Path) -> None:
+def test_absurd_token_count_is_ignored(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         usage = {"prompt_tokens": 10**400, "completion_tokens": 2}
         upstream.script = [streams(HELLO[0], event({}, "stop", usage=usage), HELLO[2])]
@@ -452,6 +452,6 @@ def test_a_count_that_nobody_can_mean_breaks_nothing(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
-def test_the_embedded_model_is_not_asked_again_and_again_where_it_died() -> None:
+def test_embedded_model_is_retried_only_once() -> None:
     local = configuration(None).catalog.providers["local"]
     assert [local.retries(is_stream=each, is_own=True) for each in (False, True)] == [1, 1]

@@ -10,7 +10,7 @@ from sightline.store.entries import BodyEntry, Entry, FactEntry
 FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
 
 
-def test_facts_are_recorded_first_and_then_told_and_frames_are_not_told_twice() -> None:
+def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
     async def story() -> None:
         kept: list[Entry] = []
         hub = Hub(kept.extend)
@@ -41,7 +41,7 @@ def test_a_watcher_that_falls_far_behind_is_let_go() -> None:
     asyncio.run(story())
 
 
-def test_closing_lets_everybody_go() -> None:
+def test_closing_the_hub_ends_all_watchers() -> None:
     async def story() -> None:
         hub = Hub(lambda _: None)
         watch = hub.watch()
@@ -67,7 +67,7 @@ class Waits:
         self.has_written.set()
 
 
-def test_who_does_not_write_down_its_facts_is_made_to_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expected_facts_are_written_after_a_delay_when_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.SOON", 0.0)
 
     async def story() -> None:
@@ -85,7 +85,7 @@ def test_who_does_not_write_down_its_facts_is_made_to_after_a_while(monkeypatch:
     asyncio.run(story())
 
 
-def test_where_somebody_watches_it_is_written_down_at_once() -> None:
+def test_expected_facts_are_written_immediately_when_watched() -> None:
     async def story() -> None:
         hub = Hub(lambda _: None)
         waits = Waits(hub)

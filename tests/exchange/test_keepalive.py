@@ -82,7 +82,7 @@ def test_each_reader_gets_the_sign_that_it_passes_over() -> None:
     assert b"data: {" in sign_of_life(asks("openai-responses", headers=(("originator", "codex_exec"),)))
 
 
-def test_who_reads_no_events_is_told_nothing_before_the_answer(tmp_path: Path) -> None:
+def test_client_without_event_stream_gets_no_keepalive(tmp_path: Path) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:
@@ -97,7 +97,7 @@ def test_who_reads_no_events_is_told_nothing_before_the_answer(tmp_path: Path) -
     play(story, tmp_path, "gemini", clock=clock)
 
 
-def test_who_decides_in_time_leaves_the_answer_its_own_head(tmp_path: Path) -> None:
+def test_early_release_keeps_the_status_of_the_provider(tmp_path: Path) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:
@@ -118,7 +118,7 @@ def test_who_decides_in_time_leaves_the_answer_its_own_head(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_once_the_stream_is_open_a_drop_is_told_inside_it(tmp_path: Path, spoken: str) -> None:
+def test_drop_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:
@@ -137,7 +137,7 @@ def test_once_the_stream_is_open_a_drop_is_told_inside_it(tmp_path: Path, spoken
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_once_the_stream_is_open_a_providers_error_is_told_inside_it(tmp_path: Path, spoken: str) -> None:
+def test_provider_error_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:
@@ -188,7 +188,7 @@ def test_a_whole_answer_becomes_the_stream_that_was_begun(tmp_path: Path, spoken
 
 
 @pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": True}}])
-def test_a_stream_that_was_begun_has_counts_only_for_who_asked(tmp_path: Path, options: dict[str, object]) -> None:
+def test_early_opened_stream_includes_usage_only_if_requested(tmp_path: Path, options: dict[str, object]) -> None:
     clock = SteppingClock()
     body = json.dumps({**REQUESTS["openai-chat"], "stream": True, **options}).encode()
 
@@ -220,7 +220,7 @@ def test_a_response_that_fails_in_an_open_stream_says_when_it_was_made(tmp_path:
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_a_coded_stream_is_uncoded_because_the_head_said_nothing_of_a_coding(tmp_path: Path, is_cut: bool) -> None:
+def test_compressed_stream_is_decoded_once_the_head_was_sent_without_it(tmp_path: Path, is_cut: bool) -> None:
     clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
 
     async def story(stage: Stage) -> None:
@@ -243,7 +243,7 @@ def test_a_coded_stream_is_uncoded_because_the_head_said_nothing_of_a_coding(tmp
     play(story, tmp_path, clock=clock)
 
 
-def test_a_coded_error_is_told_in_words(tmp_path: Path) -> None:
+def test_compressed_error_is_decoded_in_an_open_stream(tmp_path: Path) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:
@@ -290,7 +290,7 @@ def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: Path) 
     play(story, tmp_path, clock=clock)
 
 
-def test_the_servers_end_is_told_inside_an_open_stream(tmp_path: Path) -> None:
+def test_shutdown_is_reported_inside_an_open_stream(tmp_path: Path) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:

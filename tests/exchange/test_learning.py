@@ -19,7 +19,7 @@ from sightline.wire.jsontext import decode
 from tests.relay_stage import asks
 
 
-def test_large_bodies_are_told_by_their_size_and_small_ones_counted(tmp_path: Path) -> None:
+def test_large_bodies_are_estimated_by_size_and_small_ones_counted(tmp_path: Path) -> None:
     asked = asks("gemini", provider="acme", body=b'{"generateContentRequest":{"contents":[{"parts":[{"text":"hi"}]}]}}')
     choice = route_for(Catalog(providers={"acme": Provider()}), asked, lambda _: True)
     counter = RequestCounter(Memory(tmp_path, lambda: 0.0))
@@ -31,7 +31,7 @@ def test_large_bodies_are_told_by_their_size_and_small_ones_counted(tmp_path: Pa
     assert 0 < counter.at_once(choice, request, 10) < 100
 
 
-def test_a_count_that_is_none_is_told() -> None:
+def test_missing_token_count_is_reported() -> None:
     assert read_count("gemini", b'{"totalTokens": 3}') == (3, None)
     count, fault = read_count("gemini", b"{}")
     assert count is None
@@ -126,7 +126,7 @@ def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
     assert [lesson.model for lesson in memory.lessons()] == ["acme/other"]
 
 
-def test_whoever_closes_it_waits_for_one_at_most(tmp_path: Path) -> None:
+def test_close_waits_for_at_most_one_pending_lesson(tmp_path: Path) -> None:
     async def story() -> None:
         learning = TrafficLearning(Memory(tmp_path, lambda: 0.0))
         await learning.close()

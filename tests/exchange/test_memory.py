@@ -100,7 +100,7 @@ def test_a_run_that_learned_nothing_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"calibration":{"version":9,"models":{}},"ledger":{}}'])
-def test_a_file_that_cannot_be_read_is_begun_anew_and_that_is_said(tmp_path: Path, data: bytes) -> None:
+def test_unreadable_file_is_replaced_and_reported(tmp_path: Path, data: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(data)
     fresh = memory(tmp_path)
     assert "begun anew" in fresh.trouble

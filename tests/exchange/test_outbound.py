@@ -55,9 +55,7 @@ def names(seen: Seen | None) -> list[str]:
 @pytest.mark.parametrize("how", CREDENTIALS)
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_a_configured_key_stands_in_place_of_every_credential(
-    tmp_path: Path, client: str, provider: str, how: str
-) -> None:
+def test_configured_key_replaces_every_client_credential(tmp_path: Path, client: str, provider: str, how: str) -> None:
     seen, got = sent(tmp_path, provider, asks(client, **CREDENTIALS[how]))
     assert seen is not None
     name, prefix = PLACES[provider]
@@ -69,7 +67,7 @@ def test_a_configured_key_stands_in_place_of_every_credential(
 @pytest.mark.parametrize("how", CREDENTIALS)
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_without_a_key_the_client_s_own_credential_goes_along(
+def test_client_credential_is_forwarded_without_a_configured_key(
     tmp_path: Path, client: str, provider: str, how: str
 ) -> None:
     seen, _ = sent(tmp_path, provider, asks(client, provider="open", **CREDENTIALS[how]))
@@ -153,13 +151,13 @@ def test_headers_pass_in_their_order_and_spelling_but_those_of_the_connection(tm
     ("asked_for", "passed"),
     [("gzip, deflate, br, zstd", "gzip, deflate, zstd"), ("br", "identity"), ("*", "identity"), ("gzip", "gzip")],
 )
-def test_no_coding_is_asked_for_that_cannot_be_read_along(tmp_path: Path, asked_for: str, passed: str) -> None:
+def test_unsupported_encodings_are_removed_from_accept_encoding(tmp_path: Path, asked_for: str, passed: str) -> None:
     seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=(("Accept-Encoding", asked_for),)))
     assert seen is not None
     assert seen.header("accept-encoding") == passed
 
 
-def test_no_coding_is_asked_for_that_the_client_did_not_ask_for(tmp_path: Path) -> None:
+def test_identity_encoding_is_requested_if_the_client_accepts_none(tmp_path: Path) -> None:
     seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=()))
     assert seen is not None
     assert seen.header("accept-encoding") == "identity"
@@ -170,7 +168,7 @@ def test_a_client_without_a_user_agent_gets_none(tmp_path: Path) -> None:
     assert "user-agent" not in names(seen)
 
 
-def test_across_dialects_only_what_the_target_needs_goes_along(tmp_path: Path) -> None:
+def test_only_required_headers_are_forwarded_across_dialects(tmp_path: Path) -> None:
     headers = (("User-Agent", "codex/1"), ("X-Custom", "1"), ("originator", "codex"), ("Accept-Encoding", "br"))
     seen, _ = sent(tmp_path, "anthropic", asks("openai-responses", headers=headers))
     assert sorted(names(seen)) == [
@@ -203,7 +201,7 @@ def test_across_dialects_only_what_the_target_needs_goes_along(tmp_path: Path) -
         ("gemini", "/models/m:generateContent", "", "/base/v1beta/models/m:generateContent"),
     ],
 )
-def test_the_client_s_own_path_stands_behind_the_base_url(
+def test_client_path_is_appended_to_the_base_url(
     tmp_path: Path, spoken: str, path: str, query: str, expected: str
 ) -> None:
     async def story(stage: Stage) -> None:
@@ -216,14 +214,14 @@ def test_the_client_s_own_path_stands_behind_the_base_url(
     play(story, tmp_path, spoken)
 
 
-def test_a_configured_query_stands_in_place_of_the_client_s(tmp_path: Path) -> None:
+def test_configured_query_replaces_the_client_query(tmp_path: Path) -> None:
     asked = asks("openai-chat", query="api-version=old&x=1")
     seen, _ = sent(tmp_path, "openai-chat", asked, query={"api-version": "v 1"})
     assert seen is not None
     assert seen.target.endswith("?x=1&api-version=v+1")
 
 
-def test_another_model_stands_in_the_path_where_the_dialect_has_it_there(tmp_path: Path) -> None:
+def test_routed_model_replaces_the_model_in_the_path(tmp_path: Path) -> None:
     route = Route(model="m", provider="acme", as_="models/big:1")
     asked = asks("gemini", stream=True)
     seen, _ = sent(tmp_path, "gemini", asked, routes=(route,))
@@ -294,7 +292,7 @@ def test_strict_refuses_a_loss_in_the_client_s_words(tmp_path: Path, by: str) ->
     assert "/logit_bias" in got.json()["error"]["message"]
 
 
-def test_losses_are_counted_in_a_header_and_told_in_the_record(tmp_path: Path) -> None:
+def test_losses_are_counted_in_a_header_and_listed_in_the_record(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"logit_bias":{"1":5},"stream":true}'
 
     async def story(stage: Stage) -> None:
@@ -312,7 +310,7 @@ def test_losses_are_counted_in_a_header_and_told_in_the_record(tmp_path: Path) -
 OPUS = Model(refuses=("temperature", "top_k"), thinking=("adaptive",), one_sampler=True)
 
 
-def test_what_the_model_refuses_is_left_out_of_a_translation_and_told(tmp_path: Path) -> None:
+def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.2,"top_p":0.9}'
 
     async def story(stage: Stage) -> None:

@@ -92,7 +92,7 @@ def test_what_bodies_resemble() -> None:
     assert near(("thread-id", "t"), session="named") == "named"
 
 
-def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
+def test_secret_split_across_frames_is_not_recorded() -> None:
     kept: list[Entry] = []
     recorder = recorderd(kept)
     recorder.record_attempt(AttemptStarted(1, "acme", recorder.sha256))
@@ -110,7 +110,7 @@ def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
     assert b"it is ***" in facts[2].fact.data
 
 
-def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_recording_failure_is_logged_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(_entries: object) -> None:
         raise OverflowError("too large")
 

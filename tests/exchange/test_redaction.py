@@ -81,7 +81,7 @@ def test_no_planted_secret_is_in_the_record(
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1000])
-def test_a_key_that_a_stream_repeats_in_pieces_reaches_nobody(tmp_path: Path, size: int) -> None:
+def test_key_split_across_stream_chunks_is_masked(tmp_path: Path, size: int) -> None:
     frames = streamed("openai-chat")
     data = b"".join(frames).replace(b"Let me ", f"{KEY} or {PLANTED['bearer']} ".encode())
     cuts = [data[start : start + size] for start in range(0, len(data), size)]
@@ -146,7 +146,7 @@ def test_what_a_client_shows_is_found_wherever_it_is() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
-def test_a_key_that_is_spelled_in_escapes_reaches_nobody(tmp_path: Path, size: int) -> None:
+def test_key_spelled_with_escapes_is_masked(tmp_path: Path, size: int) -> None:
     spelled = "".join(f"\\u{ord(letter):04x}" if at % 2 else letter for at, letter in enumerate(KEY))
     data = b"".join(streamed("openai-chat")).replace(b"Let me ", f"{spelled} ".encode())
     cuts = [data[start : start + size] for start in range(0, len(data), size)]
@@ -189,7 +189,7 @@ def shown(pieces: list[bytes], *keys: str) -> tuple[list[bytes], FrameMasking]:
 
 
 @given(st.data())
-def test_a_key_in_pieces_reaches_nobody_however_it_is_cut(data: st.DataObject) -> None:
+def test_split_key_is_masked_at_any_cut(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(KEY) - 1), min_size=1)))
     parts = [KEY[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(KEY)], strict=True)]
     before, behind = data.draw(st.sampled_from([("", ""), ("Your key is ", "."), ("sk-", " and sk-")]))
@@ -271,7 +271,9 @@ def test_what_is_held_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("provider", DIALECTS)
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("size", [3, 7])
-def test_a_key_told_by_a_provider_reaches_no_client(tmp_path: Path, client: str, provider: str, size: int) -> None:
+def test_key_repeated_by_a_provider_is_masked_across_dialects(
+    tmp_path: Path, client: str, provider: str, size: int
+) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [streams(*telling(provider, size))]
         got = await stage.ask(asks(client, stream=True))

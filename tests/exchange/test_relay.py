@@ -229,7 +229,7 @@ def test_a_whole_answer_is_on_record_before_any_of_it_leaves(tmp_path: Path) -> 
     play(story, tmp_path)
 
 
-def test_a_store_that_fails_disturbs_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_store_failure_does_not_affect_the_client(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story(stage: Stage) -> None:
         def full(_: object) -> None:
             raise OSError(28, "No space left on device")
@@ -243,7 +243,7 @@ def test_a_store_that_fails_disturbs_nobody(tmp_path: Path, caplog: pytest.LogCa
     assert "x_1 could not be recorded" in caplog.text
 
 
-def test_whoever_watches_hears_frames_as_they_come_and_facts_once_they_are_kept(tmp_path: Path) -> None:
+def test_watcher_receives_every_recorded_fact_in_order(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [streams(*streamed("openai-chat", SAYS))]
         with stage.hub.watch() as watch:
@@ -274,7 +274,7 @@ def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
-def test_a_client_is_asked_for_once_and_retries_itself(tmp_path: Path, is_stream: bool) -> None:
+def test_client_request_is_not_retried_but_own_requests_are(tmp_path: Path, is_stream: bool) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [says({}, 503)] * 7
         got = await stage.ask(asks("openai-chat", stream=is_stream))
@@ -489,7 +489,7 @@ def test_closing_waits_for_what_is_under_way(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
-def test_what_does_not_end_in_time_is_cut_off_and_told_so(tmp_path: Path) -> None:
+def test_requests_unfinished_at_shutdown_are_cut_off_and_reported(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [stall(head(200, SSE), chunk(streamed("openai-chat")[0])), stall()]
         relayed = await stage.relay.start(asks("openai-chat", stream=True))
@@ -537,7 +537,7 @@ def test_an_unknown_provider_is_answered_in_the_client_s_words(tmp_path: Path) -
     play(story, tmp_path)
 
 
-def test_the_embedded_model_answers_where_nobody_else_does(tmp_path: Path) -> None:
+def test_embedded_model_answers_if_no_other_provider_does(tmp_path: Path) -> None:
     local = Provider(
         embedded=True,
         base_url="${SIGHTLINE_LOCAL_URL}/v1",
@@ -574,7 +574,7 @@ def test_a_route_names_another_model_in_place(tmp_path: Path) -> None:
     play(story, tmp_path, routes=(Route(model="m*", provider="acme", as_="acme-large"),))
 
 
-def test_time_inside_is_what_is_told(tmp_path: Path) -> None:
+def test_overhead_header_reports_the_time_spent_inside(tmp_path: Path) -> None:
     class Slow(FakeClock):
         def monotonic(self) -> float:
             self.time += 0.001

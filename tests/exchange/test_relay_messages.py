@@ -84,13 +84,13 @@ def test_half_a_character_passes() -> None:
 
 
 @pytest.mark.parametrize("read", [read_relay_call, read_wait_call, read_wait, read_fact_entry, read_fault])
-def test_another_version_is_said(read: object) -> None:
+def test_message_of_another_version_is_reported(read: object) -> None:
     assert callable(read)
     with pytest.raises(Fault, match="do not understand each other"):
         read(b"\xc0" if read not in (read_fact_entry, read_fault) else b'{"x":1}')
 
 
-def test_a_frame_of_another_version_is_said() -> None:
+def test_frame_of_another_version_is_reported() -> None:
     with pytest.raises(Fault, match="do not understand each other"):
         list(FrameReader().feed(b"\x00\x00\x00\x01\xc0"))
 

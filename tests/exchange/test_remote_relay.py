@@ -95,7 +95,7 @@ def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone()
     play(story)
 
 
-def test_who_holds_is_linked_and_what_a_person_released_can_be_read_while_it_is_told() -> None:
+def test_held_exchange_is_linked_and_released_body_readable_until_the_end() -> None:
     async def story(stage: Stage) -> None:
         stage.server.script = [
             framed(fact(Held()), fact(Edited("set_text", "a", "b")), fact(Released("b"), body=b"{}"), HEAD, EndFrame())
@@ -143,7 +143,7 @@ def test_faults_come_as_they_are() -> None:
         pieces(head(200), chunk(write_frame(HEAD)), chunk(write_frame(PieceFrame(b"a"))), LAST),
     ],
 )
-def test_a_server_that_ends_midway_is_said_to_have_ended(step: Any) -> None:
+def test_server_that_ends_midway_is_reported(step: Any) -> None:
     async def story(stage: Stage) -> None:
         stage.server.script = [step]
         with pytest.raises(Fault, match="ended before the answer was complete") as caught:

@@ -174,7 +174,7 @@ def test_a_stream_that_broke_off_breaks_off_again_and_never_looks_whole(
     play(tmp_path, [exchange("x_1", CHAT, [FRAMES[0], FRAMES[1][:-2]], end=failed(200))], story)
 
 
-def test_a_frame_that_nobody_can_read_fails_the_translation_and_passes_as_it_is(tmp_path: Path) -> None:
+def test_unreadable_frame_fails_translation_but_is_passed_through_as_is(tmp_path: Path) -> None:
     frames = [FRAMES[0], b"data: {nonsense\n\n", *FRAMES[1:]]
 
     async def story(ask: Ask, _clock: FakeClock) -> None:

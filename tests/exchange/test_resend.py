@@ -64,13 +64,13 @@ def test_where_the_path_says_it_the_path_goes_on_saying_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"model": ""}', b'{"model": 3}'])
-def test_an_edited_body_that_asks_nobody_is_refused(tmp_path: Path, body: bytes) -> None:
+def test_edited_body_without_a_model_is_rejected(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(Fault) as caught:
         ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(recorded(tmp_path), body=body)
     assert caught.value.code is Code.INVALID_REQUEST
 
 
-def test_another_model_is_asked_by_its_name(tmp_path: Path) -> None:
+def test_other_model_is_requested_by_name(tmp_path: Path) -> None:
     asked = ResendSources(CATALOG, {"OTHER_KEY": "k"}).request_for(recorded(tmp_path), model="claude/c")
     assert (asked.model, asked.provider, json.loads(asked.body)["model"]) == ("claude/c", "", "claude/c")
     with pytest.raises(Fault) as caught:
@@ -82,7 +82,7 @@ def test_the_embedded_model_needs_no_key(tmp_path: Path) -> None:
     assert ResendSources(CATALOG, {}).request_for(recorded(tmp_path), model="local/m").model == "local/m"
 
 
-def test_a_key_that_is_missing_is_told_before_anything_is_sent(tmp_path: Path) -> None:
+def test_missing_key_is_reported_before_anything_is_sent(tmp_path: Path) -> None:
     past = recorded(tmp_path)
     for environment, model in (({}, ""), ({"ACME_KEY": " "}, ""), ({"ACME_KEY": "k"}, "claude/c")):
         with pytest.raises(Fault, match="is not set") as caught:
@@ -162,7 +162,7 @@ def test_what_is_refused_here_begins_nothing(tmp_path: Path) -> None:
     resend(story, tmp_path)
 
 
-def test_whoever_wanted_it_may_leave_and_it_goes_on(tmp_path: Path) -> None:
+def test_resend_continues_after_the_caller_is_cancelled(tmp_path: Path) -> None:
     async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, FRAMES), LAST)]
         was_begun, goes_on, start = asyncio.Event(), asyncio.Event(), stage.relay.start

@@ -118,7 +118,7 @@ def test_a_tool_call_reaches_every_client_from_every_provider(
     play(story, tmp_path, provider)
 
 
-def test_a_chat_client_gets_usage_when_it_asked_for_it(tmp_path: Path) -> None:
+def test_chat_client_gets_usage_only_if_requested(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [streams(*streamed("anthropic"))]
         quiet = await stage.ask(asks("openai-chat", stream=True))
@@ -144,7 +144,7 @@ def test_an_anthropic_client_gets_an_estimate_first_and_the_count_at_the_end(tmp
     play(story, tmp_path)
 
 
-def test_what_came_in_place_of_a_whole_reply_is_told_for_what_it_is(tmp_path: Path) -> None:
+def test_web_page_instead_of_a_reply_is_reported_as_such(tmp_path: Path) -> None:
     page, what = b"<html>Sign in</html>", "a web page: <html>Sign in</html>"
 
     async def story(stage: Stage) -> None:
@@ -221,7 +221,7 @@ def test_an_error_in_a_whole_reply_is_an_error_for_the_client(tmp_path: Path) ->
     play(story, tmp_path)
 
 
-def test_a_key_that_is_repeated_in_place_of_the_first_words_reaches_nobody(tmp_path: Path) -> None:
+def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         error = b'data: {"error": {"message": "bad key %s", "code": 500}}\n\n' % KEY.encode()
         stage.upstream.script = [streams(error)]

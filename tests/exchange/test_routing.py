@@ -44,7 +44,7 @@ def test_then_the_first_route_that_matches() -> None:
     assert goes("fast-9", own=True) == "acme/acme-1", "a configured key is not replaced in silence"
 
 
-def test_then_whoever_serves_the_model() -> None:
+def test_then_a_provider_that_serves_the_model() -> None:
     assert goes("gpt", "O") == "openai/gpt"
     assert goes("gpt", "G") == "groq/gpt"
     assert goes("gpt", own=True) == "openai/gpt*"
@@ -64,7 +64,7 @@ def test_then_the_model_inside() -> None:
     assert goes("local/small") == "local/small"
 
 
-def test_without_a_model_inside_somebody_has_to_be_told() -> None:
+def test_unknown_model_is_rejected_without_an_embedded_model() -> None:
     asked = ClientRequest("openai-chat", b"", (), "/", model="unheard-of")
     outside = Catalog(providers={"openai": PROVIDERS["openai"]})
     assert route_for(outside, asked, lambda _: False).provider_name == "openai"
@@ -77,7 +77,7 @@ def test_without_a_model_inside_somebody_has_to_be_told() -> None:
         assert caught.value.code is Code.MODEL_UNKNOWN
 
 
-def test_a_route_to_nowhere_is_told() -> None:
+def test_route_to_an_unknown_provider_is_reported() -> None:
     catalog = Catalog(providers=PROVIDERS, routes=(Route(provider="nobody"),))
     with pytest.raises(Fault) as caught:
         route_for(catalog, ClientRequest("openai-chat", b"", (), "/", model="m"), lambda _: True)

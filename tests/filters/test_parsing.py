@@ -1,4 +1,4 @@
-""""""
+"""A filter's text: what it means, and where its mistakes are."""
 
 from datetime import timedelta, timezone
 
@@ -26,9 +26,8 @@ from sightline.filters.expression import (
     TopicTerm,
 )
 from sightline.filters.fields import FIELDS, WORDS, FilterScope
-from sightline.filters.parsing import parse
-from sightline.filters.terms import Piece, Source
-from sightline.filters.writing import write_expression
+from sightline.filters.parsing import parse, write_expression
+from sightline.filters.terms import Source
 
 BLUE, GREY, FAILED = TextTerm("flag", "blue"), TextTerm("flag", "grey"), FlagTerm("error")
 DAY = 86400
@@ -53,15 +52,7 @@ DAY = 86400
         ("b!g", And((BLUE, Not(GREY)))),
         ("((b))", BLUE),
         ("!*", Not(EVERYTHING)),
-    ],
-)
-def test_how_terms_are_joined(text: str, expression: Expression) -> None:
-    assert parse(text) == expression
-
-
-@pytest.mark.parametrize(
-    ("text", "expression"),
-    [
+        # short forms
         ("b", BLUE),
         ("g", GREY),
         ("e", FAILED),
@@ -93,24 +84,56 @@ def test_how_terms_are_joined(text: str, expression: Expression) -> None:
         ("o", InContext()),
         ("o5", InContext(5)),
         ("t'AI'b", And((TopicTerm(("AI",)), BLUE))),
+        ('"dad joke" & b', And((ContentTerm("dad joke"), BLUE))),
+        ("MODEL : gpt-5", TextTerm("model", "gpt-5")),
+        ("losses != 0", Not(NumberTerm("losses", "=", 0))),
+        # fields by their names
+        ("model:claude-*", TextTerm("model", "claude-*")),
+        ("model=GPT-5", TextTerm("model", "GPT-5")),
+        (r"model:a\*b", TextTerm("model", r"a\*b")),
+        ("session:''", TextTerm("session", "")),
+        ("path:/v1/messages", TextTerm("path", "/v1/messages")),
+        ("dialect:openai-*", TextTerm("dialect", "openai-*")),
+        ("state:HELD", TextTerm("state", "HELD")),
+        ("dialect:''", TextTerm("dialect", "")),
+        ("tools:Bash", TextTerm("tool", "Bash")),
+        ("text:why?", ContentTerm(r"why\?")),
+        ("content:'a*b'", ContentTerm("a*b")),
+        ("tokens>50k", NumberTerm("tokens", ">", 50_000)),
+        ("tokens:>50k", NumberTerm("tokens", ">", 50_000)),
+        ("losses:0", NumberTerm("losses", "=", 0)),
+        ("cost>$0.10", NumberTerm("cost", ">", 0.1)),
+        ("time>1m30s", NumberTerm("time", ">", 90)),
+        ("first<500ms", NumberTerm("first", "<", 0.5)),
+        ("elapsed>=2", NumberTerm("time", ">=", 2)),
+        ("status:ok", FlagTerm("ok")),
+        ("status:Error", FlagTerm("error")),
+        ("status!=ok", Not(FlagTerm("ok"))),
+        ("status:429", NumberTerm("status", "=", 429)),
+        ("status>=500", NumberTerm("status", ">=", 500)),
+        ("status:4XX", And((NumberTerm("status", ">=", 400), NumberTerm("status", "<", 500)))),
+        ("stream:yes", FlagTerm("stream")),
+        ("stream:no", Not(FlagTerm("stream"))),
+        ("stream!=no", FlagTerm("stream")),
+        ("age<7d", AgeTerm("<", 604_800)),
+        ("age:7d", AgeTerm("<=", 604_800)),
+        ("age>=1h30m", AgeTerm(">=", 5400)),
+        ("at>2026-01-31T15:30", DateTerm(">", "2026-01-31T15:30", 1769873400.0, 1769873460.0)),
+        ("latest:20", Latest(20)),
+        ("context:5", InContext(5)),
+        ("topic:AI", TopicTerm(("AI",))),
+        ("t'A > B'", TopicTerm(("A", "B"), is_path=True)),
+        ("t'/A/B...'", TopicTerm(("A", "B"), is_path=True, has_below=True)),
+        ("t'/A'", TopicTerm(("A",), is_path=True)),
+        ("t'TCP/IP'", TopicTerm(("TCP/IP",))),
+        (r"t'a \> b'", TopicTerm(("a > b",))),
+        (r"t'wait..\.'", TopicTerm(("wait...",))),
+        (r"t'A\*'", TopicTerm((r"A\*",))),
+        ("t'A ...'", TopicTerm(("A",), has_below=True)),
     ],
 )
-def test_the_short_forms(text: str, expression: Expression) -> None:
+def test_what_a_text_means(text: str, expression: Expression) -> None:
     assert parse(text) == expression
-
-
-def test_a_quoted_text_alone_is_looked_for() -> None:
-    assert parse('"dad joke" & b') == And((ContentTerm("dad joke"), BLUE))
-
-
-def test_names_may_be_written_in_any_case_and_with_blanks_around_the_sign() -> None:
-    assert parse("MODEL : gpt-5") == TextTerm("model", "gpt-5")
-
-
-def test_unequal_is_not_equal() -> None:
-    assert parse("model!=gpt-5 losses != 0") == And(
-        (Not(TextTerm("model", "gpt-5")), Not(NumberTerm("losses", "=", 0)))
-    )
 
 
 def test_days_are_those_of_the_zone() -> None:
@@ -146,6 +169,31 @@ def test_days_are_those_of_the_zone() -> None:
         ("text:'dad", 6, "the quote ' is not closed", "Put a '"),
         ("s3b", 2, '"3b" is no number', "parted by a blank or &"),
         ("t5x", 2, '"5x" is no count', "whole number"),
+        # values that are not of their field's kind
+        ("model>5", 1, '> compares numbers and times, and "model" is a text', "Write model:5."),
+        ("c<'a'", 1, '< compares numbers and times, and "c" is a text', "Write c:a."),
+        ("t<''", 1, '< compares numbers and times, and "t" is a topic', "Write t:value."),
+        ("stream>1", 1, '> compares numbers and times, and "stream" is either so or not', ""),
+        ("r>20", 1, '> compares numbers and times, and "r" is a count', "Write r:20."),
+        ("text:''", 6, "there are no words to look for", 'text:"some words"'),
+        ("t'...'", 2, "there is no name of a topic", "t'name...'"),
+        ("dialect:openai", 9, 'there is no dialect "openai"', 'Did you mean "openai-chat"?'),
+        ("state:zzz*", 7, 'there is no state "zzz*"', "Known: received, held"),
+        ("tokens>5x", 8, '"5x" is no number', "50k"),
+        ("cost>cheap", 6, '"cheap" is no number', "$2"),
+        ("time>5x", 6, '"5x" is no length of time', "ms, s, m, min, h, d, w, mo, y"),
+        ("age<7x", 5, '"7x" is no length of time', "1h30m"),
+        ("age=7d", 1, "nothing is exactly that old", "age<7d or age>7d"),
+        ("age!=7d", 1, "nothing is exactly that old", "age<7d or age>7d"),
+        ("age<2026-01-01", 5, "an age is a length of time, not a date", "date>2026-01-01"),
+        ("date<7d", 6, '"7d" is no date', "age<7d"),
+        ("d2026-02-30", 2, '"2026-02-30" is no date', "2026-01-31"),
+        ("status:okay", 8, '"okay" is no status', 'Did you mean "ok"?'),
+        ("status:fine", 8, '"fine" is no status', "status:4xx"),
+        ("status>4xx", 8, '"4xx" is no status', "status>=500"),
+        ("stream:maybe", 8, '"stream" is either so or not', "!stream"),
+        ("r:many", 3, '"many" is no count', "r20"),
+        ("r9999999999", 2, '"9999999999" is no count', "whole number"),
     ],
 )
 def test_a_mistake_has_a_place_and_a_way_out(text: str, column: int, message: str, hint: str) -> None:
@@ -236,125 +284,11 @@ def test_a_saved_filter_that_is_not_there(text: str, saved: dict[str, Expression
 
 
 @pytest.mark.parametrize(
-    ("text", "expression"),
-    [
-        ("model:claude-*", TextTerm("model", "claude-*")),
-        ("model=GPT-5", TextTerm("model", "GPT-5")),
-        (r"model:a\*b", TextTerm("model", r"a\*b")),
-        ("session:''", TextTerm("session", "")),
-        ("path:/v1/messages", TextTerm("path", "/v1/messages")),
-        ("dialect:openai-*", TextTerm("dialect", "openai-*")),
-        ("state:HELD", TextTerm("state", "HELD")),
-        ("dialect:''", TextTerm("dialect", "")),
-        ("tools:Bash", TextTerm("tool", "Bash")),
-        ("text:why?", ContentTerm(r"why\?")),
-        ("content:'a*b'", ContentTerm("a*b")),
-        ("tokens>50k", NumberTerm("tokens", ">", 50_000)),
-        ("tokens:>50k", NumberTerm("tokens", ">", 50_000)),
-        ("losses:0", NumberTerm("losses", "=", 0)),
-        ("cost>$0.10", NumberTerm("cost", ">", 0.1)),
-        ("time>1m30s", NumberTerm("time", ">", 90)),
-        ("first<500ms", NumberTerm("first", "<", 0.5)),
-        ("elapsed>=2", NumberTerm("time", ">=", 2)),
-        ("status:ok", FlagTerm("ok")),
-        ("status:Error", FlagTerm("error")),
-        ("status!=ok", Not(FlagTerm("ok"))),
-        ("status:429", NumberTerm("status", "=", 429)),
-        ("status>=500", NumberTerm("status", ">=", 500)),
-        ("status:4XX", And((NumberTerm("status", ">=", 400), NumberTerm("status", "<", 500)))),
-        ("stream:yes", FlagTerm("stream")),
-        ("stream:no", Not(FlagTerm("stream"))),
-        ("stream!=no", FlagTerm("stream")),
-        ("age<7d", AgeTerm("<", 604_800)),
-        ("age:7d", AgeTerm("<=", 604_800)),
-        ("age>=1h30m", AgeTerm(">=", 5400)),
-        ("at>2026-01-31T15:30", DateTerm(">", "2026-01-31T15:30", 1769873400.0, 1769873460.0)),
-        ("latest:20", Latest(20)),
-        ("context:5", InContext(5)),
-        ("topic:AI", TopicTerm(("AI",))),
-        ("t'A > B'", TopicTerm(("A", "B"), is_path=True)),
-        ("t'/A/B...'", TopicTerm(("A", "B"), is_path=True, has_below=True)),
-        ("t'/A'", TopicTerm(("A",), is_path=True)),
-        ("t'TCP/IP'", TopicTerm(("TCP/IP",))),
-        (r"t'a \> b'", TopicTerm(("a > b",))),
-        (r"t'wait..\.'", TopicTerm(("wait...",))),
-        (r"t'A\*'", TopicTerm((r"A\*",))),
-        ("t'A ...'", TopicTerm(("A",), has_below=True)),
-    ],
-)
-def test_terms(text: str, expression: Expression) -> None:
-    assert parse(text) == expression
-
-
-@pytest.mark.parametrize(
-    ("text", "column", "message", "hint"),
-    [
-        ("model>5", 1, '> compares numbers and times, and "model" is a text', "Write model:5."),
-        ("c<'a'", 1, '< compares numbers and times, and "c" is a text', "Write c:a."),
-        ("t<''", 1, '< compares numbers and times, and "t" is a topic', "Write t:value."),
-        ("stream>1", 1, '> compares numbers and times, and "stream" is either so or not', ""),
-        ("r>20", 1, '> compares numbers and times, and "r" is a count', "Write r:20."),
-        ("text:''", 6, "there are no words to look for", 'text:"some words"'),
-        ("t'...'", 2, "there is no name of a topic", "t'name...'"),
-        ("dialect:openai", 9, 'there is no dialect "openai"', 'Did you mean "openai-chat"?'),
-        ("state:zzz*", 7, 'there is no state "zzz*"', "Known: received, held"),
-        ("tokens>5x", 8, '"5x" is no number', "50k"),
-        ("cost>cheap", 6, '"cheap" is no number', "$2"),
-        ("time>5x", 6, '"5x" is no length of time', "ms, s, m, min, h, d, w, mo, y"),
-        ("age<7x", 5, '"7x" is no length of time', "1h30m"),
-        ("age=7d", 1, "nothing is exactly that old", "age<7d or age>7d"),
-        ("age!=7d", 1, "nothing is exactly that old", "age<7d or age>7d"),
-        ("age<2026-01-01", 5, "an age is a length of time, not a date", "date>2026-01-01"),
-        ("date<7d", 6, '"7d" is no date', "age<7d"),
-        ("d2026-02-30", 2, '"2026-02-30" is no date', "2026-01-31"),
-        ("status:okay", 8, '"okay" is no status', 'Did you mean "ok"?'),
-        ("status:fine", 8, '"fine" is no status', "status:4xx"),
-        ("status>4xx", 8, '"4xx" is no status', "status>=500"),
-        ("stream:maybe", 8, '"stream" is either so or not', "!stream"),
-        ("r:many", 3, '"many" is no count', "r20"),
-        ("r9999999999", 2, '"9999999999" is no count', "whole number"),
-    ],
-)
-def test_a_value_must_be_of_its_fields_kind(text: str, column: int, message: str, hint: str) -> None:
-    with pytest.raises(Fault) as caught:
-        parse(text)
-    assert caught.value.code is Code.USAGE
-    assert caught.value.message == f"filter, column {column}: {message}"
-    assert hint in caught.value.hint
-
-
-def test_words_end_at_signs() -> None:
-    source = Source("model:gpt")
-    assert source.word() == Piece("model", 0, 5)
-    assert source.sign() == ":"
-    assert source.value() == Piece("gpt", 6, 9)
-    assert source.word() is None
-    assert source.next == ""
-
-
-@pytest.mark.parametrize(
     ("text", "sign"),
     [(":", ":"), (" >= ", ">="), (":>", ">"), ("==", "="), ("<>", "!="), ("!=", "!="), ("=<", "<="), ("=>", ">=")],
 )
 def test_signs_in_many_hands(text: str, sign: str) -> None:
     assert Source(text).sign() == sign
-
-
-def test_no_sign() -> None:
-    assert Source("!b").sign() is None
-
-
-def test_joints_may_be_doubled() -> None:
-    assert Source("&&b").take("&") == Piece("&", 0, 2)
-    assert Source("((b").take("(") == Piece("(", 0, 1)
-    assert Source("b").take("&") is None
-    assert Source("").take("&") is None
-
-
-def test_blanks_are_skipped() -> None:
-    source = Source(" \t b")
-    source.skip_space()
-    assert source.next == "b"
 
 
 @pytest.mark.parametrize(
@@ -379,20 +313,6 @@ def test_values(text: str, value: str) -> None:
     assert piece.text == value
 
 
-def test_a_value_can_be_missing() -> None:
-    assert Source(" b").value() is None
-    assert Source("&").value() is None
-
-
-def test_a_quote_must_be_closed() -> None:
-    source = Source("c'bug")
-    source.word()
-    with pytest.raises(Fault) as caught:
-        source.value()
-    assert caught.value.message == "filter, column 2: the quote ' is not closed"
-    assert caught.value.hint == "Put a ' behind the words.\n  c'bug\n   ^"
-
-
 def pointed(text: str, start: int, end: int) -> list[str]:
     fault = Source(text).wrong(start, end, "message", "Hint.")
     assert fault.code is Code.USAGE
@@ -400,11 +320,8 @@ def pointed(text: str, start: int, end: int) -> list[str]:
     return fault.hint.split("\n")[1:]
 
 
-def test_carets_stand_below_the_mistake() -> None:
+def test_carets_are_below_the_mistake_or_behind_the_end() -> None:
     assert pointed("b & modle:x", 4, 9) == ["  b & modle:x", "      ^^^^^"]
-
-
-def test_a_caret_stands_behind_the_end() -> None:
     assert pointed("b &", 3, 3) == ["  b &", "     ^"]
 
 
@@ -420,7 +337,7 @@ def test_of_a_long_text_the_part_around_is_shown() -> None:
     assert pointed("a" * 100, 0, 100)[1] == "  " + "^" * 72
 
 
-def test_wide_letters_and_control_characters_keep_the_carets_in_place() -> None:
+def test_wide_and_control_characters_keep_the_carets_aligned() -> None:
     assert pointed("話:x", 2, 3) == ["  話:x", "     ^"]
     assert pointed("話", 0, 1) == ["  話", "  ^^"]
     assert pointed("\x1b[31mred", 5, 8) == ["   [31mred", "       ^^^"]

@@ -1,4 +1,4 @@
-""""""
+"""Whether an expression matches one thing, and which things of a list it selects."""
 
 import sys
 from fnmatch import fnmatchcase
@@ -99,7 +99,7 @@ def test_what_is_under_way_is_neither_ok_nor_an_error() -> None:
     assert matches(parse("!status:ok & !status:error & !(status<400) & !(status>=400)"), WAITING, now=NOW)
 
 
-def test_no_tools_are_asked_for_with_nothing() -> None:
+def test_empty_tool_value_matches_exchanges_without_tools() -> None:
     assert matches(parse("tool:''"), WAITING, now=NOW)
     assert matches(parse("tool:''"), Known({"tool": ()}), now=NOW)
 
@@ -149,7 +149,7 @@ def test_a_place_in_a_list_is_not_known_to_one_thing_alone() -> None:
         alone(Latest(1))
 
 
-def test_whoever_knows_the_list_can_answer() -> None:
+def test_list_term_is_decided_by_the_given_callback() -> None:
     assert matches(parse("r20 & !r1"), CLAUDE, now=NOW, belongs=lambda term: term == Latest(20))
 
 
@@ -163,38 +163,32 @@ def test_joining_means_what_it_means_in_logic(one: Expression, other: Expression
     assert holds(negate(one)) == (not holds(one))
 
 
-def test_a_star_stands_for_any_run_and_a_question_mark_for_one() -> None:
-    assert fits("claude-*", "claude-sonnet-5")
-    assert fits("gpt-?", "gpt-5")
-    assert not fits("gpt-?", "gpt-55")
-    assert not fits("claude", "claude-sonnet-5")
-
-
-def test_capital_and_small_letters_are_the_same() -> None:
-    assert fits("GPT*", "gpt-5")
-    assert fits("ärger", "ÄRGER")
-    assert fits("ΟΔΟΣ*", "οδοσα")
-
-
-def test_a_backslash_takes_the_meaning_away() -> None:
-    assert fits(r"a\*", "a*")
-    assert not fits(r"a\*", "ab")
-    assert fits("a\\", "a\\")
-
-
-def test_a_star_asks_for_something_and_an_empty_pattern_for_nothing() -> None:
-    assert fits("*", "rate_limited")
-    assert not fits("*", "")
-    assert fits("", "")
-    assert not fits("", "rate_limited")
-
-
-def test_segments_do_not_overlap() -> None:
-    assert fits("ab*ba", "abba")
-    assert not fits("ab*ba", "aba")
-    assert not fits("a*b*c", "a-c")
-    assert not fits("x*a", "a")
-    assert not fits("a*longer", "a")
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "others"),
+    [
+        ("claude-*", ["claude-sonnet-5"], []),
+        ("gpt-?", ["gpt-5"], ["gpt-55"]),
+        ("claude", [], ["claude-sonnet-5"]),
+        # case is ignored
+        ("GPT*", ["gpt-5"], []),
+        ("ärger", ["ÄRGER"], []),
+        ("ΟΔΟΣ*", ["οδοσα"], []),
+        # a backslash escapes
+        (r"a\*", ["a*"], ["ab"]),
+        ("a\\", ["a\\"], []),
+        # a star asks for something, and an empty pattern for nothing
+        ("*", ["rate_limited"], [""]),
+        ("", [""], ["rate_limited"]),
+        # segments do not overlap
+        ("ab*ba", ["abba"], ["aba"]),
+        ("a*b*c", [], ["a-c"]),
+        ("x*a", [], ["a"]),
+        ("a*longer", [], ["a"]),
+    ],
+)
+def test_what_fits_a_pattern(pattern: str, fitting: list[str], others: list[str]) -> None:
+    assert all(fits(pattern, value) for value in fitting)
+    assert not any(fits(pattern, value) for value in others)
 
 
 def test_words_are_looked_for_anywhere_and_in_their_order() -> None:
@@ -224,12 +218,9 @@ def test_a_pattern_without_wildcards_is_one_text() -> None:
     assert plain("a*") is None
 
 
-def test_like_has_its_own_signs() -> None:
+def test_like_has_its_own_signs_and_leaves_letters_of_other_alphabets_open() -> None:
     assert like("a*b?") == ("a%b_", True)
     assert like(r"50%_!\*") == ("50!%!_!!*", True)
-
-
-def test_like_leaves_letters_of_other_alphabets_open() -> None:
     assert like("ä*") == ("_%", False)
 
 
@@ -315,7 +306,7 @@ def test_places_in_the_whole_list(text: str, ids: str) -> None:
         ("r3 & o", "45"),
     ],
 )
-def test_what_goes_along_is_found_last_among_what_is_shown(text: str, ids: str) -> None:
+def test_context_term_is_applied_last_to_the_visible_pairs(text: str, ids: str) -> None:
     assert taken(text) == ids
 
 
@@ -324,7 +315,7 @@ def test_a_boundary_outside_the_list_is_its_end(fitting: int, ids: str) -> None:
     assert taken("o", fitting) == ids
 
 
-def test_without_a_boundary_everything_goes_along() -> None:
+def test_context_term_selects_every_pair_without_a_boundary() -> None:
     assert select(parse("o"), PAIRS, context=Context(NOW)) == PAIRS
     assert select(parse("m"), PAIRS, context=Context(NOW)) == []
     assert select(parse("m"), [Known()], context=Context(NOW)) == [Known()]

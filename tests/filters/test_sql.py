@@ -108,7 +108,7 @@ def test_values_are_parameters() -> None:
     assert told.parameters == ("x'y", "; drop table things")
 
 
-def test_something_and_nothing_are_asked_for_in_the_same_way_of_one_value_and_of_many() -> None:
+def test_star_and_empty_value_work_alike_for_single_and_multiple_values() -> None:
     things = [Known(), Known({"fault": "", "tool": ()}), Known({"fault": "quota", "tool": ("Bash",)})]
     assert found(sql("fault:* & tool:*"), things) == {3}
     assert found(sql("fault:'' & tool:''"), things) == {1, 2}

@@ -80,7 +80,7 @@ def test_a_stream_is_handed_on_piece_by_piece(server: Running) -> None:
     assert not server.relay.answer.was_left.is_set()
 
 
-def test_where_the_length_is_told_the_last_byte_waits_for_the_record() -> None:
+def test_last_byte_of_a_sized_answer_waits_for_the_record() -> None:
     async def story() -> None:
         recorded, sent = asyncio.Event(), asyncio.Queue[ResponseStart | ResponseChunk]()
         relay = ToldRelay()
@@ -124,7 +124,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
 @pytest.mark.parametrize(
     ("body", "status"), [(b"{", 400), (b"[]", 400), (b'{"x":' + b"[" * 5000 + b"]" * 5000 + b"}", 400)]
 )
-def test_what_is_refused_before_routing_is_told_in_the_dialect_and_logged_once(
+def test_early_rejection_uses_the_client_dialect_and_is_logged_once(
     server: Running, path: str, body: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     got, headers, told = server.ask("POST", path, body)
@@ -180,7 +180,7 @@ def test_a_known_path_wants_its_method(server: Running, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1beta/models/m:nope", "/v1/models/m:nope", "/p/acme/v1beta/models/m:embedText"])
-def test_what_no_model_can_be_asked_for_is_not_found(server: Running, path: str) -> None:
+def test_unknown_model_action_is_not_found(server: Running, path: str) -> None:
     status, _, told = server.ask("POST", path, b"{}")
     assert (status, json.loads(told)["error"]["status"]) == (404, "NOT_FOUND")
 
@@ -244,7 +244,7 @@ def test_a_refusal_is_an_error_of_the_dialect_with_its_hint(dialect: str, kind: 
     assert answer.headers == [(b"content-type", b"application/json"), (b"retry-after", b"2")]
 
 
-def test_without_a_hint_the_message_stands_alone() -> None:
+def test_message_is_sent_alone_without_a_hint() -> None:
     answer = refusal_response("anthropic", Fault(Code.REQUEST_TOO_LARGE, "too much"))
     assert json.loads(answer.body) == {"type": "error", "error": {"type": "request_too_large", "message": "too much"}}
     assert answer.status == 413

@@ -45,7 +45,7 @@ def test_a_provider_that_is_chosen_lists_its_own() -> None:
     assert names("unkeyed") == {"large": "unkeyed", "other": "unkeyed", "absent": "unkeyed"}
 
 
-def test_a_model_that_is_known_at_one_provider_alone_is_listed_by_a_name_that_can_be_asked_for() -> None:
+def test_model_of_a_single_provider_is_listed_by_a_requestable_name() -> None:
     models = {
         "keyed/own": Model(context_window=7),
         "unkeyed/own": Model(),
@@ -59,7 +59,7 @@ def test_a_model_that_is_known_at_one_provider_alone_is_listed_by_a_name_that_ca
     assert {each.id for each in list_models(catalog, has_key, "keyed")} >= {"own"}, "behind /p/ it is named so"
 
 
-def test_an_unknown_provider_is_told_with_those_that_are_known() -> None:
+def test_unknown_provider_is_reported_with_the_known_ones() -> None:
     with pytest.raises(Fault) as caught:
         list_models(CATALOG, has_key, "acme")
     assert caught.value.status == 404

@@ -68,7 +68,7 @@ def test_the_body_is_taken_as_it_came() -> None:
     )
 
 
-def test_prefixes_strictness_and_counting_are_told() -> None:
+def test_prefixes_strict_header_and_counting_are_parsed() -> None:
     request = taken(Client(b'{"model":"m"}'), "/p/acme/s/task/v1/messages/count_tokens", {"x-sightline-strict": "1"})
     assert (request.provider, request.session, request.strict, request.counts) == ("acme", "task", True, True)
     assert request.path == "/v1/messages/count_tokens"
@@ -162,7 +162,7 @@ def test_a_few_bytes_that_say_gigabytes_are_refused() -> None:
     assert refusal(bomb, headers={"content-encoding": "zstd"}).code is Code.REQUEST_TOO_LARGE
 
 
-def test_a_body_that_says_it_is_too_long_is_heard_and_not_kept() -> None:
+def test_body_declared_too_long_is_drained_and_rejected() -> None:
     client = Client(b"x", b"x", b"x")
     with pytest.raises(Fault) as caught:
         taken(client, headers={"content-length": str(MOST_BYTES + 1)})
@@ -170,7 +170,7 @@ def test_a_body_that_says_it_is_too_long_is_heard_and_not_kept() -> None:
     assert client.is_heard == 3
 
 
-def test_who_waits_for_leave_to_send_is_refused_at_once() -> None:
+def test_oversized_body_with_expect_continue_is_rejected_unread() -> None:
     client = Client(b"x")
     with pytest.raises(Fault):
         taken(client, headers={"content-length": str(MOST_BYTES + 1), "expect": "100-continue"})
@@ -188,7 +188,7 @@ def test_a_body_that_grows_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) 
         taken(Client(b"12345678901"))
 
 
-def test_nobody_is_heard_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draining_of_a_rejected_body_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_MOST_UNREAD", 3)
     client = Client(b"12", b"34", b"56", b"78")
     with pytest.raises(Fault):
@@ -196,7 +196,7 @@ def test_nobody_is_heard_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.is_heard == 2
 
 
-def test_a_client_that_leaves_has_asked_nothing() -> None:
+def test_client_disconnect_during_the_body_is_no_request() -> None:
     with pytest.raises(ClientGoneError):
         taken(Client(b'{"model":', stays=False))
 

@@ -46,55 +46,46 @@ class Facts:
         )
 
 
-def test_facts_are_appended_applied_and_announced_together() -> None:
+async def test_facts_are_appended_applied_and_announced_together() -> None:
     """What was in the log before is applied and not announced."""
 
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        await logbook.append("chat", 0, [b"old"], 1.0)
-        facts = Facts(logbook)
-        assert await facts.journal.append(["a", "b"]) == [2, 3]
-        assert facts.journal.state == ["old", "a", "b"]
-        assert facts.announced == [[("a", 2), ("b", 3)]]
-        assert [(line.n, line.at, line.data) for line in await logbook.lines("chat", 1)] == [
-            (2, 5.0, b"a"),
-            (3, 5.0, b"b"),
-        ]
-        assert facts.journal.version == 3
-
-    asyncio.run(story())
+    logbook = MemoryLogbook()
+    await logbook.append("chat", 0, [b"old"], 1.0)
+    facts = Facts(logbook)
+    assert await facts.journal.append(["a", "b"]) == [2, 3]
+    assert facts.journal.state == ["old", "a", "b"]
+    assert facts.announced == [[("a", 2), ("b", 3)]]
+    assert [(line.n, line.at, line.data) for line in await logbook.lines("chat", 1)] == [
+        (2, 5.0, b"a"),
+        (3, 5.0, b"b"),
+    ]
+    assert facts.journal.version == 3
 
 
 @pytest.mark.parametrize(("applies_masked", "kept"), [(True, "the key ***"), (False, f"the key {SECRET}")])
-def test_the_log_never_has_a_secret(*, applies_masked: bool, kept: str) -> None:
+async def test_the_log_never_has_a_secret(*, applies_masked: bool, kept: str) -> None:
     """The state has it only where the format says so."""
 
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        facts = Facts(logbook, FactFormat(TEXT.encode, TEXT.decode, lambda _fact: applies_masked))
-        await facts.journal.append([f"the key {SECRET}"])
-        assert [line.data for line in await logbook.lines("chat")] == [b"the key ***"]
-        assert facts.journal.state == [kept]
-
-    asyncio.run(story())
+    logbook = MemoryLogbook()
+    facts = Facts(logbook, FactFormat(TEXT.encode, TEXT.decode, lambda _fact: applies_masked))
+    await facts.journal.append([f"the key {SECRET}"])
+    assert [line.data for line in await logbook.lines("chat")] == [b"the key ***"]
+    assert facts.journal.state == [kept]
 
 
-def test_a_shared_log_is_read_and_tried_again_after_a_conflict() -> None:
+async def test_a_shared_log_is_read_and_tried_again_after_a_conflict() -> None:
     """`check` sees the state with what the other process added; that is announced by itself."""
 
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        facts, other = Facts(logbook), Facts(logbook)
-        await facts.journal.append(["a"])
-        await other.journal.append(["b"])
-        seen: list[list[str]] = []
-        await facts.journal.append(["c"], check=lambda _fact: seen.append(list(facts.journal.state)))
-        assert seen == [["a"], ["a", "b"]]
-        assert facts.announced == [[("a", 1)], [("b", 2)], [("c", 3)]]
-        assert await other.journal.append(["d"], retry=False) is None
-        assert other.journal.state == ["a", "b", "c"]
-
-    asyncio.run(story())
+    logbook = MemoryLogbook()
+    facts, other = Facts(logbook), Facts(logbook)
+    await facts.journal.append(["a"])
+    await other.journal.append(["b"])
+    seen: list[list[str]] = []
+    await facts.journal.append(["c"], check=lambda _fact: seen.append(list(facts.journal.state)))
+    assert seen == [["a"], ["a", "b"]]
+    assert facts.announced == [[("a", 1)], [("b", 2)], [("c", 3)]]
+    assert await other.journal.append(["d"], retry=False) is None
+    assert other.journal.state == ["a", "b", "c"]
 
 
 def test_a_fact_that_does_not_fit_is_not_appended() -> None:
@@ -111,23 +102,20 @@ def test_a_fact_that_does_not_fit_is_not_appended() -> None:
     asyncio.run(story())
 
 
-def test_a_log_with_one_owner_is_given_up_when_another_process_took_it_over() -> None:
+async def test_a_log_with_one_owner_is_given_up_when_another_process_took_it_over() -> None:
     """A fault of the logbook that is no conflict is raised as it is."""
 
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        fault = Fault(Code.USAGE, "taken over", hint="", status=409)
-        owner = Facts(logbook, taken_over=fault, version=0)
-        await owner.journal.append(["a"])
-        await Facts(logbook).journal.append(["taken"])
-        with pytest.raises(Fault, match="taken over"):
-            await owner.journal.append(["b"])
-        assert owner.journal.state == ["a"]
-        logbook.fault = Fault(Code.CONFIG, "the disk is full", hint="")
-        with pytest.raises(Fault, match="the disk is full"):
-            await owner.journal.append(["b"])
-
-    asyncio.run(story())
+    logbook = MemoryLogbook()
+    fault = Fault(Code.USAGE, "taken over", hint="", status=409)
+    owner = Facts(logbook, taken_over=fault, version=0)
+    await owner.journal.append(["a"])
+    await Facts(logbook).journal.append(["taken"])
+    with pytest.raises(Fault, match="taken over"):
+        await owner.journal.append(["b"])
+    assert owner.journal.state == ["a"]
+    logbook.fault = Fault(Code.CONFIG, "the disk is full", hint="")
+    with pytest.raises(Fault, match="the disk is full"):
+        await owner.journal.append(["b"])
 
 
 def test_a_log_that_always_conflicts_is_given_up() -> None:
@@ -143,72 +131,60 @@ def test_a_log_that_always_conflicts_is_given_up() -> None:
     asyncio.run(story())
 
 
-def test_a_cancelled_caller_leaves_a_durable_fact() -> None:
-    async def story() -> None:
-        entered, gate = asyncio.Event(), asyncio.Event()
+async def test_a_cancelled_caller_leaves_a_durable_fact() -> None:
+    entered, gate = asyncio.Event(), asyncio.Event()
 
-        class Slow(MemoryLogbook):
-            async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-                entered.set()
-                await gate.wait()
-                await super().append(log, after, data, at)
+    class Slow(MemoryLogbook):
+        async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
+            entered.set()
+            await gate.wait()
+            await super().append(log, after, data, at)
 
-        facts = Facts(Slow(), version=0)
-        task = asyncio.ensure_future(facts.journal.append(["kept"]))
-        await entered.wait()
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        gate.set()
-        await asyncio.wait({task})
-        assert (task.cancelled(), facts.journal.state, facts.announced) == (True, ["kept"], [[("kept", 1)]])
-
-    asyncio.run(story())
+    facts = Facts(Slow(), version=0)
+    task = asyncio.ensure_future(facts.journal.append(["kept"]))
+    await entered.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    gate.set()
+    await asyncio.wait({task})
+    assert (task.cancelled(), facts.journal.state, facts.announced) == (True, ["kept"], [[("kept", 1)]])
 
 
-def test_lines_can_be_written_without_being_applied() -> None:
-    async def story() -> None:
-        facts = Facts(MemoryLogbook(), version=0)
-        await facts.journal.write([b"a", b"b"])
-        assert (facts.journal.version, facts.journal.state) == (2, [])
-
-    asyncio.run(story())
+async def test_lines_can_be_written_without_being_applied() -> None:
+    facts = Facts(MemoryLogbook(), version=0)
+    await facts.journal.write([b"a", b"b"])
+    assert (facts.journal.version, facts.journal.state) == (2, [])
 
 
-def test_other_tasks_get_their_turn_while_a_long_log_is_read() -> None:
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        await logbook.append("chat", 0, [b"x" * 50_000] * 4, 1.0)
-        facts, turns = Facts(logbook), list[int]()
+async def test_other_tasks_get_their_turn_while_a_long_log_is_read() -> None:
+    logbook = MemoryLogbook()
+    await logbook.append("chat", 0, [b"x" * 50_000] * 4, 1.0)
+    facts, turns = Facts(logbook), list[int]()
 
-        async def other() -> None:
-            turns.append(len(facts.journal.state))
+    async def other() -> None:
+        turns.append(len(facts.journal.state))
 
-        waiting = asyncio.ensure_future(other())
-        await facts.journal.catch_up()
-        await waiting
-        assert turns == [2]
-
-    asyncio.run(story())
+    waiting = asyncio.ensure_future(other())
+    await facts.journal.catch_up()
+    await waiting
+    assert turns == [2]
 
 
-def test_a_second_look_at_a_log_reads_only_what_is_new() -> None:
-    async def story() -> None:
-        logbook, opened = MemoryLogbook(), list[str]()
+async def test_a_second_look_at_a_log_reads_only_what_is_new() -> None:
+    logbook, opened = MemoryLogbook(), list[str]()
 
-        def open_journal(name: str) -> "Journal[str, list[str], int]":
-            opened.append(name)
-            return Facts(logbook).journal
+    def open_journal(name: str) -> "Journal[str, list[str], int]":
+        opened.append(name)
+        return Facts(logbook).journal
 
-        cache: JournalCache[str, list[str], int] = JournalCache(open_journal, 2)
-        assert await cache.state("chat") is None
-        await logbook.append("chat", 0, [b"a"], 1.0)
-        assert await cache.state("chat") == ["a"]
-        await logbook.append("chat", 1, [b"b"], 1.0)
-        assert await cache.state("chat") == ["a", "b"]
-        assert opened == ["chat", "chat"]
-
-    asyncio.run(story())
+    cache: JournalCache[str, list[str], int] = JournalCache(open_journal, 2)
+    assert await cache.state("chat") is None
+    await logbook.append("chat", 0, [b"a"], 1.0)
+    assert await cache.state("chat") == ["a"]
+    await logbook.append("chat", 1, [b"b"], 1.0)
+    assert await cache.state("chat") == ["a", "b"]
+    assert opened == ["chat", "chat"]
 
 
 def test_a_line_that_cannot_be_decoded_says_so() -> None:

@@ -45,12 +45,12 @@ def test_an_option_that_is_not_set_is_not_there() -> None:
     assert msgspec.json.encode(Options(temperature=0, stop=())) == b'{"temperature":0,"stop":[]}'
 
 
-def test_output_formats_are_told_apart() -> None:
+def test_output_formats_survive_a_round_trip() -> None:
     for output in (PlainFormat(), JsonFormat(), SchemaFormat({"type": "object"}, "n", "d", strict=True)):
         assert msgspec.json.decode(msgspec.json.encode(output), type=OutputFormat) == output
 
 
-def test_events_are_told_apart_by_their_tag() -> None:
+def test_events_are_distinguished_by_their_tag() -> None:
     assert msgspec.json.encode(TextReceived(0, "hi")) == b'{"event":"text","part":0,"text":"hi"}'
     tags = [member.__struct_config__.tag for member in StreamEvent.__args__]
     assert len(set(tags)) == len(tags)
@@ -68,7 +68,7 @@ def test_a_message_is_a_role_and_parts() -> None:
     )
 
 
-def test_a_role_that_nobody_knows_is_refused() -> None:
+def test_unknown_role_is_rejected() -> None:
     with pytest.raises(msgspec.ValidationError, match="role"):
         msgspec.json.decode(b'{"role":"narrator"}', type=Message)
 
@@ -81,7 +81,7 @@ TOOLS: list[Tool] = [
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: type(tool).__name__)
-def test_tools_are_told_apart(tool: Tool) -> None:
+def test_tools_survive_a_round_trip(tool: Tool) -> None:
     assert msgspec.json.decode(msgspec.json.encode(tool), type=Tool) == tool
 
 
@@ -180,7 +180,7 @@ def test_losses_and_additions_stand_in_the_order_in_which_they_were_met() -> Non
     assert report.additions == (Addition("/max_tokens", "limit", "demanded", "option"),)
 
 
-def test_the_same_loss_is_told_once() -> None:
+def test_repeated_loss_is_reported_once() -> None:
     report = Report()
     for _ in range(3):
         report.lose("/a", "a", "no a", "content")

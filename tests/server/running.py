@@ -22,8 +22,8 @@ from sightline.gateway.gateway import Gateway
 from sightline.server.listener import App, ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
+from sightline.web.access import OriginGuard
 from sightline.web.asgi import ClientWriter
-from sightline.web.guard import OriginGuard
 from sightline.workbench.workbench import Access
 
 TOKEN = "token-of-the-tests-0123456789"

@@ -137,14 +137,14 @@ def test_a_target_that_is_no_path_is_refused(server: Running, target: str) -> No
     assert b'"exchanges":' not in said
 
 
-def test_nobody_is_connected_elsewhere(server: Running) -> None:
+def test_connect_method_is_rejected(server: Running) -> None:
     assert status_of(server.raw(b"CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example:443\r\n\r\n")) in (400, 403)
 
 
 # --- everybody at once ------------------------------------------------------------------------------
 
 
-def test_a_slow_client_stands_in_nobodys_way(server: Running) -> None:
+def test_slow_client_does_not_block_others(server: Running) -> None:
     server.relay.answer = Told([b"x" * 65536] * 400, headers=[(b"content-type", b"text/plain")])
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
         slow.sendall(

@@ -52,7 +52,7 @@ class Talk:
         return self.wire.written
 
 
-def test_an_answer_whose_length_is_told_leaves_in_one_write() -> None:
+def test_answer_with_content_length_is_sent_in_one_write() -> None:
     talk = Talk()
     assert talk.say(200, [(b"X-A", b"b"), (b"Content-Length", b"2")], b"hi") == [
         b"HTTP/1.1 200 OK\r\nx-a: b\r\ncontent-length: 2\r\n\r\nhi"
@@ -89,7 +89,7 @@ def test_a_connection_that_is_not_kept_is_closed_behind_the_answer(is_asked_for:
 
 
 @pytest.mark.parametrize("body", [b"h", b"hih"])
-def test_an_answer_of_another_length_than_it_said_is_an_error(body: bytes) -> None:
+def test_body_that_differs_from_its_content_length_is_an_error(body: bytes) -> None:
     talk = Talk()
     with pytest.raises(RuntimeError):
         talk.say(200, [(b"content-length", b"2")], body)
@@ -126,9 +126,9 @@ def test_a_client_of_http_1_0_gets_no_chunks() -> None:
     assert talk.wire.is_closed
 
 
-def test_a_length_that_is_told_is_kept_for_http_1_0() -> None:
+def test_declared_content_length_is_kept_for_http_1_0() -> None:
     assert Talk(version="1.0").say(200, [(b"content-length", b"2")], b"ok")[0].endswith(b"\r\n\r\nok")
 
 
-def test_a_status_without_a_phrase_can_be_said() -> None:
+def test_status_without_a_reason_phrase_can_be_sent() -> None:
     assert Talk().say(599, [(b"content-length", b"0")], b"")[0].startswith(b"HTTP/1.1 599 \r\n")

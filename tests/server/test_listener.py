@@ -27,7 +27,7 @@ def closed(sockets: list[socket.socket]) -> None:
         each.close()
 
 
-def test_a_port_in_use_is_told_with_a_way_out() -> None:
+def test_port_in_use_is_reported_with_a_hint() -> None:
     sockets = bind_sockets("127.0.0.1", 0)
     port = sockets[0].getsockname()[1]
     with pytest.raises(Fault) as caught:
@@ -63,7 +63,7 @@ def test_a_port_for_others_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "above 1023" in caught.value.hint
 
 
-def test_the_usual_address_is_heard_in_both_versions_of_the_protocol() -> None:
+def test_default_address_is_bound_on_ipv4_and_ipv6() -> None:
     sockets = bind_sockets("127.0.0.1", 0)
     ports = {each.getsockname()[1] for each in sockets}
     closed(sockets)
@@ -139,7 +139,7 @@ def test_more_than_a_thousand_clients_at_once() -> None:
         assert all(b"data: 2" in each for each in said.values())
 
 
-def test_streams_finish_when_the_end_is_asked_for() -> None:
+def test_running_streams_finish_on_shutdown() -> None:
     with running() as server:
         gate = server.event()
         server.relay.answer = Told([b"data: 1\n\n", gate, b"data: 2\n\n"])
@@ -155,7 +155,7 @@ def test_streams_finish_when_the_end_is_asked_for() -> None:
             assert said.endswith(b"data: 2\n\n\r\n0\r\n\r\n")
 
 
-def test_streams_that_take_too_long_are_cut_and_told() -> None:
+def test_streams_are_cut_after_the_grace_period() -> None:
     with running(grace=0) as server:
         server.relay.answer = Told([b"data: 1\n\n", server.event()])
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
@@ -184,7 +184,7 @@ def test_listeners_do_not_hold_up_the_end() -> None:
         assert said.endswith(b"0\r\n\r\n")
 
 
-def test_who_asks_twice_does_not_want_to_wait() -> None:
+def test_second_shutdown_signal_skips_the_grace_period() -> None:
     with running(grace=600) as server:
         server.relay.answer = Told([b"data: 1\n\n", server.event()])
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:

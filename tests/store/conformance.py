@@ -302,7 +302,7 @@ class StoreConformance:
 
         told(opening, story)
 
-    def test_a_clients_errand_is_marked_and_stands_in_no_conversation(self, opening: Opening) -> None:
+    def test_side_request_is_marked_and_belongs_to_no_conversation(self, opening: Opening) -> None:
         async def story(store: Store) -> None:
             errand = chat_body("hi", system="Write a short title for the conversation.")
             store.record(whole("x_1", errand, "Greetings"))

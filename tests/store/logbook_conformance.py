@@ -47,7 +47,7 @@ class LogbookConformance:
         told(opening, after)
 
     @pytest.mark.parametrize("after", [0, 1, 3])
-    def test_who_does_not_know_all_lines_adds_none(self, opening: Opening, after: int) -> None:
+    def test_append_at_an_outdated_position_is_rejected(self, opening: Opening, after: int) -> None:
         async def story(store: Store) -> None:
             await store.logbook.append("run:ü", 0, [b"1", b"2"], NOON)
             with pytest.raises(Fault, match="'run:ü' was changed by another process") as caught:
@@ -132,7 +132,7 @@ class LogbookConformance:
 
         told(opening, story)
 
-    def test_of_many_who_add_to_the_same_line_one_does(self, opening: Opening) -> None:
+    def test_only_one_of_concurrent_appends_succeeds(self, opening: Opening) -> None:
         async def add(store: Store, number: int) -> bool:
             try:
                 await store.logbook.append("chat", 0, [b"%d" % number], NOON)

@@ -36,7 +36,7 @@ def anthropic(*messages: Json, **fields: Json) -> bytes:
     return json.dumps({"model": "m", "max_tokens": 9, "messages": list(messages), **fields}).encode()
 
 
-def test_what_is_new_since_the_models_last_turn_is_asked() -> None:
+def test_new_text_is_everything_since_the_last_model_turn() -> None:
     digest = digest_of("openai-chat", chat_body("first", "answer", "second", system="Be brief."))
     assert (digest.title, digest.new_text, digest.system) == ("second", "second", ("Be brief.",))
     assert len(digest.thread) == 3
@@ -99,7 +99,7 @@ def test_a_reply_that_is_cut_or_an_error_keeps_its_words() -> None:
     assert reply_words("other", b"plain \xff") == "plain \ufffd"
 
 
-def test_a_mistake_in_reading_one_body_is_told_and_stops_nothing(
+def test_error_reading_a_body_is_logged_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(name: str) -> object:
@@ -250,7 +250,7 @@ def structured(schema: Json) -> Json:
         ),
     ],
 )
-def test_errands_are_told_from_turns(request_: Request, expected: bool) -> None:
+def test_side_requests_are_distinguished_from_turns(request_: Request, expected: bool) -> None:
     assert is_errand(request_) is expected
 
 
@@ -298,7 +298,7 @@ def test_the_reply_speaks_the_dialect_that_was_sent() -> None:
     assert reply_dialect([ASKED, sent, Translated("anthropic", "cc", 1)]) == "openai-chat"
 
 
-def test_what_was_said_is_taken_once() -> None:
+def test_reply_text_can_be_taken_once() -> None:
     hearing = ReplyTexts()
     hearing.add(ReplyText("x_1", "hello", "r_1"))
     assert hearing.take("x_2") is None
@@ -312,7 +312,7 @@ def test_long_words_are_left_to_be_read_later() -> None:
     assert hearing.take("x_1") is None
 
 
-def test_what_nobody_takes_does_not_pile_up() -> None:
+def test_untaken_reply_texts_do_not_accumulate() -> None:
     hearing = ReplyTexts()
     for number in range(module._MOST + 1):
         hearing.add(ReplyText(f"x_{number}", "hello"))

@@ -99,7 +99,7 @@ def test_what_two_bodies_share_is_what_a_patient_reader_finds(head: bytes, old: 
 
 
 @pytest.mark.parametrize("at", [0, 1, 65_535, 65_536, 65_537, 131_072, 199_999])
-def test_one_changed_byte_is_found_wherever_it_stands(at: int) -> None:
+def test_single_changed_byte_is_found_at_any_position(at: int) -> None:
     old = bytes(200_000)
     assert common_ends(old, old[:at] + b"x" + old[at + 1 :]) == (at, 199_999 - at)
 
@@ -131,7 +131,7 @@ def test_the_base_is_the_one_that_the_body_grew_from() -> None:
         pytest.param(HISTORY[: LEAST_SIZE - 1], 0, id="too small to matter"),
     ],
 )
-def test_a_body_stands_alone_where_a_change_gains_nothing(body: bytes, depth: int) -> None:
+def test_body_is_stored_whole_if_a_delta_saves_nothing(body: bytes, depth: int) -> None:
     assert CODEC.best(body, [("old", HISTORY, depth)]) == CODEC.whole(body)
     assert CODEC.against(b"nothing of it" * 900, HISTORY, "old", 0).base == ""
 

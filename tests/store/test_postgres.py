@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(url: str, tmp_path: Path)
     assert "replica" in caught.value.message
 
 
-def test_a_user_who_may_not_make_tables_is_told_what_is_missing(url: str, tmp_path: Path) -> None:
+def test_user_without_create_privilege_gets_a_grant_hint(url: str, tmp_path: Path) -> None:
     with guest(url) as theirs:
         with pytest.raises(Fault) as caught:
             asyncio.run(opened(theirs, tmp_path))

@@ -69,7 +69,7 @@ def asked(url: str, query: str) -> object:
         ("postgresql://ann:secret@db.example", "db.example"),
     ],
 )
-def test_an_address_shows_where_it_leads_and_not_who_goes_there(url: str, place: str) -> None:
+def test_address_shows_the_place_without_user_or_password(url: str, place: str) -> None:
     address = address_of(url)
     assert address.place == place
     assert address.url == url
@@ -117,7 +117,7 @@ def test_tls_is_a_matter_of_sslmode() -> None:
     assert asked(server.url(query=f"sslmode=verify-full&sslrootcert={server.ca_file}"), IN_TLS) is True
 
 
-def test_a_certificate_that_nobody_vouched_for_is_not_trusted(tmp_path: Path) -> None:
+def test_certificate_of_an_unknown_authority_is_rejected(tmp_path: Path) -> None:
     stranger = tmp_path / "ca.pem"
     trustme.CA().cert_pem.write_to_path(stranger)
     fault = refused(shared_server().url(query=f"sslmode=verify-full&sslrootcert={stranger}"))
@@ -136,7 +136,7 @@ def test_a_certificate_that_nobody_vouched_for_is_not_trusted(tmp_path: Path) ->
         ("sslmode", "cannot be read"),
     ],
 )
-def test_what_stands_behind_the_question_mark_is_checked(query: str, said: str) -> None:
+def test_query_parameters_of_the_url_are_validated(query: str, said: str) -> None:
     url = shared_server().url(query=query)
     if query.startswith("port"):
         url = f"postgresql:///records?{query}"
@@ -145,7 +145,7 @@ def test_what_stands_behind_the_question_mark_is_checked(query: str, said: str) 
     assert said in fault.message
 
 
-def test_a_wrong_password_is_told_from_a_wrong_address() -> None:
+def test_wrong_password_is_reported_as_an_auth_error() -> None:
     wrong = "another planted secret"
     fault = refused(shared_server().url(password=wrong))
     assert fault.code is Code.AUTH
@@ -169,7 +169,7 @@ def test_a_server_that_is_too_old_says_which_one_will_do() -> None:
 # --- a server that is not there -------------------------------------------------------------------
 
 
-def test_nobody_listens() -> None:
+def test_refused_connection_is_reported() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -212,13 +212,13 @@ async def refused_after(*replies: bytes) -> Fault:
 
 
 @pytest.mark.parametrize(("replies", "said"), [([b"N"], "offers no TLS"), ([b"S", b"Sorry!"], "no TLS with it")])
-def test_a_server_without_tls_is_not_spoken_to_where_tls_is_asked_for(replies: list[bytes], said: str) -> None:
+def test_server_without_tls_is_rejected_if_tls_is_required(replies: list[bytes], said: str) -> None:
     fault = asyncio.run(refused_after(*replies))
     assert fault.code is Code.NETWORK
     assert said in fault.message
 
 
-def test_silence_is_told_as_such() -> None:
+def test_timeout_is_reported_as_no_answer() -> None:
     fault = failure(TimeoutError(), address_of("postgresql://ann:secret@db.example/records"))
     assert fault.code is Code.NETWORK
     assert fault.message == "PostgreSQL at db.example/records does not answer"
@@ -237,7 +237,7 @@ async def until_waiting(connection: PostgresConnection, count: int = 1) -> None:
         pass
 
 
-def test_those_who_write_do_not_wait_for_each_other() -> None:
+def test_writers_do_not_block_each_other() -> None:
     async def story(url: str) -> None:
         async with connection_to(url) as one, connection_to(url) as two, writing(one), writing(two):
             assert await one.fetchval(WAITING) == 0
@@ -247,7 +247,7 @@ def test_those_who_write_do_not_wait_for_each_other() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(writing, pruning), (pruning, writing), (rebuilding, rebuilding)])
-def test_who_must_be_alone_waits_and_is_waited_for(first: Lock, second: Lock) -> None:
+def test_exclusive_operations_wait_for_others_and_block_them(first: Lock, second: Lock) -> None:
     order: list[str] = []
 
     async def later(connection: PostgresConnection) -> None:
@@ -345,7 +345,7 @@ def test_tables_of_a_newer_sightline_are_left_alone() -> None:
         assert "made by a newer Sightline" in caught.value.message
 
 
-def test_once_all_is_there_a_user_who_may_make_nothing_can_start() -> None:
+def test_user_without_create_privilege_can_start_on_existing_tables() -> None:
     with database() as url:
         connected(url, lambda connection: migrate(connection, STEPS))
         with guest(url, "USAGE ON SCHEMA sightline", "SELECT ON ALL TABLES IN SCHEMA sightline") as theirs:

@@ -325,7 +325,7 @@ def test_the_server_finds_what_the_filter_means(url: str, wanted: str) -> None:
         (And((Latest(1000), ContentTerm("å"))), 50),
     ],
 )
-def test_a_place_in_the_list_can_be_asked_for(url: str, wanted: Expression, count: int) -> None:
+def test_exchanges_can_be_filtered_by_list_position(url: str, wanted: Expression, count: int) -> None:
     found = connected(url, lambda connection: newest(connection, wanted, now=NOON, before="", limit=1000))
     assert len(found) == count
 

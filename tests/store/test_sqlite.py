@@ -45,7 +45,7 @@ def test_two_stores_on_one_folder_see_each_others_exchanges(tmp_path: Path) -> N
     asyncio.run(story())
 
 
-def test_a_torn_journal_is_told(tmp_path: Path) -> None:
+def test_torn_journal_is_reported(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).mkdir()
     (tmp_path / JOURNAL / "001.lock").touch()
     (tmp_path / JOURNAL / "001-00000001.log").write_bytes(b"torn")
@@ -92,7 +92,7 @@ class TestSqliteLogbook(LogbookConformance):
         return [str(tmp_path)]
 
 
-def test_what_the_database_refuses_is_told_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+def test_database_error_is_reported_and_rolled_back(tmp_path: Path) -> None:
     async def story() -> None:
         store = await opened(tmp_path)
         await store.logbook.append("chat", 0, [b"1"], NOON)
@@ -108,7 +108,7 @@ def test_what_the_database_refuses_is_told_and_leaves_nothing_half_done(tmp_path
     asyncio.run(story())
 
 
-def test_a_logbook_that_nobody_used_is_closed_without_a_file(tmp_path: Path) -> None:
+def test_unused_logbook_is_closed_without_creating_a_file(tmp_path: Path) -> None:
     SqliteLogbook(tmp_path / FILE_NAME).close()
     assert list(tmp_path.iterdir()) == []
 
@@ -253,7 +253,7 @@ def test_a_store_has_eight_verbs_and_its_logs_and_ours_has_them_all() -> None:
     assert verbs <= set(dir(SqliteStore))
 
 
-def test_who_was_overtaken_is_told_which_log_and_what_to_do() -> None:
+def test_concurrent_change_is_reported_with_log_and_hint() -> None:
     fault = overtaken("run:r_1")
     assert (fault.code, fault.status) == (Code.USAGE, 409)
     assert "'run:r_1' was changed by another process" in fault.message

@@ -196,7 +196,7 @@ def test_another_process_builds_on_what_is_stored(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_what_somebody_else_pruned_is_not_built_on(tmp_path: Path) -> None:
+def test_body_pruned_by_another_process_is_not_used_as_a_base(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
     bodies = SqliteBodies(connection, Codec())
     bodies.keep(kept(TURNS[3]))
@@ -319,5 +319,5 @@ def test_a_record_that_is_no_database_is_a_fault(tmp_path: Path) -> None:
         ('a"b', '"a""b"'),
     ],
 )
-def test_the_index_is_asked_for_threes(pattern: str, query: str | None) -> None:
+def test_index_is_queried_by_trigrams(pattern: str, query: str | None) -> None:
     assert _trigrams(pattern) == query

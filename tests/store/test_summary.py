@@ -83,7 +83,7 @@ def test_a_status_that_has_not_come_is_none() -> None:
     assert ExchangeSubject(Summary(id="x", at=0.0), list).value("status") is None
 
 
-def test_words_of_either_side_are_said() -> None:
+def test_text_of_request_and_reply_is_searched() -> None:
     subject = ExchangeSubject(FULL, lambda: ["Hello there", "bye"])
     assert subject.says("HELLO")
     assert subject.says("bye")
@@ -103,7 +103,7 @@ def folded(*facts: Fact) -> Summary:
     return summary_of("x_1", [FactEntry("x_1", n, 10.0 + n, fact) for n, fact in enumerate(facts)], free)
 
 
-def test_what_was_asked_is_in_the_summary_at_once() -> None:
+def test_request_fields_are_in_the_summary_immediately() -> None:
     assert folded(ASKED) == Summary(
         id="x_1", at=10.0, dialect="anthropic", model="claude", session="s", client="cli", path="/v1/messages",
         is_stream=True, origin="x_0",
@@ -156,7 +156,7 @@ def test_a_failure_before_any_answer_has_no_times() -> None:
     ("known", "cost"),
     [("claude-2", 20.0), ("sent", 20.0), ("claude", 20.0), ("another", None)],
 )
-def test_the_cost_is_that_of_the_model_that_answered_was_sent_or_asked_for(known: str, cost: float | None) -> None:
+def test_cost_uses_the_model_answered_then_sent_then_requested(known: str, cost: float | None) -> None:
     def prices(provider: str, model: str) -> Prices | None:
         assert provider == "acme"
         return Prices(input=5, output=15) if model == known else None

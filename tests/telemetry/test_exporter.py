@@ -64,7 +64,7 @@ def test_what_has_ended_is_sent_in_batches_and_the_rest_at_the_end() -> None:
     play(story)
 
 
-def test_content_is_sent_where_it_is_asked_for() -> None:
+def test_content_is_exported_if_enabled() -> None:
     async def story(upstream: Upstream, client: HttpClient) -> None:
         upstream.script = [answer(200, b"{}")]
         async with Exporter(client, f"{upstream.url}/v1/traces", version="9", with_content=True) as exporter:
@@ -127,7 +127,7 @@ def test_what_a_collector_refuses_for_good_is_dropped(caplog: pytest.LogCaptureF
     play(story)
 
 
-def test_a_collector_that_is_not_there_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_collector_only_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     async def story(_upstream: Upstream, client: HttpClient) -> None:
         async with Exporter(client, "http://127.0.0.1:1", version="9") as exporter:
             exporter.took(entries(1))
@@ -181,7 +181,7 @@ def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
 
 
 @pytest.mark.parametrize(("status", "reports"), [(200, 2), (404, 1), (503, 2)])
-def test_metrics_go_along_and_a_collector_that_takes_none_is_left_alone(status: int, reports: int) -> None:
+def test_metrics_are_exported_unless_the_collector_refuses_them(status: int, reports: int) -> None:
     async def story(upstream: Upstream, client: HttpClient) -> None:
         upstream.script = [answer(200, b"{}"), answer(status, b"{}"), answer(200, b"{}"), answer(200, b"{}")]
         exporter = Exporter(client, f"{upstream.url}/v1/traces", version="9", pause=0.01, now=lambda: 1.0)

@@ -92,7 +92,7 @@ def test_an_exchange_is_a_span_in_the_words_of_the_conventions() -> None:
     }
 
 
-def test_what_was_said_is_told_only_with_bodies() -> None:
+def test_span_includes_message_content_only_with_bodies() -> None:
     frames = [FrameArrived(data) for data in chat_stream("Hel", "lo")]
     facts = told(RECEIVED, ATTEMPT, *frames, FINISHED)
     assert "Be brief" not in json.dumps(span(facts, {}))
@@ -130,7 +130,7 @@ def test_a_span_belongs_to_the_trace_of_its_client() -> None:
         (ExchangeCancelled(), "cancelled", False),
     ],
 )
-def test_what_went_wrong_is_told(end: Fact, kind: str, is_error: bool) -> None:
+def test_span_reports_the_error_type(end: Fact, kind: str, is_error: bool) -> None:
     shown = span(told(RECEIVED, end), {})
     assert values(shown)["error.type"] == kind
     assert ("status" in shown) == is_error
@@ -147,7 +147,7 @@ def test_values_are_written_as_otlp_has_them() -> None:
     ]
 
 
-def test_the_server_and_the_conversation_are_told() -> None:
+def test_span_names_the_server_and_the_conversation() -> None:
     attempt = AttemptStarted(1, "acme", "aa", dialect="openai-chat", url="http://10.0.0.7:8080/v1/x?key=***")
     shown = values(span(told(RECEIVED, attempt, FINISHED), {}))
     assert (shown["server.address"], shown["server.port"]) == ("10.0.0.7", 8080)
@@ -245,7 +245,7 @@ def test_a_run_that_has_not_ended_is_no_span_and_one_that_failed_says_so() -> No
         (ToolOutcome((Image(Inline("image/png", "aa")),)), '[{"type":"image"}]'),
     ],
 )
-def test_a_tool_is_a_span_and_tells_what_was_said_only_if_it_may(outcome: ToolOutcome, result: str) -> None:
+def test_tool_span_includes_content_only_if_allowed(outcome: ToolOutcome, result: str) -> None:
     shown = tool_span("r_1", CALL, 1.0, 2.5, outcome, with_content=True)
     assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")
     assert shown["name"] == "execute_tool weigh"

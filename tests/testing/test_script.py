@@ -7,7 +7,7 @@ import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.dialects.paths import provider_dialects
+from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
@@ -56,7 +56,7 @@ DELTAS: list[Json] = [
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_deltas_are_said_in_any_dialect(spoken: str) -> None:
+def test_deltas_are_streamed_in_any_dialect(spoken: str) -> None:
     made = script({"rounds": [{"deltas": DELTAS, "usage": {"input_tokens": 7, "output_tokens": 3}}]})
     reply = heard(made, 0, spoken)
     assert reply.fault is None
@@ -127,14 +127,14 @@ def test_the_dialect_is_what_is_wanted_else_what_is_written_else_the_usual_one()
         ({"rounds": [{"delta": ["x"]}]}, "`delta`"),
     ],
 )
-def test_what_is_wrong_with_a_script_is_told(value: Json, words: str) -> None:
+def test_invalid_script_is_reported(value: Json, words: str) -> None:
     with pytest.raises(Fault) as caught:
         script(value)
     assert (caught.value.code, words in caught.value.message) == (Code.USAGE, True), caught.value.message
     assert caught.value.message.startswith("script.json is no script: ")
 
 
-def test_what_is_neither_a_script_nor_a_stream_is_told() -> None:
+def test_file_that_is_neither_script_nor_stream_is_reported() -> None:
     made = read_script(["notes.txt"], lambda _name, _beside: b"data: [DONE]\n\ndata: [1]\n\nhello")
     with pytest.raises(Fault, match=r"notes\.txt is neither a script nor a captured stream"):
         made.reply_dialect()
@@ -175,7 +175,7 @@ def test_each_request_gets_the_next_reply_until_the_script_is_over() -> None:
     asyncio.run(story())
 
 
-def test_who_leaves_in_the_middle_ends_nothing_for_others() -> None:
+def test_disconnecting_client_does_not_affect_others() -> None:
     gate, begun = asyncio.Event(), asyncio.Event()
 
     async def sleep(_seconds: float) -> None:

@@ -69,7 +69,7 @@ def test_a_changed_message_breaks_what_comes_behind_it() -> None:
     assert (found.reason, found.pointer) == ("an earlier message changed", "/messages/0")
 
 
-def test_a_message_more_or_less_is_told_from_a_changed_one() -> None:
+def test_added_or_removed_message_is_distinguished_from_a_changed_one() -> None:
     previous = prefix(SYSTEM, FIRST, ANSWER, SECOND)
     assert reuse(previous, prefix(SYSTEM, SECOND, FIRST, ANSWER)).reason == "a message was put in before"
     assert reuse(previous, prefix(SYSTEM, ANSWER, SECOND)).reason == "a message was taken out"
@@ -112,7 +112,7 @@ def test_a_change_at_the_end_of_what_was_cached_breaks_nothing_that_counts() -> 
     assert reuse(previous, prefix(SYSTEM, FIRST, said("user", "x"))).broken_tokens < 10
 
 
-def test_nothing_is_said_of_what_the_provider_keeps() -> None:
+def test_cache_use_is_unknown_if_the_provider_keeps_the_history() -> None:
     leaning = prefix(SYSTEM, dialect="openai-responses", options=Options(previous_response_id="r"))
     assert reuse(prefix(SYSTEM, FIRST), leaning) is NOTHING_KNOWN
     assert reuse(leaning, prefix(SYSTEM, FIRST)) is NOTHING_KNOWN
@@ -145,7 +145,7 @@ def test_an_edit_of_a_message_leaves_the_marked_system_prompt() -> None:
     assert (found.reason, found.pointer) == ("an earlier message changed", "/messages/0")
 
 
-def test_what_stands_behind_the_last_mark_costs_nothing() -> None:
+def test_change_after_the_last_breakpoint_breaks_no_cached_tokens() -> None:
     found = reuse(claude(MARKED_SYSTEM, FIRST), claude(MARKED_SYSTEM, SECOND))
     assert (found.broken_tokens, found.reason) == (0, "")
 
@@ -281,7 +281,7 @@ def test_marks_are_found_wherever_they_stand() -> None:
     assert made.marks[-1].tokens == made.tokens
 
 
-def test_marks_and_places_are_not_what_is_said() -> None:
+def test_breakpoints_and_pointers_are_ignored_in_comparison() -> None:
     one = prefix_for(messages=(Message("user", (Text("a", at="/1"), CacheBreakpoint()), at="/1"),))
     other = prefix_for(messages=(Message("user", (Text("a", at="/2"),), at="/2"),))
     assert one.units[-1].says_the_same(other.units[-1])

@@ -67,7 +67,7 @@ def test_many_counts_are_believed_and_narrow_the_band() -> None:
     assert corrected.high - corrected.low < 0.5 * (guess(3000).high - guess(3000).low)
 
 
-def test_a_hidden_prompt_is_told_apart_from_a_denser_vocabulary() -> None:
+def test_hidden_prompt_is_distinguished_from_a_denser_vocabulary() -> None:
     learnt = ratio(taught(*[(tokens, round(tokens * 1.1) + 350) for tokens in (20, 90, 300, 800, 1500, 4000)]))
     assert learnt.factor == pytest.approx(1.1, abs=0.01)
     assert learnt.added == pytest.approx(350, abs=3)
@@ -190,7 +190,7 @@ def test_observations_of_the_same_size_do_not_divide_by_nothing() -> None:
 
 
 @pytest.mark.parametrize("absurd", [10**400, 10**20, 20_000_000])
-def test_a_count_that_nobody_can_mean_teaches_nothing(absurd: int) -> None:
+def test_absurd_token_count_is_not_learned(absurd: int) -> None:
     calibration = taught((1000, absurd))
     assert calibration.ratio(KEY) is None
     calibration.observe(KEY, guess(1000), 1_100)

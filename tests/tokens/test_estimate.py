@@ -16,7 +16,6 @@ from sightline.tokens.estimate import (
     exactly,
     is_possible,
     sum_estimates,
-    total_cost,
 )
 from sightline.tokens.window_budget import (
     UNKNOWN_WINDOW,
@@ -113,7 +112,7 @@ def test_what_is_not_known_is_not_guessed(usage: Usage, prices: Prices | None) -
     assert cost_of(usage, prices) is None
 
 
-def test_a_count_that_nobody_can_mean_has_no_price() -> None:
+def test_absurd_token_count_has_no_cost() -> None:
     prices = Prices(input=3.0, output=15.0)
     assert cost_of(Usage(input_tokens=10**400, output_tokens=1), prices) is None
     assert cost_of(Usage(input_tokens=1, output_tokens=10**13), prices) is None
@@ -147,12 +146,6 @@ def test_a_write_that_costs_nothing_costs_nothing() -> None:
 def test_a_negative_count_has_no_price() -> None:
     assert cost_of(Usage(input_tokens=-5, output_tokens=1), PRICES) is None
     assert cost_of(Usage(input_tokens=5, output_tokens=1, cached_tokens=-1), PRICES) is None
-
-
-def test_a_sum_with_something_unknown_is_not_known() -> None:
-    assert total_cost([]) == 0.0
-    assert total_cost([0.25, 0.0, 0.5]) == 0.75
-    assert total_cost([0.25, None]) is None
 
 
 @pytest.mark.parametrize(
@@ -226,7 +219,7 @@ def by_hand(costs: list[int], room: int) -> tuple[int, int]:
     return start, taken
 
 
-def test_the_newest_go_along_until_the_next_is_too_much() -> None:
+def test_newest_items_are_included_until_the_budget_is_exceeded() -> None:
     boundary = boundary_of([1, 50, 20, 30], 60)
     assert (boundary.start, boundary.cost_included) == (2, 50)
 
@@ -257,7 +250,7 @@ def test_one_more_at_the_end_of_a_hundred_thousand_is_found_from_where_it_was() 
     assert len(asked) <= 4
 
 
-def test_nothing_is_counted_before_somebody_asks() -> None:
+def test_nothing_is_counted_before_it_is_needed() -> None:
     boundary: Boundary[int] = Boundary(lambda _item: 1 // 0, 10)
     boundary.replace([1, 2, 3])
     boundary.resize(5)

@@ -61,7 +61,7 @@ def test_what_a_request_really_took_replaces_what_was_thought() -> None:
 
 
 @pytest.mark.parametrize("absurd", [10**400, 10**20, 11_000_000, -1])
-def test_a_use_that_nobody_can_mean_changes_nothing(absurd: int) -> None:
+def test_absurd_usage_does_not_change_the_ledger(absurd: int) -> None:
     ledger = Ledger()
     sent = ledger.add_request(*WHO, 900, NOW)
     assert ledger.settle(sent, absurd, NOW + 2) == sent
@@ -78,7 +78,7 @@ def test_a_request_that_never_left_took_nothing() -> None:
     assert ledger.wait(*WHO, 1, NOW + 2).is_over
 
 
-def test_what_was_told_after_it_was_thought_to_have_left_is_left_alone() -> None:
+def test_unsent_request_does_not_change_an_allowance_reported_after_it() -> None:
     ledger = Ledger()
     sent = ledger.add_request(*WHO, 900, NOW)
     ledger.observe_headers(*WHO, headers(limit_requests_minute="2", remaining_requests_minute="1"), NOW + 1)
@@ -121,7 +121,7 @@ def test_after_its_reset_the_own_count_holds_again() -> None:
     assert ledger.wait(*WHO, 500, NOW + 3) == Wait(59, "used_up", "tpm", 1000)
 
 
-def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
+def test_settling_changes_only_allowances_reported_before_the_request() -> None:
     ledger = Ledger()
     first = ledger.add_request(*WHO, 900, NOW)
     ledger.observe_headers(*WHO, headers(limit_tokens_minute="1000", remaining_tokens_minute="100"), NOW + 1)
@@ -198,7 +198,7 @@ def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
         pytest.param(headers(reset_tokens="7s"), 1, READY, id="a reset alone says nothing"),
     ],
 )
-def test_what_the_headers_said_decides(told: dict[str, str], tokens: int, wait: Wait) -> None:
+def test_wait_follows_the_rate_limit_headers(told: dict[str, str], tokens: int, wait: Wait) -> None:
     ledger = Ledger()
     ledger.observe_headers(*WHO, told, NOW)
     found = ledger.wait(*WHO, tokens, NOW)
@@ -208,7 +208,7 @@ def test_what_the_headers_said_decides(told: dict[str, str], tokens: int, wait: 
         assert ledger.wait(*WHO, tokens, NOW + wait.seconds + 1e-6) == READY
 
 
-def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
+def test_clock_set_back_does_not_lengthen_waits() -> None:
     ledger = Ledger()
     ledger.add_request(*WHO, 900, NOW)
     ledger.observe_headers(*WHO, {"retry-after": "5", **headers(remaining="0", reset="20")}, NOW)
@@ -279,7 +279,7 @@ ACTS = st.lists(
 
 
 @given(ACTS, st.integers(1, 20), st.integers(100, 5000))
-def test_whoever_waits_as_long_as_told_can_go(acts: list[tuple[str, float, int]], rpm: int, tpm: int) -> None:
+def test_request_is_admitted_after_the_reported_wait(acts: list[tuple[str, float, int]], rpm: int, tpm: int) -> None:
     ledger, at, last = Ledger(), NOW, None
     facts = Facts(rpm=rpm, tpm=tpm, rpd=rpm * 10, tpd=tpm * 10)
     for act, gap, tokens in acts:
@@ -312,7 +312,7 @@ def kept(ledger: Ledger, now: float) -> Ledger:
     return Ledger.from_snapshot(json.loads(json.dumps(ledger.snapshot())), now)
 
 
-def test_what_two_runs_counted_apart_is_merged_without_moving_anybodys_time() -> None:
+def test_merging_ledgers_of_two_processes_keeps_request_times() -> None:
     long_one = Ledger()
     long_one.add_request(*WHO, 1, NOW)
     file, short_one = Ledger(), Ledger()
@@ -396,7 +396,7 @@ def test_a_sound_state_is_taken() -> None:
         state(allowance={"limit": -5}),
     ],
 )
-def test_numbers_that_nobody_can_mean_are_no_snapshot(broken: object) -> None:
+def test_snapshot_with_absurd_numbers_is_rejected(broken: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         Ledger.from_snapshot(broken, NOW)
 

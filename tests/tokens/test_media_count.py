@@ -79,7 +79,7 @@ def test_a_file_elsewhere_may_hold_anything() -> None:
         assert (estimate.low, estimate.high) == (0, 200_000)
 
 
-def test_data_that_is_not_base64_is_taken_as_it_stands() -> None:
+def test_data_that_is_not_base64_is_counted_as_plain_text() -> None:
     assert count_media(Inline("text/plain", "é" * 7), rules_of("gemini"), TEXTS).low > 0
 
 

@@ -25,7 +25,7 @@ from sightline.model.parts import (
 )
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.message_count import LONGEST, MessageCounter, ToolCounter, declaration, declarations
+from sightline.tokens.estimator import LONGEST, MessageCounter, ToolCounter, declaration, declarations
 from sightline.tokens.text_count import TextCounter
 from tests.picture_files import png
 
@@ -66,26 +66,26 @@ def test_a_name_costs_its_tokens_and_the_published_one() -> None:
     assert counter(facts=unnamed).message(said("user", Text(text=FOX), name="alice")).tokens == 14 + 1
 
 
-def test_frames_that_nobody_publishes_have_a_band() -> None:
+def test_unpublished_message_overhead_widens_the_estimate() -> None:
     unknown = counter(facts=Facts(tokenizer="llama3")).message(said("user", Text(text=FOX)))
     assert unknown == Estimate(14, 10, 18, "llama3")
     seen = counter("gemini", Facts(tokenizer="gemma3", message_tokens=0)).message(said("user", Text(text=FOX)))
     assert (seen.low, seen.tokens) == (10, 11)
 
 
-def test_a_system_prompt_stands_outside_the_messages_of_one_dialect() -> None:
+def test_system_prompt_has_no_message_overhead_in_anthropic() -> None:
     assert counter("anthropic").message(said("system", Text(text=FOX))).tokens == 10
     assert counter("openai-chat").message(said("system", Text(text=FOX))).tokens == 14
 
 
-def test_a_picture_counts_by_its_size_where_the_size_is_told() -> None:
+def test_image_is_counted_by_its_size_if_known() -> None:
     picture = Image(source=Inline("image/png", png(1024, 1024)))
     assert counter().part(picture) == Estimate(765, 765, 765, "image formula")
     assert counter().part(Image(source=Link("https://example.com/a.png"))).high == 765
     assert not counter("gemini").part(picture).is_exact
 
 
-def test_documents_and_sound_count_with_what_is_said_about_them() -> None:
+def test_documents_and_audio_include_their_title_context_and_transcript() -> None:
     bare = counter().part(Document(source=PlainText(FOX)))
     told = counter().part(Document(source=PlainText(FOX), title=FOX, context=FOX))
     assert told.tokens == bare.tokens + 20
@@ -98,7 +98,7 @@ def test_an_inline_file_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None
     counting = counter()
     report = Document(source=Inline("application/pdf", "JVBERi0xLjQ="))
     first = counting.part(report)
-    monkeypatch.setattr("sightline.tokens.message_count.count_media", None)
+    monkeypatch.setattr("sightline.tokens.estimator.count_media", None)
     assert counting.part(report) == first
 
 

@@ -209,7 +209,7 @@ def test_resets_come_in_many_forms(value: str, seconds: float | None) -> None:
     assert seconds_until(value, NOW) == pytest.approx(seconds)
 
 
-def test_a_time_of_day_is_read_against_the_clock_of_who_tells_it() -> None:
+def test_absolute_reset_time_is_relative_to_the_server_date() -> None:
     headers = {"date": formatdate(NOW - 3600, usegmt=True), "x-ratelimit-reset": str(int(NOW - 3600 + 20))}
     assert allowances(headers, NOW) == (Allowance("requests", reset=20),)
 

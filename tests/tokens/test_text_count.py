@@ -51,7 +51,7 @@ def test_a_model_with_a_public_vocabulary_is_counted_exactly() -> None:
     assert counter.count("") == NOTHING
 
 
-def test_a_vocabulary_that_stands_in_leaves_a_doubt() -> None:
+def test_substitute_tokenizer_makes_the_estimate_inexact() -> None:
     counter = TextCounter(Facts(nearest_tokenizer="o200k_base", token_ratio=1.2, token_spread=0.1))
     estimate = counter.count(TEXT)
     assert not counter.is_exact
@@ -60,7 +60,7 @@ def test_a_vocabulary_that_stands_in_leaves_a_doubt() -> None:
     assert estimate.how == "like o200k_base"
 
 
-def test_without_a_ratio_it_stands_in_as_it_is() -> None:
+def test_substitute_tokenizer_without_a_ratio_uses_its_own_count() -> None:
     estimate = TextCounter(Facts(nearest_tokenizer="o200k_base")).count(TEXT)
     assert estimate.low < estimate.tokens == 10 < estimate.high
 
@@ -145,7 +145,7 @@ def test_nothing_is_nothing_and_anything_is_a_token() -> None:
     assert (estimate.low, estimate.tokens) == (1, 1)
 
 
-def test_english_prose_has_the_characters_for_a_token_that_it_is_said_to_have() -> None:
+def test_english_prose_has_the_documented_characters_per_token() -> None:
     assert len(PROSE) / count_by_classes(PROSE).tokens == pytest.approx(ENGLISH, rel=0.05)
 
 
@@ -155,7 +155,7 @@ def test_a_model_with_fewer_characters_for_a_token_has_more_tokens() -> None:
     assert len(PROSE) / count_by_classes(PROSE, chars_per_token=3.5).tokens == pytest.approx(3.5, rel=0.05)
 
 
-def test_scripts_and_noise_are_told_apart_from_prose() -> None:
+def test_scripts_and_noise_are_counted_differently_from_prose() -> None:
     for name in ("chinese", "base64", "greek", "digits"):
         truth = count_tokens("qwen3", FIT[name])
         plain, classes = len(FIT[name]) / 3.5, count_by_classes(FIT[name])

@@ -149,7 +149,7 @@ def test_another_server_at_the_same_place_is_none_of_ours() -> None:
     assert why == f"What listens at {place} has no list of models (status 404)."
 
 
-def test_nobody_there_is_said() -> None:
+def test_unreachable_provider_is_reported() -> None:
     why, place = asked(None)
     assert why == f"Nothing listens at {place}."
     why, place = asked(cut(how="eof"))

@@ -132,7 +132,7 @@ def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
         ),
     ],
 )
-def test_a_verdict_is_not_asked_for_twice(step: Play, code: Code) -> None:
+def test_final_error_is_not_retried(step: Play, code: Code) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
         assert isinstance(found, RefusedResponse)
@@ -152,7 +152,7 @@ def test_a_connection_that_ends_before_the_first_byte_is_tried_again(step: Play)
     at_the_desk(story, step, OK)
 
 
-def test_where_nobody_listens_every_attempt_is_made_and_told() -> None:
+def test_refused_connection_is_retried_and_every_attempt_reported() -> None:
     async def story(desk: Desk) -> None:
         async with Upstream([OK]) as closed:
             url = closed.url
@@ -214,7 +214,7 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("key", [KEY, "sk?0123456789", "sk#0123456789", "sk/01@23456789"])
-def test_where_a_redirect_leads_is_told_without_the_credential_in_it(key: str) -> None:
+def test_redirect_target_is_reported_without_the_credential(key: str) -> None:
     async def story(desk: Desk) -> None:
         with pytest.raises(Fault) as raised:
             await desk.send(secrets=(key,))
@@ -299,7 +299,7 @@ def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
         (fails(429, headers=[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "60")]), 60, "1 min"),
     ],
 )
-def test_a_long_wait_is_given_up_and_told(step: Play, seconds: float, words: str) -> None:
+def test_long_retry_wait_is_abandoned_and_reported(step: Play, seconds: float, words: str) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
         assert isinstance(found, RefusedResponse)
@@ -413,7 +413,7 @@ def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
     at_the_desk(story, says(echo, 401))
 
 
-def test_the_address_of_an_attempt_is_told_without_credentials() -> None:
+def test_attempt_url_is_reported_without_credentials() -> None:
     async def story(desk: Desk) -> None:
         url = f"{desk.upstream.url}/v1/team-7-token/x?Key=query-key&alt=sse&%61pi_key=q2"
         await desk.send(url, secrets=("team-7-token",))
@@ -433,7 +433,7 @@ def test_a_status_that_http_does_not_have_is_no_answer_of_the_api(status: int) -
     at_the_desk(story, answer(status, f"no {KEY} here".encode()))
 
 
-def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:
+def test_key_is_masked_in_attempt_details() -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
@@ -449,7 +449,7 @@ def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:
 
 @pytest.mark.parametrize("name", ["Retry-After", "Date", "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"])
 @pytest.mark.parametrize("status", [200, 429])
-def test_a_date_that_no_calendar_has_harms_nobody(name: str, status: int) -> None:
+def test_impossible_date_header_is_ignored(name: str, status: int) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send(retries=0)
         if isinstance(found, AcceptedResponse):
@@ -469,7 +469,7 @@ class Careless(Ledger):
 
 
 @pytest.mark.parametrize("status", [200, 503])
-def test_an_answer_that_nobody_came_to_own_is_closed(status: int) -> None:
+def test_response_is_closed_if_the_ledger_fails(status: int) -> None:
     async def story(desk: Desk) -> None:
         desk.ledger = Careless()
         with pytest.raises(OverflowError):

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.agent_page import AgentDesk, agent_desk
+from tests.eval_page import Scene, eval_scene
 from tests.page_stage import PageStage, page_stage
 
 
@@ -21,3 +23,22 @@ def stage(_stage: PageStage) -> Iterator[PageStage]:
     _stage.clean()
     yield _stage
     _stage.clean()
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
+    """A program in agent mode, with tools."""
+    with agent_desk(tmp_path_factory.mktemp("agent")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def _scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with eval_scene(tmp_path_factory.mktemp("evals")) as made:
+        yield made
+
+
+@pytest.fixture
+def scene(_scene: Scene) -> Scene:
+    """A program with a suite that nobody has changed."""
+    return _scene.ready()

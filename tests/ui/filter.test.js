@@ -9,7 +9,6 @@ import {
   splitAtError,
   term,
   termStart,
-  toggleTerm,
 } from "../../src/sightline/ui/kit/core/filter.js";
 
 test("a term begins behind a blank or a sign, but not inside quotes", () => {
@@ -55,9 +54,7 @@ test("an error is told without its column, and marked where it is", () => {
   assert.equal(errorOf({ message: "wrong" }).column, 1);
 });
 
-test("terms come and go, and values are quoted where they must be", () => {
-  assert.equal(toggleTerm("a:1 b:2", "c:3"), "a:1 b:2 c:3");
-  assert.equal(toggleTerm("a:1 b:2", "a:1"), "b:2");
+test("values are quoted where they must be", () => {
   assert.equal(term("model", "claude-opus-4.1"), "model:claude-opus-4.1");
   assert.equal(term("session", 'my "task"'), 'session:"my *task*"');
 });

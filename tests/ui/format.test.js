@@ -14,7 +14,7 @@ import {
   whole,
 } from "../../src/sightline/ui/kit/core/format.js";
 
-test("counts in full and in four letters", () => {
+test("counts in full and in four characters", () => {
   assert.deepEqual([whole(12345.4), whole(null), whole(undefined)], ["12,345", "", ""]);
   const pairs = /** @type {[number, string][]} */ ([
     [0, "0"],

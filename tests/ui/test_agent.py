@@ -1,23 +1,16 @@
 """Agent mode in the chat: what a person decides about calls is what runs, and what the model is told."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from sightline.agent.service.toolsets import KeptRules
-from tests.agent_page import AgentDesk, add, adds, agent_desk, called, note, results
+from tests.agent_page import AgentDesk, add, adds, called, note, results
 from tests.browser import NARROW
 from tests.loop_stage import calls, says
 from tests.page_stage import gallery
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
-    with agent_desk(tmp_path_factory.mktemp("agent")) as made:
-        yield made
 
 
 def test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it(desk: AgentDesk, tmp_path: Path) -> None:
@@ -63,31 +56,27 @@ def test_edited_arguments_run_and_are_what_the_model_sees(desk: AgentDesk) -> No
         expect(chat.result(pair, "add")).to_contain_text("a: 3, b: 4")
 
 
-def test_a_denial_tells_the_model_why(desk: AgentDesk) -> None:
-    desk.says(*adds(then="Then not."))
+@pytest.mark.parametrize(
+    ("button", "field", "words", "confirm", "state", "result"),
+    [
+        ("Deny…", "Why it is denied", "Not on Sundays.", "Deny", "error", "does not allow this call. Not on Sundays."),
+        ("Answer by hand…", "Result for the model", "5, if 2 is large", "Give this result", "done", "5, if 2 is large"),
+    ],
+)
+def test_a_person_denies_a_call_or_gives_its_result(
+    desk: AgentDesk, button: str, field: str, words: str, confirm: str, state: str, result: str
+) -> None:
+    desk.says(*adds(then="I see."))
     with desk.look() as chat:
-        pair = chat.begin("Add on a Sunday.")
+        pair = chat.begin(f"Add. {button}")
         call = chat.call(pair, "add")
-        call.get_by_role("button", name="Deny…").click()
-        expect(call.get_by_role("textbox", name="Why it is denied")).to_be_focused()
-        chat.write("Not on Sundays.")
-        chat.press("Enter")
-        expect(pair).to_contain_text("Then not.")
-        expect(chat.result(pair, "add", "error")).to_be_visible()
-    assert results(desk.sent[-1])[-1].endswith("The user does not allow this call. Not on Sundays.")
-
-
-def test_an_answer_by_hand_is_the_result(desk: AgentDesk) -> None:
-    desk.says(*adds(then="Five, you say."))
-    with desk.look() as chat:
-        pair = chat.begin("Add in your head.")
-        call = chat.call(pair, "add")
-        call.get_by_role("button", name="Answer by hand…").click()
-        expect(call.get_by_role("textbox", name="Result for the model")).to_be_focused()
-        chat.write("5, for very large values of 2")
-        call.get_by_role("button", name="Give this result").click()
-        expect(pair).to_contain_text("Five, you say.")
-    assert results(desk.sent[-1])[-1] == "5, for very large values of 2"
+        call.get_by_role("button", name=button).click()
+        expect(call.get_by_role("textbox", name=field)).to_be_focused()
+        chat.write(words)
+        call.get_by_role("button", name=confirm, exact=True).click()
+        expect(pair).to_contain_text("I see.")
+        expect(chat.result(pair, "add", state)).to_be_visible()
+    assert results(desk.sent[-1])[-1].endswith(result)
 
 
 def test_some_calls_at_once_are_decided_one_by_one_or_together(desk: AgentDesk, tmp_path: Path) -> None:
@@ -106,7 +95,7 @@ def test_some_calls_at_once_are_decided_one_by_one_or_together(desk: AgentDesk, 
     assert [told[-9:] for told in results(desk.sent[-1])[-3:]] == ["2", "4", "No notes."]
 
 
-def test_what_a_tool_said_is_seen_while_the_run_goes_on(desk: AgentDesk) -> None:
+def test_tool_result_is_visible_while_the_run_continues(desk: AgentDesk) -> None:
     desk.says(calls(add(2, 3)), calls(add(5, 4)), says("Nine."))
     with desk.look() as chat:
         pair = chat.begin("Add in two steps.")

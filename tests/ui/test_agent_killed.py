@@ -9,7 +9,7 @@ from tests.killed_server import killable
 from tests.loop_stage import calls, says
 
 
-def test_a_run_whose_process_was_killed_is_asked_about_and_becomes_the_answer(tmp_path: Path) -> None:
+def test_killed_run_offers_a_choice_and_can_be_resumed_to_its_answer(tmp_path: Path) -> None:
     with killable(tmp_path) as desk:
         desk.says(calls(add(1, 1)), calls(waits("three")), says("Twice."))
         with desk.look() as chat:

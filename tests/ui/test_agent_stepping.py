@@ -1,21 +1,13 @@
 """Agent mode step by step: each request opens in the editor before it leaves, and edits carry on through the rounds."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.agent_page import AgentDesk, add, agent_desk, results
+from tests.agent_page import AgentDesk, add, results
 from tests.loop_stage import calls, says
 from tests.page_stage import card, proof, write
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
-    with agent_desk(tmp_path_factory.mktemp("stepping")) as made:
-        yield made
 
 
 def let_go(page: Page, desk: AgentDesk, count: int) -> None:
@@ -53,7 +45,7 @@ def test_each_request_is_looked_at_and_what_is_changed_stays_changed(desk: Agent
     assert results(desk.sent[-1]) == ["4", "8"]
 
 
-def test_who_comes_back_from_a_held_request_is_left_alone(desk: AgentDesk, tmp_path: Path) -> None:
+def test_going_back_from_a_held_request_does_not_reopen_it(desk: AgentDesk, tmp_path: Path) -> None:
     desk.says(calls(add(1, 2)), says("Three."))
     with desk.look() as chat:
         page = chat.page

@@ -2,22 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.agent_page import AgentDesk, add, agent_desk, results, waits
+from tests.agent_page import AgentDesk, add, results, waits
 from tests.loop_stage import calls, says
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
-    with agent_desk(tmp_path_factory.mktemp("stopping")) as made:
-        yield made
 
 
 def test_stop_after_this_step_lets_the_tool_end(desk: AgentDesk) -> None:

@@ -38,7 +38,7 @@ def pair(page: Page, words: str) -> Locator:
     return page.get_by_role("feed", name="History").get_by_role("article", name=words)
 
 
-def test_a_question_is_answered_and_the_filter_decides_what_goes_along(server: Served, tmp_path: Path) -> None:
+def test_question_is_answered_and_the_filter_selects_the_context(server: Served, tmp_path: Path) -> None:
     pictures = gallery(tmp_path)
     with browsing() as browser, looking(browser, server) as shown:
         page = to_chat(shown, server)

@@ -32,7 +32,7 @@ DIALOGS = (
     ("Alt+Shift+T", "topics", "Topics"),
     ("Control+,", "settings", "Chat settings"),
     ("w", "edit", "Edit the texts"),
-    ("Shift+C", "compact", "Sum up 1 pair"),
+    ("Shift+C", "compact", "Summarize 1 pair"),
     ("?", "keys", "Keyboard shortcuts"),
 )
 
@@ -64,7 +64,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 @LOOKS
-def test_the_history_and_what_stands_beside_it(
+def test_appearance_of_the_history_and_side_panels(
     stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool
 ) -> None:
     desk, browser = stage

@@ -44,7 +44,7 @@ def test_escape_breaks_off_the_embedded_model_and_its_words_stay(stage: tuple[Ch
         assert kept["answer"]["text"].strip()
 
 
-def test_what_had_come_goes_along_with_the_next_question(stage: tuple[ChatDesk, Browser]) -> None:
+def test_interrupted_answer_is_sent_with_the_next_question(stage: tuple[ChatDesk, Browser]) -> None:
     desk, browser = stage
     desk.stops_after("Once upon ", "a time")
     with chatting(browser, desk.server) as chat:

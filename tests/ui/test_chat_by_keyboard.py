@@ -29,7 +29,7 @@ def test_a_whole_session(tmp_path: Path) -> None:
         exports(chat, tmp_path)
 
 
-def test_who_goes_on_right_after_a_dialog_is_not_fetched_back(tmp_path: Path) -> None:
+def test_focus_is_not_moved_back_after_a_closed_dialog(tmp_path: Path) -> None:
     with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as chat:
         desk.done("PUT", "topics", {"model": "acme/large"})
         chat.ask("One.")
@@ -166,7 +166,7 @@ def sums_up(chat: ChatPage) -> None:
     expect(chat.page.get_by_role("button", name="Model: acme/large")).to_be_visible()
     chat.press("Escape", "g", "g", "Shift+J")
     chat.press("Shift+C")
-    asked = chat.dialog("Sum up 2 pairs")
+    asked = chat.dialog("Summarize 2 pairs")
     expect(asked).to_be_visible()
     chat.tab_to(asked.get_by_role("textbox", name="What to keep"))
     chat.press("Enter")

@@ -87,7 +87,7 @@ def test_pasted_dropped_and_picked_they_leave_with_the_question(stage: Stage, tm
     assert "and tea" not in sent
 
 
-def test_what_cannot_go_along_is_said(stage: Stage) -> None:
+def test_unsupported_attachment_is_reported(stage: Stage) -> None:
     desk, browser = stage
     with chatting(browser, desk.server) as chat:
         bring(chat, "drop", ("run.exe", "application/x-msdownload", b"MZ\x90\x00\x03\x00\x00\x00"))

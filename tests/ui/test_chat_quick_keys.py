@@ -11,7 +11,7 @@ LATE_MS = 500
 DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
 
 
-def test_an_answer_that_comes_takes_no_letters_away(tmp_path: Path) -> None:
+def test_arriving_answer_does_not_swallow_typed_characters(tmp_path: Path) -> None:
     with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as first:
         desk.done("PUT", "topics", {"model": "acme/large"})
         delay(first.shown.context, LATE_MS)

@@ -76,7 +76,7 @@ def test_a_reload_in_the_middle_of_an_answer_misses_nothing(stage: Stage) -> Non
         expect(chat.question).to_have_value("Meanwhile")
 
 
-def test_a_question_that_is_to_be_asked_anew_is_kept_too(stage: Stage) -> None:
+def test_question_being_reasked_is_kept_after_a_reload(stage: Stage) -> None:
     desk, browser = stage
     with chatting(browser, desk.server) as chat:
         chat.ask("A question.")

@@ -38,7 +38,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             yield server, browser
 
 
-def test_what_was_thought_to_fit_is_trimmed_and_told(stage: Stage, tmp_path: Path) -> None:
+def test_context_overflow_is_trimmed_and_reported(stage: Stage, tmp_path: Path) -> None:
     server, browser = stage
     with chatting(browser, server) as chat:
         expect(chat.counter).to_have_text(f"{PAIRS} / {PAIRS}")

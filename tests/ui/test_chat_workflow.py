@@ -42,7 +42,7 @@ def test_a_click_on_send_stays_in_input_mode(stage: Stage, tmp_path: Path) -> No
         expect(chat.question).to_have_value("I go on writing.")
 
 
-def test_a_failed_question_is_asked_anew_of_its_own_model(stage: Stage) -> None:
+def test_failed_question_is_reasked_with_its_own_model(stage: Stage) -> None:
     desk, browser = stage
     desk.upstream.script = [answer(401, b'{"error":{"code":"invalid_api_key","message":"No."}}', JSON)]
     with chatting(browser, desk.server) as chat:

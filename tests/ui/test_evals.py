@@ -1,26 +1,13 @@
 """Evals in a real browser: a suite that was run, its cases, what graders saw, and cases made of what was recorded."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import NARROW, Shown
 from tests.chat_page import opened
-from tests.eval_page import FILE, SUITE, Scene, cell, eval_scene, save
+from tests.eval_page import FILE, SUITE, Scene, cell, save
 from tests.page_stage import chat, proof, system, user
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with eval_scene(tmp_path_factory.mktemp("evals")) as scene:
-        yield scene
-
-
-@pytest.fixture
-def scene(made: Scene) -> Scene:
-    return made.ready()
 
 
 def fits(shown: Shown) -> None:
@@ -29,7 +16,7 @@ def fits(shown: Shown) -> None:
     assert sizes[0] <= sizes[1], sizes
 
 
-def test_who_has_none_is_told_how_to_run_the_first(scene: Scene) -> None:
+def test_empty_list_shows_how_to_run_the_first_eval(scene: Scene) -> None:
     with scene.stage.look() as shown:
         page = shown.page
         page.get_by_role("link", name="Evals").click()

@@ -3,12 +3,10 @@
 import asyncio
 import base64
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.eval_page import FILE, SUITE, Scene, cell, eval_scene, save
+from tests.eval_page import FILE, SUITE, Scene, cell, save
 from tests.page_stage import card, proof, write
 from tests.upstream import Play, Talk
 
@@ -42,17 +40,6 @@ tests:
       - {role: user, content: "<img src=x onerror=alert(1)>"}
     assertions: [{type: contains, value: Hello}]
 """
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with eval_scene(tmp_path_factory.mktemp("evals")) as scene:
-        yield scene
-
-
-@pytest.fixture
-def scene(made: Scene) -> Scene:
-    return made.ready()
 
 
 def after(gate: asyncio.Event, plays: Play) -> Play:
@@ -206,7 +193,7 @@ def test_a_run_is_followed_live_and_stopped(scene: Scene) -> None:
         expect(page.get_by_text(f"sightline eval run --resume {run}")).to_be_visible()
 
 
-def test_what_is_not_there_is_said_and_a_server_that_is_gone(scene: Scene) -> None:
+def test_missing_records_and_an_unreachable_server_are_reported(scene: Scene) -> None:
     run = scene.run("--target", "parrot")
     with scene.stage.look() as shown:
         page = shown.page

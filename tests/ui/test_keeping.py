@@ -109,7 +109,7 @@ def test_edits_are_kept_after_they_were_made_and_undo_takes_the_mask_away(stage:
     stage.person.put("/api/masks", before)
 
 
-def test_what_cannot_be_kept_is_told_and_the_button_does_not_say_otherwise(stage: PageStage) -> None:
+def test_unkeepable_edits_are_reported_and_the_button_is_unchanged(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(*FIRST), session="odd@school")
     with stage.look() as shown:
         page = shown.page

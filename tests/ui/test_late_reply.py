@@ -5,7 +5,7 @@ from playwright.sync_api import Route, expect
 from tests.page_stage import PageStage, chat, proof, user
 
 
-def test_a_reply_whose_end_came_while_it_was_asked_for_is_asked_for_again(stage: PageStage) -> None:
+def test_reply_that_ended_during_its_request_is_requested_again(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(user("Hello.")))
     with stage.look() as shown:
         page = shown.page

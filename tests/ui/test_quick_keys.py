@@ -56,7 +56,7 @@ def test_a_place_has_the_key_after_those_that_lead_there(stage: PageStage, page:
     expect(page.get_by_role("combobox", name="Filter")).to_have_value("model:m")
 
 
-def test_who_leaves_the_list_is_not_fetched_back_by_its_filter(stage: PageStage, page: Page) -> None:
+def test_late_filter_response_does_not_navigate_back_to_the_list(stage: PageStage, page: Page) -> None:
     let_go = held_back(page, "**/api/filter?*")
     page.keyboard.press("/")
     page.keyboard.type("model:m")
@@ -70,7 +70,7 @@ def test_who_leaves_the_list_is_not_fetched_back_by_its_filter(stage: PageStage,
     assert page.url.endswith("#/runs")
 
 
-def test_letters_that_come_before_the_editor_are_in_it(stage: PageStage) -> None:
+def test_characters_typed_before_the_editor_loads_are_kept(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("Be brief."), user("Hello")))
     with stage.look() as shown:
         page = shown.page

@@ -44,7 +44,7 @@ def said(server: Served, words: str) -> int:
 # The page tries again by itself, often before anybody can click: here only who clicks gets it back.
 PATIENT = """() => {
   const later = window.setTimeout;
-  window.setTimeout = (run, ...more) => (run.name === "listen" ? 0 : later(run, ...more));
+  window.setTimeout = (run, ...more) => (run.name === "openStream" ? 0 : later(run, ...more));
 }"""
 
 

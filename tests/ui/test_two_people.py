@@ -61,7 +61,7 @@ def test_what_another_one_changes_while_an_edit_is_answered_is_shown_too(stage: 
     assert answer.exception(30)
 
 
-def test_what_nobody_here_has_seen_is_not_sent(stage: PageStage) -> None:
+def test_unseen_edit_of_another_page_is_not_sent(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("You are brief."), user("Hello.")))
     with stage.look() as shown:
         page = shown.page

@@ -19,20 +19,10 @@ import {
 
 /** @import { Line } from "../../src/sightline/ui/views/traffic/core/lines.js" */
 
-/**
- * @param {string} id
- * @param {number} at
- * @param {Partial<Line>} [rest]
- * @returns {Line}
- */
+/** @param {string} id @param {number} at @param {Partial<Line>} [rest] @returns {Line} */
 const line = (id, at, rest = {}) => ({ id, at, state: "finished", ...rest });
 
-/**
- * A conversation of so many turns, newest first.
- * @param {string} name
- * @param {number} count
- * @param {number} from
- */
+/** A conversation of so many turns, newest first. @param {string} name @param {number} count @param {number} from */
 const turns = (name, count, from) =>
   Array.from({ length: count }, (_, index) =>
     line(`${name}${index}`, from + index, { title: name, ...(index ? { previous: `${name}${index - 1}` } : {}) }),

@@ -6,8 +6,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.web.guard import OriginGuard, host_name
-from sightline.web.token import load_token
+from sightline.web.access import OriginGuard, host_name, load_token
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.reply_samples import whole
@@ -49,7 +48,7 @@ def test_no_name_at_all_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", [b"host", b"origin", b"sec-fetch-site"])
-def test_a_header_that_decides_stands_once(name: bytes) -> None:
+def test_repeated_access_header_is_rejected(name: bytes) -> None:
     value = {b"host": b"localhost", b"origin": b"http://localhost:7700", b"sec-fetch-site": b"none"}[name]
     others = [] if name == b"host" else [(b"host", b"localhost")]
     assert OWN.refusal([*others, (name, value)]) is None
@@ -136,7 +135,7 @@ def test_a_folder_and_a_file_that_others_could_read_are_shut(tmp_path: Path) -> 
     assert mode(tmp_path) == 0o700
 
 
-def test_a_folder_for_everybody_stays_one(tmp_path: Path) -> None:
+def test_permissions_of_a_shared_folder_are_kept(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     load_token(tmp_path, lambda: FRESH)
     assert mode(tmp_path) == 0o1777
@@ -149,7 +148,7 @@ def test_a_file_that_holds_no_token_is_written_anew(tmp_path: Path, kept: bytes)
     assert (tmp_path / "token").read_text() == f"{FRESH}\n"
 
 
-def test_whoever_was_quicker_has_made_the_one_that_counts(tmp_path: Path) -> None:
+def test_first_of_two_concurrently_created_tokens_is_used(tmp_path: Path) -> None:
     def slow() -> str:
         load_token(tmp_path, lambda: FRESH)
         return "b" * 32

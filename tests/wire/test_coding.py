@@ -79,7 +79,7 @@ def test_a_body_without_a_coding_has_the_same_limit() -> None:
     assert decode_body(BODY, "", limit=len(BODY)) == BODY
 
 
-def test_a_coding_that_nobody_knows_is_named() -> None:
+def test_unknown_content_encoding_is_named_in_the_error() -> None:
     with pytest.raises(Fault, match="'br'") as caught:
         decode_body(BODY, "br")
     assert caught.value.status == 415

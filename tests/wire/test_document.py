@@ -298,7 +298,7 @@ def test_the_same_value_is_no_edit(pointer: str, same, other):
 
 
 @pytest.mark.parametrize(("text", "value"), [(b"1", True), (b"1", 1.0), (b"1.0", 1), (b"true", 1), (b"null", False)])
-def test_values_that_python_calls_equal_are_told_apart(text: bytes, value):
+def test_values_equal_in_python_are_distinguished(text: bytes, value):
     assert WireDocument(b'{"a":%b}' % text).set("/a", value).data == b'{"a":%b}' % encode(value)
 
 
@@ -325,7 +325,7 @@ def test_of_repeated_keys_the_last_one_counts():
     assert document.remove("/d/a").data == document.data.replace(b'"a": 3, "a": 3', b"")
 
 
-def test_repeated_keys_that_begin_alike_are_told_apart():
+def test_repeated_keys_with_similar_values_are_distinguished():
     assert WireDocument(b'{"a":12,"b":0,"a":1}').set("/a", 7).data == b'{"a":12,"b":0,"a":7}'
 
 

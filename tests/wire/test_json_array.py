@@ -37,5 +37,5 @@ def test_an_object_is_given_with_its_last_bracket() -> None:
     ("data", "is_array"),
     [(b"", None), (b"\xef\xbb\xbf \r\n", None), (b" [", True), (b"{}", False), (b"data: [", False)],
 )
-def test_an_array_is_told_by_its_first_byte(data: bytes, is_array: bool | None) -> None:
+def test_array_is_recognized_by_its_first_byte(data: bytes, is_array: bool | None) -> None:
     assert begins_array(data) is is_array

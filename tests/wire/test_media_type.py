@@ -45,7 +45,7 @@ def test_an_mp3_may_begin_with_a_frame() -> None:
     ("name", "kind"),
     [("a.docx", "wordprocessingml.document"), ("A.XLSX", "spreadsheetml.sheet"), ("b.epub", "epub+zip"), ("c", "zip")],
 )
-def test_an_archive_is_told_apart_by_its_name(name: str, kind: str) -> None:
+def test_archive_type_is_determined_by_its_name(name: str, kind: str) -> None:
     assert sniff(FILES["application/zip"], name).endswith(kind)
 
 

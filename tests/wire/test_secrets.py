@@ -169,7 +169,7 @@ def test_nor_in_an_address(secret: str) -> None:
 
 # A secret that begins with a quotation mark may be found across the one that begins the text.
 @given(st.text(min_size=SHORTEST).filter(lambda text: not text.startswith('"')), st.booleans())
-def test_nor_in_json_that_is_told_as_text(secret: str, is_ascii: bool) -> None:
+def test_no_secret_survives_in_json_text(secret: str, is_ascii: bool) -> None:
     assert redact_text(json.dumps(secret, ensure_ascii=is_ascii), [secret]) == f'"{MASK}"'
 
 

@@ -229,7 +229,7 @@ def test_a_key_is_not_sent_on_to_another_address(runner: str, listener: Listener
 
 
 @EVERY_RUNNER
-def test_nobody_there_is_a_failure_in_one_line(runner: str) -> None:
+def test_refused_connection_is_a_one_line_error(runner: str) -> None:
     with listening() as gone:
         url = gone.url
     finished = run(runner, RequestTemplate("POST", url, (), b"{}"))
@@ -260,7 +260,7 @@ def test_a_call_that_only_asks_has_no_body(runner: str, listener: Listener) -> N
     assert "content-length" not in headers
 
 
-def test_a_secret_that_stands_in_the_open_is_a_variable() -> None:
+def test_plain_secret_header_becomes_a_variable() -> None:
     call = RequestTemplate(
         "POST", "http://127.0.0.1:9/x", (("X-Session-Token", "tok-0123456789"), ("x-team", "blue")), b"{}"
     )

@@ -152,7 +152,7 @@ def test_the_end_of_the_stream_ends_the_last_frame(ending: bytes):
     assert frames_of(b"data: {}\n\nevent: a\ndata: {}" + ending) == [Frame(b"{}"), Frame(b"{}", "a")]
 
 
-def test_frames_without_blank_lines_are_told_apart():
+def test_frames_without_blank_lines_are_separated():
     stream = b'data: {"a":1}\ndata: [1]\nevent: x\ndata: {}\nevent: y\ndata: [DONE]\ndata: {}\n'
     assert frames_of(stream) == [
         Frame(b'{"a":1}'),
@@ -169,7 +169,7 @@ def test_a_frame_without_a_blank_line_is_given_when_the_next_begins():
     assert decoder.feed(b"data: {}\n") == [Frame(b'{"a":1}')]
 
 
-def test_pretty_frames_without_blank_lines_are_told_apart():
+def test_multi_line_frames_without_blank_lines_are_separated():
     assert data_of(b"data: {\ndata: }\ndata: [\ndata: ]\ndata: {}\n") == [b"{\n}", b"[\n]", b"{}"]
 
 

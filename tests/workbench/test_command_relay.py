@@ -29,7 +29,7 @@ from sightline.exchange.relay_messages import (
     write_call,
 )
 from sightline.tokens.ledger import Ledger
-from sightline.workbench.command_relay import MOST_OTHERS, CommandRelays
+from sightline.workbench.command_relay import MOST_OTHERS, CommandCalls
 from tests.background import upstream_in_background
 from tests.fake_clock import FakeClock
 from tests.gateway_server import Served, served
@@ -88,7 +88,7 @@ def test_what_is_not_to_be_recorded_is_not(server: Served, acme: Upstream) -> No
     assert server.api("/api/exchanges")["exchanges"] == []
 
 
-def test_faults_go_along_with_the_words_of_the_dialect(server: Served, acme: Upstream) -> None:
+def test_faults_are_sent_along_with_the_error_in_the_client_dialect(server: Served, acme: Upstream) -> None:
     acme.script = [says({"error": {"message": "no"}}, 401), cut(head(200, SSE), chunk(b": hi\n\n"), how="eof")]
     [refused] = [each for each in relayed(server, asks("openai-chat", provider="acme")) if isinstance(each, HeadFrame)]
     assert refused.fault is not None
@@ -111,7 +111,7 @@ def test_only_the_token_opens_it_and_nothing_else_is_understood(server: Served) 
                 assert error.code == status, (path, error.read())
 
 
-def test_how_long_to_wait_is_told(server: Served) -> None:
+def test_rate_limit_wait_is_returned(server: Served) -> None:
     asked = WaitCall("acme", "m", 900, Facts(tpm=100))
     wait = read_wait(called(server, "/api/relay/wait", write_call(asked)))
     assert wait.is_endless
@@ -121,15 +121,15 @@ def test_how_long_to_wait_is_told(server: Served) -> None:
 # --- who sends ---
 
 
-def relays() -> tuple[CommandRelays, list[tuple[str, Provider, dict[str, str], bool]]]:
+def relays() -> tuple[CommandCalls, list[tuple[str, Provider, dict[str, str], bool]]]:
     made: list[tuple[str, Provider, dict[str, str], bool]] = []
 
-    def make_relay(name: str, provider: Provider, environment: Any, *, is_recorded: bool) -> Relay:
-        made.append((name, provider, dict(environment), is_recorded))
+    def make_relay(name: str, provider: Provider, environment: Any, like: Relay) -> Relay:
+        made.append((name, provider, dict(environment), like == cast(Relay, "own")))
         return cast(Relay, object())
 
     return (
-        CommandRelays(
+        CommandCalls(
             cast(Relay, "own"),
             cast(Relay, "aside"),
             catalog=Catalog(providers={"acme": ACME, "bare": BARE, "local": LOCAL}),
@@ -152,7 +152,7 @@ def call(name: str, provider: Provider | None, *, is_recorded: bool = True, **va
     return RelayCall(asked=asked, provider=provider, variables=variables, is_recorded=is_recorded)
 
 
-def test_a_provider_of_both_is_asked_with_the_servers_key() -> None:
+def test_provider_known_to_both_sides_uses_the_server_key() -> None:
     known, made = relays()
     assert known.relay_for(call("acme", ACME, ACME_KEY="of-the-command")) == cast(Relay, "own")
     assert known.relay_for(call("acme", ACME, is_recorded=False)) == cast(Relay, "aside")
@@ -190,7 +190,7 @@ def test_few_of_them_are_kept() -> None:
     assert len(made) == MOST_OTHERS + 2
 
 
-def test_whoever_ends_tells_the_commands(server: Served, acme: Upstream) -> None:
+def test_server_shutdown_is_reported_to_running_commands(server: Served, acme: Upstream) -> None:
     gate = asyncio.Event()
     acme.script = [pieces(head(200, SSE), chunk(b": hi\n\n"), gate, LAST)]
     other = Provider(base_url=f"{acme.url}/v1")

@@ -14,6 +14,7 @@ from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
 from sightline.store.entries import FactEntry
+from sightline.web.bodies import Query
 from sightline.workbench.exchange_views import Showing
 from tests.desk_stage import DeskStage, desk_stage
 from tests.reply_samples import SAYS, streamed
@@ -235,13 +236,13 @@ def test_an_exchange_whose_bodies_are_gone_is_shown_without_sections() -> None:
     store.record([*received("x_1", data), *answered("x_1", data, chat_stream("Hello"))])
     shown = over(store)
     assert asyncio.run(shown.view("x_1"))["sections"]
-    assert asyncio.run(shown.diff("x_1", "")).items
+    assert asyncio.run(shown.diff("x_1", Query(""))).items
     store.entries = [each for each in store.entries if isinstance(each, FactEntry)]
     view = asyncio.run(over(store).view("x_1"))
     assert (view["state"], view["sections"]) == ("finished", [])
     for showing in (over(store), shown):
         with pytest.raises(Fault) as caught:
-            asyncio.run(showing.diff("x_1", "against=original"))
+            asyncio.run(showing.diff("x_1", Query("against=original")))
         assert caught.value.status == 404
 
 

@@ -64,7 +64,7 @@ def test_a_bad_list_is_refused_whole(stage: DeskStage, wrong: Any) -> None:
     assert stage.person.get("/api/rules") == [RULE]
 
 
-def test_a_bad_filter_is_told_with_its_rule_and_its_place(stage: DeskStage) -> None:
+def test_invalid_filter_is_reported_with_its_rule_and_position(stage: DeskStage) -> None:
     _, told = stage.person.ask("PUT", "/api/rules", [RULE, {"filter": "model:x & colour:red"}])
     assert "rule 2" in told["error"]["message"]
     assert "^" in told["error"]["hint"]
@@ -104,7 +104,7 @@ def test_next_holds_one_request_and_every_holds_all(stage: DeskStage) -> None:
         assert person.ask("PUT", "/api/interception", wrong)[0] == 422
 
 
-def test_a_rule_with_a_limit_decides_when_nobody_does(stage: DeskStage) -> None:
+def test_rule_with_a_timeout_decides_automatically(stage: DeskStage) -> None:
     person = stage.person
     person.put("/api/rules", [{"filter": "", "timeout_s": 0.05, "on_timeout": "drop"}])
     assert stage.ask(BODY).result(20).status == 400

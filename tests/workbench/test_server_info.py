@@ -13,7 +13,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.cli.clients import CLIENTS
 from sightline.wire.call import HttpRequest
-from sightline.workbench.about import Providers, about
+from sightline.workbench.api import Providers, about
 from tests.background import upstream_in_background
 from tests.desk_stage import JSON, SSE, DeskStage, desk_stage
 from tests.gateway_server import Served, served
@@ -30,10 +30,6 @@ CATALOG = Catalog(
     models={"large": Model(providers=("acme",), context_window=1000), "far": Model(providers=("lost",))},
 )
 TOLD = about("1.2", "http://127.0.0.1:7700", CATALOG, lambda provider: provider.key_env != "LOST_KEY")
-
-
-def test_the_server_says_what_it_is() -> None:
-    assert (TOLD.version, TOLD.address, TOLD.places) == ("1.2", "http://127.0.0.1:7700", ("traffic",))
 
 
 def test_models_are_those_that_would_get_an_answer() -> None:
@@ -100,7 +96,7 @@ PROVIDERS_CATALOG = Catalog(
 )
 
 
-def test_those_on_this_machine_are_asked_and_others_are_not() -> None:
+def test_only_local_providers_are_probed() -> None:
     asked: list[str] = []
 
     async def probe(request: HttpRequest) -> str:
@@ -138,7 +134,7 @@ def server(acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         yield gateway
 
 
-def test_the_server_asks_when_it_is_asked(server: Served, acme: Upstream) -> None:
+def test_provider_status_is_probed_on_request(server: Served, acme: Upstream) -> None:
     acme.script = [says({"data": []})]
     told = {each["name"]: (each["ready"], each["why"]) for each in server.api("/api/providers")}
     assert told["up"] == (True, "")

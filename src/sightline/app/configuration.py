@@ -1,7 +1,7 @@
 """The active configuration: the built-in catalogue, the user's file and the environment."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,7 @@ from sightline.catalog.loading import LoadedConfig, load
 from sightline.catalog.problem import ConfigProblem
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.settings import Settings
 
@@ -34,7 +35,7 @@ class Configuration:
 
     def has_key(self, provider: Provider) -> bool:
         """Whether the provider's key is set in the environment, or the provider needs none."""
-        return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
+        return provider.has_key(self.environment)
 
     def choice(self, wanted: str) -> ModelChoice:
         """The model to use: the one named, else the configured one, else one that can answer."""
@@ -46,14 +47,12 @@ class Configuration:
 
 def configuration(named: str | None) -> Configuration:
     """Load the configuration. Raises a Fault if anything in it is wrong."""
-    loaded, path = _load(named)
-    return _configuration(loaded.sound(), path)
+    return _load(named, LoadedConfig.sound)
 
 
 def load_with_problems(named: str | None) -> Configuration:
     """Load the configuration together with the list of its problems."""
-    loaded, path = _load(named)
-    return _configuration(loaded, path)
+    return _load(named, lambda loaded: loaded)
 
 
 def config_file(named: str | None) -> Path | None:
@@ -75,16 +74,13 @@ def data_folder(named: str | None) -> Path:
     return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
 
 
-def _load(named: str | None) -> tuple[LoadedConfig[Settings], Path | None]:
+def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedConfig[Settings]]) -> Configuration:
     path = config_file(named)
     folder = files("sightline.catalog") / "data"
     documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
-    return load(documents, os.environ, Settings, Settings.mistakes), path
-
-
-def _configuration(loaded: LoadedConfig[Settings], path: Path | None) -> Configuration:
+    loaded = check(load(documents, os.environ, Settings, Settings.mistakes, dialects=PROVIDER_DIALECTS))
     catalog, window = loaded.catalog, loaded.settings.local.context_window
     served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
     models = {

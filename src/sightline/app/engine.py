@@ -158,9 +158,7 @@ async def make_relay(
     from sightline.exchange.interception.holds import Holds
 
     exporter = await open_exporter(loaded, means.client, stack) if is_told else None
-    if exporter is not None:
-        record = _also(record, exporter.took)
-    hub = Hub(record)
+    hub = Hub(record if exporter is None else _record_and_export(record, exporter))
     hub.observer = exporter
     holds = Holds(means.memory, SystemClock.now, interception, unattended)
     return relay_of(loaded, means, hub, holds, own), hub
@@ -187,12 +185,10 @@ def relay_of(
     )
 
 
-def _also(record: "Record", export: "Record") -> "Record":
-    """Record, then export."""
-
+def _record_and_export(record: "Record", exporter: "Exporter") -> "Record":
     def record_both(entries: Sequence["Entry"]) -> None:
         record(entries)
-        export(entries)
+        exporter.took(entries)
 
     return record_both
 

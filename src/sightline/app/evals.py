@@ -1,48 +1,120 @@
-"""Build runs of suites from an engine, a logbook and the configuration."""
+"""Builds runs of suites from an engine, a logbook and the configuration, here and on the machines of a cluster."""
 
+import asyncio
+import importlib
 import logging
+import os
+import platform
+import random
 import re
 import secrets
+import shutil
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from sightline.agent.service.runner import Runner
+import msgspec
+
+from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.commands import without
+from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import (
     Notice,
+    RelayResources,
     engine_here,
     engine_through,
+    http_client,
+    make_embedded_model,
+    make_relay,
     means_of,
+    nowhere,
     open_configured_store,
     price_list,
     running_server,
 )
-from sightline.app.eval_targets import configuration_for, drawing, root_of
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.app.tools import runner_of, tool_surroundings, toolsets_of
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.loading import variables_of
-from sightline.evals.api.calls import EvalCalls, EvalParts
-from sightline.evals.core.run_state import EvalBegan
-from sightline.evals.service.cluster.remote import Elsewhere, Fleet, Needs
-from sightline.evals.service.context import EvalContext
+from sightline.evals.api.calls import EvalCalls
+from sightline.evals.api.suites import EvalParts
+from sightline.evals.core.run_state import EvalBegan, is_cached, read
+from sightline.evals.core.statistics.intervals import Draw
+from sightline.evals.service.case_worker import Worker, open_case_worker
+from sightline.evals.service.cluster.bundle import host_folder, unpack
+from sightline.evals.service.cluster.host import (
+    FarLogbook,
+    FarMemory,
+    FarSharing,
+    FarSpending,
+    Host,
+    HostLine,
+    recording,
+)
+from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, Needs
+from sightline.evals.service.cluster.messages import Begin, Introduction, pack
+from sightline.evals.service.context import EvalContext, EvalRun
 from sightline.evals.service.evaluation import Evaluation
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_targets import KnownTargets, SuiteTargets
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub, Record
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.relay import Relay
+from sightline.exchange.request_counter import RequestCounter
 from sightline.settings import Toolset
 from sightline.store.store import Store
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient
 
+_SEED = 20_091_215
 _LOG = logging.getLogger("sightline")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def drawing() -> Draw:
+    """The random source for confidence intervals. Its seed is fixed, so that the same results give the same numbers."""
+    source = random.Random(_SEED)
+    return lambda below, count: source.choices(range(below), k=count)
+
+
+def root_of(file: Path) -> Path:
+    """The folder below which a suite may read files: its repository, else the current folder if the suite is below it,
+    else the suite's own folder."""
+    path, here = file.resolve(), Path.cwd()
+    for folder in path.parents:
+        if (folder / ".git").exists():
+            return folder
+    return here if here in path.parents else path.parent
+
+
+def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
+    """The configuration with the providers that AgentV's file beside the suite defines for the targets of this run."""
+    known = targets_for(loaded, SuiteFiles(root), began.suite.file)
+    known.describe(began.suite)
+    for spec in (*began.targets, *began.judges):
+        if spec.name in known.names:
+            known.spec(spec.name)
+    return with_targets(loaded, known)
+
+
+def targets_for(loaded: Configuration, files: SuiteFiles, suite: str) -> KnownTargets:
+    """The targets that a suite can name with this configuration."""
+    return KnownTargets(loaded.catalog, loaded.settings.evals, loaded.environment, files, suite)
+
+
+def with_targets(loaded: Configuration, known: KnownTargets | SuiteTargets) -> Configuration:
+    """The configuration with the providers and variables of these targets."""
+    return replace(loaded, catalog=known.catalog, environment=known.environment)
 
 
 def evaluation_of(
@@ -59,26 +131,43 @@ def evaluation_of(
 ) -> Evaluation:
     """What runs of suites need. `root` is the folder that holds the suites and their files. With `elsewhere`, cases run
     on other machines."""
-    around = EvalContext(
+    around = replace(
+        _context(loaded, root),
+        store=store,
+        hub=hub,
+        runner=runner,
+        open_tools=None if toolsets is None else toolsets.open_toolsets,
+        client=client,
+        elsewhere=elsewhere,
+    )
+    return Evaluation(engine, store.logbook, around)
+
+
+def _context(loaded: Configuration, root: Path) -> EvalContext:
+    return EvalContext(
         catalog=loaded.catalog,
         has_key=loaded.has_key,
         make_id=Ids(time.time_ns, chance()),
         root=root,
         environment=loaded.environment,
-        secrets=frozenset({*variables_of(loaded.catalog), KEY_VARIABLE} - {""}),
+        secrets=_secret_names(loaded.catalog),
         default_model=loaded.settings.ask.model,
         process=process_name(),
         is_alive=is_alive,
-        store=store,
         prices=price_list(loaded.catalog),
-        hub=hub,
-        runner=runner,
-        open_tools=None if toolsets is None else toolsets.open_toolsets,
-        client=client,
         make_token=lambda: secrets.token_urlsafe(32),
-        elsewhere=elsewhere,
     )
-    return Evaluation(engine, store.logbook, around)
+
+
+def secret_values(loaded: Configuration) -> tuple[str, ...]:
+    """The values that no case may contain."""
+    providers = loaded.catalog.providers.values()
+    return tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment)))
+
+
+def _secret_names(catalog: Catalog) -> frozenset[str]:
+    """The variables that hold keys, which commands and suites do not get."""
+    return frozenset({*variables_of(catalog), KEY_VARIABLE} - {""})
 
 
 @asynccontextmanager
@@ -96,19 +185,19 @@ async def open_evaluation(
     Raises a Fault if the record cannot be opened, because the run could not be resumed. `cluster` is the address of a
     cluster that runs the cases; its machines send by themselves, because they cannot reach a server that listens on
     this machine's loopback."""
-    fleet = _fleet(cluster)
+    host_pool = _host_pool(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
-        server = None if fleet is not None else await running_server(folder, stack, apart=apart)
+        server = None if host_pool is not None else await running_server(folder, stack, apart=apart)
         there: Elsewhere | None = None
         if server is not None:
             engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
         else:
             engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
-            there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
+            there = None if host_pool is None else elsewhere(loaded, host_pool, hub.record, root)
         toolsets = toolsets_of(loaded)
         stack.push_async_callback(toolsets.close)
         runner = runner_of(loaded, engine, record.logbook, store=record)
@@ -117,13 +206,11 @@ async def open_evaluation(
         )
 
 
-def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -> Elsewhere:
+def elsewhere(loaded: Configuration, host_pool: HostPool, record: Record, root: Path) -> Elsewhere:
     """The pool of other machines, with what they need of this configuration."""
-    from sightline.app.eval_host import introduction
-
     config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
     return Elsewhere(
-        fleet,
+        host_pool,
         record,
         loaded.settings,
         introduction(),
@@ -132,12 +219,19 @@ def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -
     )
 
 
-def _fleet(cluster: str) -> Fleet | None:
+def _host_pool(cluster: str) -> HostPool | None:
     if not cluster:
         return None
-    from sightline.app.ray_cluster import RayFleet, ray_address
+    from sightline.evals.service.cluster.host_pool import RayHostPool, ray_address
 
-    return RayFleet(ray_address(cluster))
+    return RayHostPool(ray_address(cluster), HostProcess, introduction(), import_ray)
+
+
+def import_ray() -> Any:
+    """Import Ray. Raises ImportError where it is not installed."""
+    # Or Ray would start a cluster of its own on this machine, once the connection to the named one is lost.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
+    return importlib.import_module("ray")
 
 
 def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
@@ -204,7 +298,6 @@ def evals_of(
 ) -> EvalCalls:
     """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
     configurations."""
-    providers = loaded.catalog.providers.values()
     return EvalCalls(
         EvalParts(
             evaluation,
@@ -212,8 +305,120 @@ def evals_of(
             folder,
             drawing,
             clock.now,
-            without(loaded.environment, {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}),
-            tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment))),
+            without(loaded.environment, _secret_names(loaded.catalog)),
+            secret_values(loaded),
             None if relaying is None else lambda began: evaluation_for(loaded, evaluation, relaying, began),
         )
     )
+
+
+_NO_FOLDER = ".sightline-keeps-nothing"
+
+
+def introduction() -> Introduction:
+    """The versions and the name of this process."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return Introduction(version("sightline"), python, process_name())
+
+
+@asynccontextmanager
+async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mapping[str, str]) -> AsyncIterator[Worker]:
+    """A worker that runs cases below `root`. It uses the keys that the main process sends, never those of this
+    machine."""
+    began = read(begin.began)
+    assert isinstance(began, EvalBegan)
+    around = without(environment, _secret_names(begin.catalog)) | begin.variables
+    loaded = Configuration(begin.catalog, begin.settings, root / begin.config if begin.config else None, around)
+    clock, where = SystemClock(), _context(loaded, root)
+    async with AsyncExitStack() as stack:
+        memory = FarMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
+        means = RelayResources(memory, make_embedded_model(loaded), http_client(loaded))
+        stack.push_async_callback(means.embedded.close)
+        stack.push_async_callback(means.client.close)
+        aside, _ = await make_relay(loaded, means, nowhere, stack)
+        relay, _ = await make_relay(loaded, means, partial(recording, line), stack)
+        relay.holds.set_masks(msgspec.to_builtins(begin.masks))
+        sharing = FarSharing(line, where.prices, is_cached=is_cached(began.suite, began.options))
+        engine = Engine(relay, aside, RequestCounter(memory), memory, clock, limits=sharing.rates.wait)
+        logbook, options = FarLogbook(line), RunnerOptions(begin.catalog, where.make_id, begin.process, is_alive)
+        toolsets = _toolsets(loaded, root)
+        stack.push_async_callback(toolsets.close)
+        where = replace(
+            where,
+            process=begin.process,
+            runner=Runner(engine, logbook, options),
+            open_tools=toolsets.open_toolsets,
+            client=means.client,
+        )
+        specs = [spec for spec in began.targets if spec.name in begin.targets]
+        run = EvalRun(begin.run, began, engine, logbook, where, FarSpending(line))
+        async with open_case_worker(run, specs, sharing) as worker:
+            yield worker
+
+
+def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
+    """The toolsets of the configuration, run in the folder of the suites."""
+
+    async def opening(names: Sequence[str]) -> Opened:
+        where = replace(tool_surroundings(loaded, None if loaded.path else root), folder=root)
+        return await open_toolsets({name: loaded.settings.tools[name] for name in names}, where)
+
+    return Toolsets(tuple(loaded.settings.tools), opening)
+
+
+class HostProcess:
+    """A process on another machine of a cluster: a host with its own event loop, which the cluster can call from any
+    thread. It stores nothing, and calls `end` when the main process no longer listens."""
+
+    def __init__(self, end: Callable[[int], object] = os._exit) -> None:
+        self._end = end
+        self._folder = host_folder(process_name(), is_alive)
+        self._root = self._folder / "files"
+        self._root.mkdir()
+        self._loop = asyncio.new_event_loop()
+        self._is_up = threading.Event()
+        self._host: Host | None = None
+        self.thread = threading.Thread(target=self._live, name="sightline-host", daemon=True)
+        self.thread.start()
+        self._is_up.wait()
+
+    def introduce(self) -> bytes:
+        """The versions and the name of this process, encoded."""
+        return pack(introduction())
+
+    def unpack(self, bundle: bytes) -> None:
+        """Unpack these files."""
+        unpack(bundle, self._root)
+
+    def tell(self, data: bytes) -> None:
+        """Pass on a message from the main process."""
+        self._loop.call_soon_threadsafe(self._here.receive, data)
+
+    def listen(self) -> bytes:
+        """The next batch for the main process; empty if there is nothing for a while."""
+        return asyncio.run_coroutine_threadsafe(self._here.next(), self._loop).result()
+
+    @property
+    def _here(self) -> Host:
+        assert self._host is not None  # it is up
+        return self._host
+
+    def _live(self) -> None:
+        try:
+            self._loop.run_until_complete(self._watch())
+        finally:
+            self._loop.close()
+            self._end(0)
+
+    async def _watch(self) -> None:
+        self._host = Host(self._open, SystemClock())
+        self._is_up.set()
+        await self._host.watch()
+
+    @asynccontextmanager
+    async def _open(self, begin: Begin, line: HostLine) -> AsyncIterator[Worker]:
+        try:
+            async with open_host(begin, line, self._root, os.environ) as worker:
+                yield worker
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)

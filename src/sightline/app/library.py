@@ -1,16 +1,19 @@
 """Sightline as a library: one call runs the tool loop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import wraps
+from typing import ParamSpec, TypeAlias
 
 from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.limits import Reached, RunLimits, total_usage
-from sightline.agent.core.rounds import FinishedRun, Round, Why
+from sightline.agent.core.rounds import Round, Why
 from sightline.agent.core.run import RunPlan
 from sightline.agent.service.approvers import Approval, Judging, deny_unattended
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened
@@ -19,6 +22,7 @@ from sightline.app.configuration import Configuration, configuration
 from sightline.app.tools import open_runner, open_tools, parse_tools, tool_surroundings
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.model.message import Message
@@ -28,6 +32,8 @@ from sightline.model.usage import Usage
 
 SESSION = "library"
 ORIGIN = "library"
+
+P = ParamSpec("P")
 
 ToolSource: TypeAlias = Callable[..., object] | str | Tools
 """A function, the name of a toolset or of a Python file, or tools that are already open."""
@@ -51,45 +57,6 @@ class RunResult:
     run: str
     request: Request
     reached: Reached | None = None
-
-
-def run(
-    prompt: str | Request,
-    *,
-    tools: Sequence[ToolSource] = (),
-    model: str = "",
-    system: str | None = None,
-    instructions: str = "",
-    approve: Approval | None = None,
-    limits: RunLimits | None = None,
-    hooks: Sequence[Hook] = (),
-    heard: EventObserver | None = None,
-    max_tokens: int | None = None,
-    timeout: float = 60.0,
-    config: str | None = None,
-    data: str | None = None,
-    apart: bool = False,
-) -> RunResult:
-    """Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
-    _refuse_running_loop()
-    return asyncio.run(
-        run_async(
-            prompt,
-            tools=tools,
-            model=model,
-            system=system,
-            instructions=instructions,
-            approve=approve,
-            limits=limits,
-            hooks=hooks,
-            heard=heard,
-            max_tokens=max_tokens,
-            timeout=timeout,
-            config=config,
-            data=data,
-            apart=apart,
-        )
-    )
 
 
 async def run_async(
@@ -118,32 +85,30 @@ async def run_async(
     """
     loaded = configuration(config)
     choice = loaded.choice(model)
-    options = _Options(system, instructions, max_tokens)
+    if isinstance(prompt, Request):
+        asked: Request | Prompt = _complete(prompt, choice)
+    else:
+        asked = Prompt(
+            (Message("user", (Text(prompt),)),),
+            instructions=system if system is not None else loaded.settings.ask.system or None,
+            user_instructions=instructions or loaded.settings.ask.instructions,
+            max_tokens=max_tokens,
+        )
+        asked = replace(asked, conversation=conversation_of(choice.model, asked))
     async with AsyncExitStack() as stack:
         equipment, rules = await _equipment(tools, loaded, timeout, stack)
         _refuse_unapproved(equipment, rules, approve)
         run_hooks = await _hooks(hooks, equipment, loaded, stack)
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
+        plan = RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits())
+        approver = Judging(approve or deny_unattended)
         ended = await runner.run(
-            _whole(prompt, choice) if isinstance(prompt, Request) else _prompt(prompt, choice, loaded, options),
-            choice,
-            RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits()),
-            together(equipment),
-            Judging(approve or deny_unattended),
-            hooks=run_hooks,
-            session=SESSION,
-            run=name,
-            on_event=heard,
-            origin={"kind": ORIGIN},
+            NewRun(asked, choice, plan, SESSION, name, {"kind": ORIGIN}),
+            RunParticipants(together(equipment), approver, run_hooks, heard or (lambda _event: None)),
         )
     if ended.why == "failed" and ended.reply is not None and ended.reply.fault is not None:
         raise ended.reply.fault
-    return result_of(ended, name)
-
-
-def result_of(ended: FinishedRun, run: str) -> RunResult:
-    """The result for a program."""
     return RunResult(
         text=ended.rounds[-1].text if ended.rounds else "",
         why=ended.why,
@@ -151,10 +116,29 @@ def result_of(ended: FinishedRun, run: str) -> RunResult:
         usage=usage_of(ended.rounds),
         cost=ended.spent.known_cost,
         seconds=ended.spent.seconds,
-        run=run,
+        run=name,
         request=ended.request,
         reached=ended.reached,
     )
+
+
+def _blocking(call: Callable[P, Coroutine[None, None, RunResult]]) -> Callable[P, RunResult]:
+    """The same call for a program without an event loop. Where one runs, as in notebooks, it is refused."""
+
+    @wraps(call)
+    def wait(*args: P.args, **options: P.kwargs) -> RunResult:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(call(*args, **options))
+        hint = "Write `await sightline.run_async(…)` with the same arguments."
+        raise Fault(Code.USAGE, "sightline.run cannot be called where an event loop is running", hint=hint)
+
+    return wait
+
+
+run = _blocking(run_async)
+"""Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
 
 
 def usage_of(rounds: Sequence[Round]) -> Usage:
@@ -162,32 +146,11 @@ def usage_of(rounds: Sequence[Round]) -> Usage:
     return total_usage(each.usage for each in rounds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The options of a question."""
-
-    system: str | None
-    instructions: str
-    max_tokens: int | None
-
-
-def _prompt(text: str, choice: ModelChoice, loaded: Configuration, arguments: _Options) -> Prompt:
-    ask = loaded.settings.ask
-    prompt = Prompt(
-        (Message("user", (Text(text),)),),
-        instructions=arguments.system if arguments.system is not None else ask.system or None,
-        user_instructions=arguments.instructions or ask.instructions,
-        max_tokens=arguments.max_tokens,
-    )
-    return replace(prompt, conversation=conversation_of(choice.model, prompt))
-
-
-def _whole(request: Request, choice: ModelChoice) -> Request:
+def _complete(request: Request, choice: ModelChoice) -> Request:
     """The program's own request, completed with the defaults of our requests."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
-    return complete(
-        request, provider=choice.provider, facts=choice.facts, dialect=choice.dialect, conversation=conversation
-    )
+    support = dialect(choice.dialect).support
+    return complete(request, provider=choice.provider, facts=choice.facts, support=support, conversation=conversation)
 
 
 async def _equipment(
@@ -214,16 +177,6 @@ async def _equipment(
         stack.push_async_callback(opened.close)
         sources.append(opened)
     return sources, tuple(rule for each in sources if isinstance(each, Opened) for rule in each.rules)
-
-
-def _refuse_running_loop() -> None:
-    """Refuse to block a running event loop, which notebooks have."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    hint = "Write `await sightline.run_async(…)` with the same arguments."
-    raise Fault(Code.USAGE, "sightline.run cannot be called where an event loop is running", hint=hint)
 
 
 def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[ApprovalRule, ...], approve: Approval | None) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
-from sightline.web.token import read_token
+from sightline.web.access import read_token
 from sightline.workbench.workbench import proof_of
 
 RUN_LOCK = "run.lock"

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from sightline.agent.api.approvals import Approvals
-from sightline.agent.api.runs import Runs, run_calls
+from sightline.agent.api.runs import Approvals, Runs, run_calls
 from sightline.agent.service.toolsets import KeptRules
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import RelayResources as SendingMeans
@@ -61,12 +60,9 @@ from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList
 from sightline.transport.http.client import probe
-from sightline.web.guard import LOOPBACK, OriginGuard, host_name
-from sightline.web.routes import Calls
-from sightline.web.token import load_token
-from sightline.workbench.about import Providers, about, calibration_calls
-from sightline.workbench.api import Api
-from sightline.workbench.command_relay import CommandCalls, CommandRelays
+from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
+from sightline.workbench.api import Api, Providers, about, calibration_calls
+from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
@@ -97,10 +93,25 @@ class Parts:
     providers: Providers | None = None
     toolsets: Sequence[str] = ()
 
+    async def close(self, grace: float) -> None:
+        """End background work that no client waits for."""
+        await self.leave_runs()
+        if self.resending is not None:
+            await self.resending.close(grace)
+        if self.chat is not None:
+            await self.chat.service.close(grace)
+
+    async def leave_runs(self) -> None:
+        """Leave runs in a state from which they can be resumed, before their requests are aborted."""
+        if self.evals is not None:
+            await self.evals.close()
+        if self.runs is not None:
+            await self.runs.close()
+
 
 def assemble_workbench(parts: Parts) -> Workbench:
     """Build the workbench."""
-    relay = parts.relay
+    relay, providers = parts.relay, parts.providers
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
     records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
@@ -126,14 +137,10 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
-            **({} if parts.providers is None else _provider_calls(parts.providers)),
+            **({} if providers is None else {"providers": {"GET": lambda _call: providers.list_providers()}}),
         },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
-
-
-def _provider_calls(providers: Providers) -> Calls:
-    return {"providers": {"GET": lambda _call: providers.list_providers()}}
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:
@@ -203,8 +210,6 @@ async def open_server(
     """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
     replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
     sent to a provider; with `fast`, without the recorded delays."""
-    # Imported here, so that commands without a server start quickly.
-
     clock, folder = SystemClock(), data_folder(data)
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     async with AsyncExitStack() as stack:
@@ -213,45 +218,42 @@ async def open_server(
         keep = loaded.settings.store
         tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
         stack.push_async_callback(_cancel, tending)
-        if replay is None:
-            behind = await _live(loaded, folder, record, stack, own=frozenset({(host, port)}))
-        else:
-            behind = await _replaying(folder, record, replay, clock, fast=fast)
         address, guard = _entrance(loaded, host, port)
-        workbench = assemble_workbench(
-            Parts(
-                access=Access(token, port),
-                hub=behind.hub,
-                store=record,
-                memory=behind.memory,
-                catalog=loaded.catalog,
-                has_key=loaded.has_key,
-                address=address,
-                now=clock.now,
-                prices=price_list(loaded.catalog),
-                relay=behind.sending,
-                resending=behind.resending,
-                chat=behind.chat,
-                runs=behind.runs,
-                evals=behind.evals,
-                commands=None if behind.commands is None else CommandCalls(behind.commands),
-                providers=behind.providers,
-                toolsets=tuple(loaded.settings.tools),
-            )
+        parts = partial(
+            Parts,
+            access=Access(token, port),
+            store=record,
+            catalog=loaded.catalog,
+            has_key=loaded.has_key,
+            address=address,
+            now=clock.now,
+            prices=price_list(loaded.catalog),
+            toolsets=tuple(loaded.settings.tools),
         )
+        handler: RequestHandler
+        if replay is None:
+            served = await _live(loaded, folder, record, stack, parts, own=frozenset({(host, port)}))
+            assert served.relay is not None
+            handler = served.relay
+        else:
+            library = Library(record)
+            await library.fill(replay, now=clock.now())
+            handler = ReplayHandler(library, clock, fast=fast)
+            served = parts(hub=Hub(record.record), memory=Memory(folder, clock.now))
 
         async def ending() -> None:
-            withdraw(folder, address)  # no command begins now that would be cut off
-            behind.hub.close()  # listeners never end by themselves
-            await behind.leave_runs()
-            await asyncio.gather(behind.relay.close(GRACE), behind.close_commands(GRACE))
+            withdraw(folder, address)  # no command begins now that would be aborted
+            served.hub.close()  # listeners never end by themselves
+            await served.leave_runs()
+            commands = () if served.commands is None else (served.commands.close(GRACE),)
+            await asyncio.gather(handler.close(GRACE), *commands)
 
-        app = App(guard, Gateway(behind.relay, loaded.catalog, loaded.has_key, clock.monotonic), workbench)
-        # The relay tells each client that it has to end; only who does not hear it is cut off.
+        app = App(guard, Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic), assemble_workbench(served))
+        # The relay tells each client that it has to end; only a client that does not react is disconnected.
         listening = ListeningServer(app, ending=ending, grace=GRACE + 2)
 
         async def end() -> None:
-            await behind.close(0 if listening.force_exit else GRACE)
+            await served.close(0 if listening.force_exit else GRACE)
 
         stack.push_async_callback(end)
         if replay is None:  # one that answers from the record sends nothing for a command
@@ -262,54 +264,22 @@ async def open_server(
 
 def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginGuard]:
     """The address as a user would type it, and the guard for it."""
-
     name = host_name(host)
     origins = frozenset(map(str.lower, loaded.settings.server.allowed_origins))
     address = f"http://{LOOPBACK[0] if name == 'localhost' else name}:{port}"
     return address, OriginGuard(port, frozenset({*LOOPBACK, name}), origins)
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    """What the server serves. When it answers from the record, only the first three are there."""
-
-    relay: RequestHandler
-    hub: Hub
-    memory: Memory
-    sending: Relay | None = None
-    resending: Resender | None = None
-    chat: ChatParts | None = None
-    runs: Runs | None = None
-    evals: EvalCalls | None = None
-    commands: CommandRelays | None = None
-    providers: Providers | None = None
-
-    async def close_commands(self, grace: float) -> None:
-        """Let commands' requests finish within so many seconds."""
-        if self.commands is not None:
-            await self.commands.close(grace)
-
-    async def close(self, grace: float) -> None:
-        """End background work that no client waits for."""
-        await self.leave_runs()
-        if self.resending is not None:
-            await self.resending.close(grace)
-        if self.chat is not None:
-            await self.chat.service.close(grace)
-
-    async def leave_runs(self) -> None:
-        """Leave runs in a state from which they can be resumed, before their requests are aborted."""
-        if self.evals is not None:
-            await self.evals.close()
-        if self.runs is not None:
-            await self.runs.close()
-
-
 async def _live(
-    loaded: Configuration, folder: Path, record: Store, stack: AsyncExitStack, *, own: frozenset[tuple[str, int]]
-) -> _Behind:
+    loaded: Configuration,
+    folder: Path,
+    record: Store,
+    stack: AsyncExitStack,
+    parts: Callable[..., Parts],
+    *,
+    own: frozenset[tuple[str, int]],
+) -> Parts:
     """A relay to the providers, and everything that sends through it."""
-
     clock, means = SystemClock(), means_of(loaded, folder, stack)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
@@ -335,36 +305,35 @@ async def _live(
         relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
     )
     chat.service.chat.warm()
-    runs = Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules))
-    commands = _command_relays(loaded, means, relay, hub, aside)
-    providers = _providers(loaded, means)
-    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands, providers)
-
-
-def _providers(loaded: Configuration, means: SendingMeans) -> Providers:
-    """Reports which providers answer."""
-
-    return Providers(
-        loaded.catalog,
-        loaded.has_key,
-        loaded.environment,
-        probe=lambda request: probe(means.client, request),
-        embedded=lambda: why_no_embedded_model(means.embedded, means.client),
+    return parts(
+        hub=hub,
+        memory=means.memory,
+        relay=relay,
+        resending=resending,
+        chat=chat,
+        runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
+        evals=evals,
+        commands=_command_calls(loaded, means, relay, hub, aside),
+        providers=Providers(
+            loaded.catalog,
+            loaded.has_key,
+            loaded.environment,
+            probe=lambda request: probe(means.client, request),
+            embedded=lambda: why_no_embedded_model(means.embedded, means.client),
+        ),
     )
 
 
-def _command_relays(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandRelays:
+def _command_calls(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandCalls:
     """What sends the requests of commands that run beside this server."""
-
     unrecorded = Hub(nowhere)
 
-    def make_relay(name: str, provider: Provider, environment: Mapping[str, str], *, is_recorded: bool) -> Relay:
+    def make_relay(name: str, provider: Provider, environment: Mapping[str, str], like: Relay) -> Relay:
         catalog = msgspec.structs.replace(loaded.catalog, providers={**loaded.catalog.providers, name: provider})
         other = replace(loaded, catalog=catalog, environment=environment)
-        holds = relay.holds if is_recorded else aside.holds
-        return relay_of(other, means, hub if is_recorded else unrecorded, holds, relay.own)
+        return relay_of(other, means, hub if like is relay else unrecorded, like.holds, relay.own)
 
-    return CommandRelays(
+    return CommandCalls(
         relay,
         aside,
         catalog=loaded.catalog,
@@ -373,14 +342,6 @@ def _command_relays(loaded: Configuration, means: SendingMeans, relay: Relay, hu
         ledger=means.memory.ledger,
         clock=SystemClock(),
     )
-
-
-async def _replaying(folder: Path, record: Store, wanted: Expression, clock: SystemClock, *, fast: bool) -> _Behind:
-    """Answer from the record."""
-
-    library = Library(record)
-    await library.fill(wanted, now=clock.now())
-    return _Behind(ReplayHandler(library, clock, fast=fast), Hub(record.record), Memory(folder, clock.now))
 
 
 async def _cancel(task: "asyncio.Future[None]") -> None:

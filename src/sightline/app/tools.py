@@ -112,11 +112,6 @@ class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     hooks: tuple[str, ...] = ()
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether no tools are named."""
-        return not (self.toolsets or self.python or self.mcp or self.folder)
-
-    @property
     def origin(self) -> JsonObject:
         """What a run stores, so that it can be resumed with the same tools."""
         if self == ToolsWanted(here=self.here, toolsets=self.toolsets):

@@ -112,28 +112,25 @@ def _is_wanted(reasoning: Reasoning) -> bool:
 
 HostedTool: TypeAlias = Literal["local_shell", "web_search"]
 
-RESPONSES = "openai-responses"
-
-FORMS: Mapping[HostedTool, Mapping[str, JsonObject]] = {
-    "local_shell": {RESPONSES: {"type": "local_shell"}},
-    "web_search": {
-        RESPONSES: {"type": "web_search"},
-        "anthropic": {"type": "web_search_20250305", "name": "web_search"},
-        "gemini": {"googleSearch": {}},
-    },
+HOSTED_TOOLS: Mapping[HostedTool, JsonObject] = {
+    "local_shell": {"type": "local_shell"},
+    "web_search": {"type": "web_search"},
 }
-"""The same tool in each dialect that has it."""
+"""Each of them as our own requests name it before it is known in which dialect it will be offered."""
+
+_NEUTRAL = "openai-responses"
+"""The dialect of `HOSTED_TOOLS`, the only one that has them all."""
 
 
 def make_native_tool(kind: HostedTool) -> OpaqueTool:
     """The tool before it is known in which dialect it will be offered."""
-    return OpaqueTool(RESPONSES, FORMS[kind][RESPONSES])
+    return OpaqueTool(_NEUTRAL, HOSTED_TOOLS[kind])
 
 
-def native_tool_kind(tool: Tool) -> HostedTool | None:
-    """Which of these tools it is, in whatever dialect; None for any other."""
+def native_tool_kind(tool: Tool, dialect: str, forms: Mapping[HostedTool, JsonObject]) -> HostedTool | None:
+    """Which of these tools it is, as `make_native_tool` made it or in the form of this dialect; None for any other."""
     if isinstance(tool, OpaqueTool):
-        for kind, forms in FORMS.items():
-            if forms.get(tool.dialect) == tool.value:
+        for kind, neutral in HOSTED_TOOLS.items():
+            if (tool.dialect, tool.value) in ((_NEUTRAL, neutral), (dialect, forms.get(kind))):
                 return kind
     return None

@@ -53,7 +53,7 @@ def choose(
     name, _, model = wanted.partition("/")
     name = next((known for known in catalog.providers if known.lower() == name.lower()), name)
     for route in catalog.routes:
-        if _is_for(route, wanted, arriving):
+        if route.dialect in (None, arriving) and fnmatchcase(wanted, route.model):
             if route.provider not in catalog.providers:
                 raise _no_provider(catalog, route.provider)
             requested = model if name == route.provider else wanted
@@ -90,10 +90,6 @@ def _choice(
 ) -> ModelChoice:
     facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
     return ModelChoice(name, catalog.providers[name], model, facts, family, route, arriving)
-
-
-def _is_for(route: Route, wanted: str, arriving: DialectName | None) -> bool:
-    return route.dialect in (None, arriving) and fnmatchcase(wanted, route.model)
 
 
 def _is_served_by_others(catalog: Catalog, wanted: str, name: str) -> bool:

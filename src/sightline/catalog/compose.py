@@ -7,10 +7,11 @@ quirks say what to send. What the model or its dialect cannot be asked for is re
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.catalog.capabilities import FORMS, RESPONSES, HostedTool, native_tool_kind, refuse
+from sightline.catalog.capabilities import HostedTool, native_tool_kind, refuse
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
@@ -21,14 +22,10 @@ from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, OpaqueTool, Tool, ToolChoice
 
-ENCRYPTED_REASONING = "reasoning.encrypted_content"
-"""Asks the Responses API to hand reasoning over, since our requests leave none of it with the provider."""
-
 OUTPUT_NAME = "response"
 PATCH_TOOL = "apply_patch"
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
-SUMMARIES = ("none", "auto", "concise", "detailed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +61,36 @@ class Prompt:
     stream: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+StatedWhen: TypeAlias = Literal["always", "if_known", "never"]
+"""Whether our own requests state an option: always, only to providers that are known to take it, or never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DialectSupport:
     """What can be said in a dialect at all: these sampling options, these efforts (None: any word), these summaries.
 
     `strict_schemas`: an output schema has a name and may be strict or not. `one_call`: calls can be held to one at a
-    time. `cache_key`: a request can name its conversation. `custom_tools`: tools may take free text.
+    time. `custom_tools`: tools may take free text. `hosted_tools`: the tools that its API has by itself, as it writes
+    them. `cache_key`: a request names its conversation. `store`: a request says whether it may be stored.
+    `reasoning_include`: what asks for the reasoning that the provider does not keep; None: nothing does.
+    `summary_mode`: the mode of reasoning beside which summaries are shown. `states_defaults`: our own requests say what
+    the API would assume. `asks_for_usage`: a stream reports its usage only if the request asks for it.
     """
 
     options: frozenset[str]
-    efforts: tuple[str, ...] | None = None
-    summaries: tuple[str, ...] = ("none",)
-    verbosity: bool = False
-    strict_schemas: bool = False
-    one_call: bool = True
-    cache_key: bool = False
-    custom_tools: bool = False
+    efforts: tuple[str, ...] | None
+    summaries: tuple[str, ...]
+    verbosity: bool
+    strict_schemas: bool
+    one_call: bool
+    custom_tools: bool
+    hosted_tools: Mapping[HostedTool, JsonObject]
+    cache_key: StatedWhen
+    store: StatedWhen
+    reasoning_include: tuple[str, ...] | None
+    summary_mode: str | None
+    states_defaults: bool
+    asks_for_usage: bool
 
 
 _INSTEAD: Mapping[HostedTool, str] = {
@@ -87,42 +98,23 @@ _INSTEAD: Mapping[HostedTool, str] = {
     "web_search": "Leave it out, or choose a model that searches.",
 }
 
-_DRAWING = frozenset({"max_tokens", "temperature", "top_p"})
-_PENALTIES = frozenset({"presence_penalty", "frequency_penalty"})
 _SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 
-MEANS: Mapping[str, DialectSupport] = {
-    "openai-chat": DialectSupport(
-        _DRAWING | _PENALTIES | {"stop", "seed"},
-        verbosity=True,
-        strict_schemas=True,
-        cache_key=True,
-        custom_tools=True,
-    ),
-    "openai-responses": DialectSupport(
-        _DRAWING, summaries=SUMMARIES, verbosity=True, strict_schemas=True, cache_key=True, custom_tools=True
-    ),
-    "anthropic": DialectSupport(
-        _DRAWING | {"top_k", "stop"},
-        efforts=("none", "low", "medium", "high", "xhigh", "max"),
-        summaries=("none", "auto"),
-    ),
-    "gemini": DialectSupport(
-        _DRAWING | _PENALTIES | {"top_k", "stop", "seed"},
-        efforts=("none", "minimal", "low", "medium", "high"),
-        summaries=("none", "auto"),
-        one_call=False,
-    ),
-}
 
-
-def compose(prompt: Prompt, *, provider: Provider, family: Family, facts: Facts, model: str, dialect: str) -> Request:
+def compose(
+    prompt: Prompt,
+    *,
+    provider: Provider,
+    family: Family,
+    facts: Facts,
+    model: str,
+    dialect: str,
+    support: DialectSupport,
+) -> Request:
     """The request that asks this model for it, in the terms of the dialect in which it will be written."""
-    if dialect not in MEANS:
-        raise Fault(Code.USAGE, f"no provider speaks {dialect}", hint=f"Those that do speak: {', '.join(MEANS)}.")
     if all(_is_empty(message) for message in prompt.messages):
         raise Fault(Code.INVALID_REQUEST, "the input is empty", hint="Say something for the model to answer.")
-    composing = _Composing(prompt, provider, family, facts, model, dialect)
+    composing = _Composing(prompt, provider, family, facts, model, dialect, support)
     request = Request(
         model=model,
         messages=(*composing.instructions(), *prompt.messages),
@@ -135,15 +127,17 @@ def compose(prompt: Prompt, *, provider: Provider, family: Family, facts: Facts,
     return request
 
 
-def complete(request: Request, *, provider: Provider, facts: Facts, dialect: str, conversation: str) -> Request:
+def complete(
+    request: Request, *, provider: Provider, facts: Facts, support: DialectSupport, conversation: str
+) -> Request:
     """A request that a caller wrote whole, with what every request of our own says: what the provider may store, that
     it hands over its reasoning, and the conversation that it belongs to. What the caller has said stays."""
     quirks, given = provider.quirks, request.options
     options = msgspec.structs.replace(
         given,
-        store=_store(quirks, dialect) if given.store is None else given.store,
-        include=_include(facts, given.reasoning, dialect) if given.include is None else given.include,
-        cache_key=_cache_key(conversation, quirks, dialect) if given.cache_key is None else given.cache_key,
+        store=_store(quirks, support) if given.store is None else given.store,
+        include=_include(facts, given.reasoning, support) if given.include is None else given.include,
+        cache_key=_cache_key(conversation, quirks, support) if given.cache_key is None else given.cache_key,
     )
     return msgspec.structs.replace(request, options=options)
 
@@ -154,11 +148,6 @@ def base_instructions(family: Family, tools: tuple[Tool, ...]) -> str:
     return "\n".join(filter(None, (family.base_instructions, family.tool_instructions if needs_more else "")))
 
 
-def full_instructions(base: str, user: str) -> str:
-    """Base instructions with the user's own after them."""
-    return "\n\n".join(text for text in (base, user) if text.strip())
-
-
 def conversation_of(model: str, prompt: Prompt) -> str:
     """An id for the conversation that begins with this prompt. It depends on nothing else, so that a preview and the
     request that is sent have the same one."""
@@ -166,31 +155,24 @@ def conversation_of(model: str, prompt: Prompt) -> str:
     return f"c_{hashlib.sha256(msgspec.json.encode(began)).hexdigest()[:32]}"
 
 
-def _store(quirks: Quirks, dialect: str) -> bool | None:
-    """What `store` says. Chat Completions stores nothing by default, and many providers refuse the field:
-    there it is said only to those that are known to take it. What Azure needs to find items again, Chat does not."""
-    match dialect:
-        case "openai-responses":
-            return False if quirks.store is None else quirks.store
-        case "openai-chat":
-            return None if quirks.store is None else False
-        case _:
-            return None
+def _store(quirks: Quirks, support: DialectSupport) -> bool | None:
+    """What `store` says. Where the API stores nothing by default, and many providers refuse the field, those that are
+    known to take it are told not to; what Azure's Responses need to find items again is not needed there."""
+    if support.store == "always":
+        return bool(quirks.store)
+    return False if support.store == "if_known" and quirks.store is not None else None
 
 
-def _include(facts: Facts, reasoning: Reasoning | None, dialect: str) -> tuple[str, ...] | None:
-    if dialect != "openai-responses":
+def _include(facts: Facts, reasoning: Reasoning | None, support: DialectSupport) -> tuple[str, ...] | None:
+    if support.reasoning_include is None:
         return None
-    return (ENCRYPTED_REASONING,) if facts.reasoning or reasoning else ()
+    return support.reasoning_include if facts.reasoning or reasoning else ()
 
 
-def _cache_key(conversation: str, quirks: Quirks, dialect: str) -> str | None:
-    """The conversation, where the provider takes `prompt_cache_key`: in Responses unless it is known to refuse it, in
-    Chat Completions if it is known to take it."""
-    takes = quirks.cache_key
-    if takes is None:
-        takes = dialect == "openai-responses"
-    return conversation or None if takes and MEANS[dialect].cache_key else None
+def _cache_key(conversation: str, quirks: Quirks, support: DialectSupport) -> str | None:
+    """The conversation, where the provider takes `prompt_cache_key`."""
+    is_taken = support.cache_key == "always" if quirks.cache_key is None else quirks.cache_key
+    return conversation or None if is_taken and support.cache_key != "never" else None
 
 
 def _is_empty(message: Message) -> bool:
@@ -219,7 +201,14 @@ class _Composing:
     """Composes the request of one prompt to one model."""
 
     def __init__(
-        self, prompt: Prompt, provider: Provider, family: Family, facts: Facts, model: str, dialect: str
+        self,
+        prompt: Prompt,
+        provider: Provider,
+        family: Family,
+        facts: Facts,
+        model: str,
+        dialect: str,
+        support: DialectSupport,
     ) -> None:
         self._prompt = prompt
         self._quirks = provider.quirks
@@ -227,14 +216,15 @@ class _Composing:
         self._facts = facts
         self._model = model
         self._dialect = dialect
-        self._means = MEANS[dialect]
-        self._is_responses = dialect == "openai-responses"
+        self._support = support
+        self._states_defaults = support.states_defaults
 
     def instructions(self) -> tuple[Message, ...]:
         """All instructions as a first system message; none where they are empty."""
         prompt = self._prompt
         base = base_instructions(self._family, prompt.tools) if prompt.instructions is None else prompt.instructions
-        text = full_instructions(base, prompt.user_instructions)
+        # Base instructions with the user's own after them.
+        text = "\n\n".join(text for text in (base, prompt.user_instructions) if text.strip())
         return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
 
     def tools(self) -> tuple[Tool, ...]:
@@ -244,14 +234,13 @@ class _Composing:
     def _tool(self, tool: Tool) -> Tool:
         kinds = self._facts.tool_kinds
         # Dialects without tools for free text are written with a function instead, which any model takes.
-        if isinstance(tool, CustomTool) and self._means.custom_tools and kinds is not None and "custom" not in kinds:
+        if isinstance(tool, CustomTool) and self._support.custom_tools and kinds is not None and "custom" not in kinds:
             hint = "Offer it as a function, or choose a model that takes free text."
             raise self._refusal(f"the tool {tool.name!r} cannot be offered", "the model takes functions only", hint)
-        is_ours = isinstance(tool, OpaqueTool) and tool.dialect in (RESPONSES, self._dialect)
-        kind = native_tool_kind(tool) if is_ours else None
+        kind = native_tool_kind(tool, self._dialect, self._support.hosted_tools)
         if kind is None:
             return tool
-        form = FORMS[kind].get(self._dialect)
+        form = self._support.hosted_tools.get(kind)
         if form is None or (kinds is not None and kind not in kinds):
             what = f"the tool {kind!r} cannot be offered"
             raise self._refusal(what, "the model does not have it", _INSTEAD[kind])
@@ -265,7 +254,7 @@ class _Composing:
                 raise self._refusal("no tool can be chosen", "there are none", "Offer a tool, or leave out the choice.")
             return None
         if choice is None:
-            return ToolChoice("auto") if self._is_responses else None
+            return ToolChoice("auto") if self._states_defaults else None
         known = _tool_names(tools)
         for name in choice.names:
             if name not in known:
@@ -277,10 +266,10 @@ class _Composing:
         """Whether calls may come in parallel; the Responses API gets false unless the caller wants it."""
         wanted, choice = self._prompt.parallel_tool_calls, self._prompt.tool_choice
         can_call = bool(self._prompt.tools) and (choice is None or choice.mode != "none")
-        if not can_call and not self._is_responses:
+        if not can_call and not self._states_defaults:
             return None
-        if self._means.one_call and self._quirks.parallel_tool_calls:
-            return bool(wanted and can_call) if self._is_responses else wanted
+        if self._support.one_call and self._quirks.parallel_tool_calls:
+            return bool(wanted and can_call) if self._states_defaults else wanted
         if wanted is False and can_call:
             why = "the provider cannot be asked for it"
             raise self._refusal("calls cannot be held to one at a time", why, "Leave parallel_tool_calls out.")
@@ -290,38 +279,35 @@ class _Composing:
         """Everything that is neither a message nor a tool."""
         prompt, quirks = self._prompt, self._quirks
         reasoning = self._reasoning()
-        counts = self._dialect == "openai-chat" and prompt.stream and quirks.stream_usage
+        counts = self._support.asks_for_usage and prompt.stream and quirks.stream_usage
+        sampling = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
+        for name in sampling:
+            if name not in self._support.options:
+                why = f"{self._dialect} has no such option"
+                raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
         return Options(
-            **self._sampling(),  # type: ignore[arg-type] # each is what the prompt has under the same name
+            **sampling,
             format=self._format(),
             reasoning=reasoning,
             verbosity=self._verbosity(),
-            store=_store(quirks, self._dialect),
-            include=_include(self._facts, reasoning, self._dialect),
-            cache_key=_cache_key(prompt.conversation, quirks, self._dialect),
+            store=_store(quirks, self._support),
+            include=_include(self._facts, reasoning, self._support),
+            cache_key=_cache_key(prompt.conversation, quirks, self._support),
             stream=prompt.stream,
             include_usage=True if counts else None,
         )
-
-    def _sampling(self) -> dict[str, object]:
-        sampling = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
-        for name in sampling:
-            if name not in self._means.options:
-                why = f"{self._dialect} has no such option"
-                raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
-        return sampling
 
     def _format(self) -> SchemaFormat | None:
         prompt = self._prompt
         if prompt.output_schema is None:
             return None
-        if not self._means.strict_schemas:
+        if not self._support.strict_schemas:
             return SchemaFormat(prompt.output_schema)
         return SchemaFormat(prompt.output_schema, prompt.output_name, strict=prompt.output_strict)
 
     def _verbosity(self) -> str | None:
         verbosity = self._prompt.verbosity or None
-        can_say = bool(self._facts.verbosity) and self._means.verbosity
+        can_say = bool(self._facts.verbosity) and self._support.verbosity
         if verbosity is None:
             return (self._family.default_verbosity or None) if can_say else None
         if not can_say:
@@ -331,7 +317,7 @@ class _Composing:
 
     def _reasoning(self) -> Reasoning | None:
         """What is asked about reasoning: by the caller, or else by the family of a model that is known to reason."""
-        prompt, facts = self._prompt, self._facts
+        prompt, facts, family = self._prompt, self._facts, self._family
         effort, summary = prompt.effort or None, prompt.summary or None
         if facts.reasoning is False:
             if effort in (None, "none") and summary in (None, "none"):
@@ -339,11 +325,13 @@ class _Composing:
             return Reasoning(effort=effort, summary=summary)  # refused as a whole with whatever else cannot be done
         if effort is not None:
             self._check_word(effort, self._efforts(), "effort")
-        elif facts.reasoning and self._family.default_effort in self._efforts():
-            effort = self._family.default_effort
+        elif facts.reasoning and family.default_effort in self._efforts():
+            effort = family.default_effort
         if summary is not None:
-            self._check_word(summary, self._means.summaries, "summary")
-        elif facts.reasoning and self._family.supports_reasoning_summaries and self._is_responses and effort != "none":
+            self._check_word(summary, self._support.summaries, "summary")
+        elif (
+            facts.reasoning and self._family.supports_reasoning_summaries and self._states_defaults and effort != "none"
+        ):
             summary = "auto"
         if effort == "none" and summary not in (None, "none"):
             raise self._refusal("no summary can be given", "no reasoning is asked for", "Leave out one of the two.")
@@ -352,12 +340,11 @@ class _Composing:
     def _reasoning_for(self, effort: str | None, summary: str | None) -> Reasoning | None:
         if effort is None and summary is None:
             return None
-        # Anthropic shows thinking only beside the setting that switches it on.
-        mode = "adaptive" if self._dialect == "anthropic" and summary is not None else None
+        mode = None if summary is None else self._support.summary_mode
         return Reasoning(mode=mode, effort=effort, summary=summary)
 
     def _efforts(self) -> tuple[str, ...]:
-        known, sayable = self._facts.efforts, self._means.efforts
+        known, sayable = self._facts.efforts, self._support.efforts
         known = EFFORTS if known is None else known
         return known if sayable is None else tuple(word for word in known if word in sayable)
 

@@ -162,17 +162,15 @@ def _reasoning_misfits(reasoning: Reasoning, facts: Facts, form: ReasoningForm, 
     if effort is not None and facts.efforts is not None and effort not in facts.efforts and says_so_by_effort:
         yield _effort_misfit(reasoning, effort, facts.efforts, form, model)
     if effort is None and form == "effort" and facts.efforts is not None and reasoning.budget is not None:
-        yield from _unsaid_effort(reasoning, reasoning.budget, facts.efforts, model)
-
-
-def _unsaid_effort(reasoning: Reasoning, budget: int, efforts: tuple[str, ...], model: str) -> Iterator[Misfit]:
-    """A budget that comes to an effort which the model does not take."""
-    word = effort_for(budget)
-    if word not in efforts:
-        nearest = nearest_effort(word, efforts)
-        why = f"{model} takes no effort" if nearest is None else f"the nearest effort that {model} takes is {nearest}"
-        at = reasoning.places.get("budget", reasoning.at or "/reasoning")
-        yield Misfit("budget", at, f"reasoning budget of {budget} tokens", why, nearest)
+        # A budget that comes to an effort which the model does not take.
+        word = effort_for(reasoning.budget)
+        if word not in facts.efforts:
+            nearest = nearest_effort(word, facts.efforts)
+            why = (
+                f"{model} takes no effort" if nearest is None else f"the nearest effort that {model} takes is {nearest}"
+            )
+            at = reasoning.places.get("budget", reasoning.at or "/reasoning")
+            yield Misfit("budget", at, f"reasoning budget of {reasoning.budget} tokens", why, nearest)
 
 
 def _mode_misfits(

@@ -6,15 +6,14 @@ the longest first; a new name ends where the longest known key begins. Each valu
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
 
-from sightline.catalog.catalog import Catalog, providers_at_other_sites, without_prices
-from sightline.catalog.checks import check
+from sightline.catalog.catalog import Catalog, check, providers_at_other_sites, without_prices
 from sightline.catalog.problem import (
     ConfigLocation,
     ConfigProblem,
@@ -27,8 +26,8 @@ from sightline.catalog.problem import (
     problem_at,
     quote_word,
 )
-from sightline.catalog.provider import LEADING_VARIABLE, DialectName, Provider
-from sightline.catalog.reading import describe_type, describe_value, fields_of, plain, read, type_of
+from sightline.catalog.provider import LEADING_VARIABLE, Provider
+from sightline.catalog.reading import describe_type, describe_value, fields_of, names_dialect, plain, read, type_of
 from sightline.catalog.toml import TomlText, own_names, parse_toml
 from sightline.model.json import Json, JsonObject
 
@@ -74,7 +73,10 @@ class _Target:
 
 
 def settings_in(
-    environment: Mapping[str, str], schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]
+    environment: Mapping[str, str],
+    schema: Mapping[str, inspect.Type],
+    tree: Mapping[str, Json],
+    dialects: Collection[str],
 ) -> tuple[list[Setting], list[ConfigProblem]]:
     """What the variables set. `schema` has the top-level tables, `tree` the names that exist in them."""
     settings: list[Setting] = []
@@ -82,7 +84,7 @@ def settings_in(
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in RESERVED:
             continue
-        target = _match_table(schema, variable.removeprefix(PREFIX), tree, ())
+        target = _Schema(dialects).match(schema, variable.removeprefix(PREFIX), tree)
         if target is None:
             problems.append(_unknown(variable, schema, tree))
             continue
@@ -99,42 +101,50 @@ def variable_form(name: str) -> str:
     return _OUTSIDE.sub("_", name).upper()
 
 
-def _match_table(
-    kinds: Mapping[str, inspect.Type], rest: str, known: Mapping[str, Json], path: tuple[str, ...]
-) -> _Target | None:
-    for name in sorted(kinds, key=len, reverse=True):
-        form = variable_form(name)
-        if rest == form or (rest.startswith(f"{form}_") and len(rest) > len(form) + 1):
-            below = known.get(name)
-            tail = rest[len(form) + 1 :]
-            target = _target(kinds[name], tail, below if isinstance(below, dict) else {}, (*path, name))
-            if target is not None:
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """Where variables lead: a name in a table of tables is one that exists, or a new one. `dialects` are the keys of a
+    table that has one for each dialect."""
+
+    dialects: Collection[str]
+
+    def match(
+        self, kinds: Mapping[str, inspect.Type], rest: str, known: Mapping[str, Json], path: tuple[str, ...] = ()
+    ) -> _Target | None:
+        """The value that the rest of a variable's name means in a table with these keys."""
+        for name in sorted(kinds, key=len, reverse=True):
+            form = variable_form(name)
+            if rest == form or (rest.startswith(f"{form}_") and len(rest) > len(form) + 1):
+                below = known.get(name)
+                tail = rest[len(form) + 1 :]
+                target = self._target(kinds[name], tail, below if isinstance(below, dict) else {}, (*path, name))
+                if target is not None:
+                    return target
+        return None
+
+    def _target(
+        self, kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tuple[str, ...]
+    ) -> _Target | None:
+        if not rest:
+            return _Target(path, kind)
+        match plain(kind):
+            case inspect.StructType() as struct:
+                return self.match({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
+            case inspect.DictType(key_type=key_type, value_type=item) if names_dialect(key_type):
+                return self.match(dict.fromkeys(self.dialects, item), rest, known, path)
+            case inspect.DictType(value_type=item):
+                return self.match(dict.fromkeys(known, item), rest, known, path) or self._new(item, rest, path)
+            case _:
+                return None
+
+    def _new(self, item: inspect.Type, rest: str, path: tuple[str, ...]) -> _Target | None:
+        if not isinstance(item, inspect.StructType):
+            return _Target((*path, rest.lower()), item)
+        for cut in re.finditer("_", rest):
+            target = self._target(item, rest[cut.end() :], {}, (*path, rest[: cut.start()].lower()))
+            if cut.start() and cut.end() < len(rest) and target is not None:
                 return target
-    return None
-
-
-def _target(kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tuple[str, ...]) -> _Target | None:
-    if not rest:
-        return _Target(path, kind)
-    match plain(kind):
-        case inspect.StructType() as struct:
-            return _match_table({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
-        case inspect.DictType(key_type=inspect.LiteralType(values=names), value_type=item):
-            return _match_table(dict.fromkeys(map(str, names), item), rest, known, path)
-        case inspect.DictType(value_type=item):
-            return _match_table(dict.fromkeys(known, item), rest, known, path) or _new(item, rest, path)
-        case _:
-            return None
-
-
-def _new(item: inspect.Type, rest: str, path: tuple[str, ...]) -> _Target | None:
-    if not isinstance(item, inspect.StructType):
-        return _Target((*path, rest.lower()), item)
-    for cut in re.finditer("_", rest):
-        target = _target(item, rest[cut.end() :], {}, (*path, rest[: cut.start()].lower()))
-        if cut.start() and cut.end() < len(rest) and target is not None:
-            return target
-    return None
+        return None
 
 
 def _value(kind: inspect.Type, text: str) -> Json:
@@ -259,22 +269,24 @@ def load(
     environment: Mapping[str, str],
     settings_type: type[T],
     mistakes_in: Callable[[T], Iterable[Mistake]] = lambda _settings: (),
+    *,
+    dialects: Collection[str],
 ) -> LoadedConfig[T]:
     """The documents laid over each other in their order, and the environment over them. `mistakes_in` tells what is
-    wrong with settings whose values have the right types."""
+    wrong with settings whose values have the right types; `dialects` are those that a provider can be said to speak."""
     overlay, problems, built_in = _merge_documents(documents)
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
-    settings, unknown = settings_in(environment, schema, overlay.tree)
+    settings, unknown = settings_in(environment, schema, overlay.tree, dialects)
     for setting in settings:
         overlay.lay(setting.tree, setting)
     tree = overlay.tree
     for name in tree.keys() - schema.keys():
         hint = nearest(name, schema, "Known tables")
         problems.append(problem_at(overlay.place((name,)), (name,), f"there is no table {quote_word(name)}", hint))
-    catalog, mistakes = read(_part(tree, Catalog), Catalog, overlay.place)
+    catalog, mistakes = read(_part(tree, Catalog), Catalog, overlay.place, dialects=dialects)
     chosen, more = read(_part(tree, settings_type), settings_type, overlay.place)
     # A struct whose keys are known and optional can always be made; both are.
-    catalog, chosen = _apply_detections(cast(Catalog, catalog), overlay), cast(T, chosen)
+    catalog, chosen = _apply_detections(cast(Catalog, catalog), overlay, dialects), cast(T, chosen)
     moved = providers_at_other_sites(_texts(built_in, "base_url"), catalog.providers)
     catalog = _with_other_dialects(catalog, overlay, _texts(built_in, "dialect"))
     catalog = without_prices(catalog, moved, lambda model: overlay.is_users(("models", model, "prices")))
@@ -349,7 +361,7 @@ def _with_other_dialects(catalog: Catalog, overlay: Overlay, built_in: Mapping[s
             continue
         is_moved = bool(provider.also[spoken]) and not overlay.is_users((*path, "base_url"))
         also = {each: url for each, url in provider.also.items() if each != spoken}
-        also.setdefault(cast(DialectName, before), provider.base_url if is_moved else "")
+        also.setdefault(before, provider.base_url if is_moved else "")
         url = provider.also[spoken] if is_moved else provider.base_url
         providers[name] = msgspec.structs.replace(provider, also=also, base_url=url)
     return msgspec.structs.replace(catalog, providers=providers)
@@ -363,7 +375,7 @@ def _part(tree: JsonObject, struct: type) -> JsonObject:
     return {name: value for name, value in tree.items() if name in _kinds(struct)}
 
 
-def _apply_detections(catalog: Catalog, overlay: Overlay) -> Catalog:
+def _apply_detections(catalog: Catalog, overlay: Overlay, dialects: Collection[str]) -> Catalog:
     """The catalogue with what its detections say about the providers that they fit."""
     providers = dict(catalog.providers)
     tables = cast(dict[str, dict[str, JsonObject]], overlay.tree)
@@ -373,6 +385,7 @@ def _apply_detections(catalog: Catalog, overlay: Overlay) -> Catalog:
             if isinstance(overlaid, dict) and detection.fits(name, provider):
                 overlay.lay_below_the_users(overlaid, "providers", name)
                 # Its mistakes were found when it and the detection were read.
-                changed, _ = read(tables["providers"][name], Provider, overlay.place, ("providers", name))
+                table, path = tables["providers"][name], ("providers", name)
+                changed, _ = read(table, Provider, overlay.place, path, dialects=dialects)
                 providers[name] = cast(Provider, changed)
     return msgspec.structs.replace(catalog, providers=providers)

@@ -1,14 +1,61 @@
-"""A provider, how its kind is recognised, and the routes that choose one."""
+"""A provider, how its kind is recognised, the routes that choose one, and what other tools call providers."""
 
 import re
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
+
+AGENTV_PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "openrouter": "openrouter",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "google": "gemini",
+    "google-gemini": "gemini",
+    "azure": "azure",
+    "azure-openai": "azure",
+}
+"""The `provider` of a target of AgentV."""
+
+PROMPTFOO_PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "gemini",
+    "ollama": "ollama",
+    "openrouter": "openrouter",
+    "mistral": "mistral",
+    "groq": "groq",
+    "deepseek": "deepseek",
+    "xai": "xai",
+    "togetherai": "together",
+    "fireworks": "fireworks",
+    "cerebras": "cerebras",
+    "azure": "azure",
+    "azureopenai": "azure",
+}
+"""The first word of an id of promptfoo."""
+
+ADDS_VERSION: Final = frozenset({"anthropic", "gemini"})
+"""Providers whose API version promptfoo adds to a host by itself."""
+
+OPENTELEMETRY_NAMES: Final[Mapping[str, str]] = {
+    "gemini": "gcp.gemini",
+    "vertex": "gcp.vertex_ai",
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""Providers in OpenTelemetry's conventions, where they have another name there."""
+
 
 LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """How a base URL begins whose address is in the environment."""
 
-DialectName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+DialectName: TypeAlias = Annotated[str, msgspec.Meta(description="the name of a dialect", extra={"dialect": True})]
+"""Which names there are is known above: plug-ins add dialects, so that the reader is told them."""
+
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]
 OWN_REQUEST_RETRIES, OWN_STREAM_RETRIES = 4, 5
 """How often requests of Sightline's own are sent again where nothing else is set."""
@@ -78,6 +125,10 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     embedded: bool = False
     home: tuple[DialectName, ...] = ()
     quirks: Quirks = Quirks()
+
+    def has_key(self, environment: Mapping[str, str]) -> bool:
+        """Whether its key is set, or it takes none. The embedded model gets its key when it starts."""
+        return self.embedded or not self.key_env or bool(environment.get(self.key_env, "").strip())
 
     def retries(self, *, is_stream: bool, is_own: bool) -> int:
         """How often a request is sent again. A client's is not unless the user says so, because clients retry

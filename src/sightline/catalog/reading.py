@@ -5,7 +5,8 @@ It is driven by the types of the structs, so a field that is added there can be 
 - `str`, `int`, `float`, `bool`, `Literal`, tuples, dictionaries, structs and dataclasses as in msgspec; `Json` is any
   value. The bounds and patterns of `Meta` hold, and its `description` is what messages say is expected.
 - A union is read by the shape of the value (`str | tuple[str, ...]`), several structs by their tag.
-- Null is the same as a missing key. A missing key has its default, or is a mistake where there is none.
+- Null is the same as a missing key, unless the reader keeps it. A missing key has its default, or is a mistake where
+  there is none.
 - `key(aliases=…, hint=…)`, `REST` and `SELF` annotate one field.
 - A struct may say what to write: `EXAMPLE` where something else is written, `KEY_HINTS` for keys that it does not have.
 
@@ -14,7 +15,7 @@ A value with a mistake is left out, so that the rest can be read too: ask for th
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
@@ -22,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from msgspec import Meta, inspect
 
 from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, nearest, problem_at, quote_word
+from sightline.errors import Code, Fault
 from sightline.model.json import Json
 
 PlaceOf: TypeAlias = Callable[[Path], ConfigLocation]
@@ -53,9 +55,12 @@ def key(
     return Meta(extra=notes, **limits)
 
 
-def read(tree: Json, kind: type[T], place_of: PlaceOf, path: Path = ()) -> tuple[T | None, list[ConfigProblem]]:
-    """A part of the configuration as a value of this type, None where nothing can be made of it; and the problems."""
-    reader = _ConfigurationReader(place_of)
+def read(
+    tree: Json, kind: type[T], place_of: PlaceOf, path: Path = (), *, dialects: Collection[str] = ()
+) -> tuple[T | None, list[ConfigProblem]]:
+    """A part of the configuration as a value of this type, None where nothing can be made of it; and the problems.
+    `dialects` are the names that a `DialectName` may be."""
+    reader = _ConfigurationReader(place_of, dialects)
     return reader.read(tree, kind, path), reader.problems
 
 
@@ -163,6 +168,12 @@ class TypedReader(ABC):
     own_prefix = ""
     """Keys that begin so are the author's own, and are skipped. Empty: there are none."""
 
+    dialects: Collection[str] = ()
+    """The names that a `DialectName` may be."""
+
+    keeps_null = False
+    """Whether null is a value of its own, for types that have it, and a mistake for the others."""
+
     @abstractmethod
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
         """Take one problem of the value at this path, or of the key itself (`is_key`)."""
@@ -185,6 +196,9 @@ class TypedReader(ABC):
         return None if result is _WRONG else cast(T, result)
 
     def _value(self, given: Any, kind: inspect.Type, path: Path) -> object:
+        if given is None and self.keeps_null and _takes_null(kind):
+            return None
+        kind = self._with_dialects(kind)
         members = _members_of(kind)
         match members[0]:
             case inspect.AnyType():
@@ -208,12 +222,21 @@ class TypedReader(ABC):
             case member if not _is_within(value, member):
                 return self._wrong(value, kind, path)
             case inspect.VarTupleType(item_type=item):
-                read = [self._value(each, item, (*path, index)) for index, each in enumerate(value)]
-                return tuple(member for member in read if member is not _WRONG)
+                return self._list(value, item, path)
             case inspect.FloatType():
                 return float(value)
             case _:
                 return value
+
+    def _with_dialects(self, kind: inspect.Type) -> inspect.Type:
+        """The names of the known dialects, where one is wanted: plug-ins add some, so that the type has none."""
+        return inspect.LiteralType(tuple(sorted(self.dialects))) if names_dialect(kind) else kind
+
+    def _list(self, value: list[Any], item: inspect.Type, path: Path) -> object:
+        if isinstance(item, inspect.StrType) and all(type(each) is str for each in value):
+            return tuple(value)  # the page may send 200,000 ids: 7 ms instead of 480
+        read = [self._value(each, item, (*path, index)) for index, each in enumerate(value)]
+        return tuple(member for member in read if member is not _WRONG)
 
     def _read_tagged(
         self,
@@ -252,7 +275,7 @@ class TypedReader(ABC):
                     self.unknown_key(name, names, path, kind)
                 continue
             field = fields[names[name]]
-            if self.content(member) is None and not isinstance(field.type, inspect.AnyType):
+            if not self.keeps_null and self.content(member) is None and not isinstance(field.type, inspect.AnyType):
                 continue
             if field.name in written and _extra(field.type, "first_wins", False):
                 continue
@@ -279,8 +302,8 @@ class TypedReader(ABC):
     def _table(self, value: Mapping[str, Any], key_type: inspect.Type, item: inspect.Type, path: Path) -> object:
         read: dict[str, object] = {}
         for name, member in value.items():
-            if isinstance(key_type, inspect.LiteralType) and name not in key_type.values:
-                self.unknown_key(name, dict.fromkeys(map(str, key_type.values)), path, key_type)
+            if names_dialect(key_type) and name not in self.dialects:
+                self.unknown_key(name, self.dialects, path, key_type)
                 continue
             result = self._value(member, item, (*path, name))
             if result is not _WRONG:
@@ -313,9 +336,39 @@ class TypedReader(ABC):
         return _WRONG
 
 
+def read_value(value: Json, kind: Any, *, subject: str, hint: str, status: int) -> Any:
+    """A value of one of our own API's bodies as this type, which may be a union. Null is a value of its own there.
+
+    Raises a Fault with all that does not fit. `subject` is what messages call the whole value, `hint` what to send.
+    """
+    reader = _JsonReader(subject)
+    read = reader.read(value, kind)
+    if not reader.problems:
+        return read
+    message = "; ".join(message for message, _ in reader.problems)
+    hint = " ".join(filter(None, (reader.problems[0][1], hint)))
+    raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=status)
+
+
+class _JsonReader(TypedReader):
+    mapping = "an object"
+    keeps_null = True  # of a topic, null means "inherited" and a missing key "as it is"
+
+    def __init__(self, subject: str) -> None:
+        self.problems: list[tuple[str, str]] = []
+        self._subject = subject
+
+    def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
+        self.problems.append((message, hint))
+
+    def subject(self, path: Path, kind: inspect.Type) -> str:
+        return format_path(path) or self._subject
+
+
 class _ConfigurationReader(TypedReader):
-    def __init__(self, place_of: PlaceOf) -> None:
+    def __init__(self, place_of: PlaceOf, dialects: Collection[str]) -> None:
         self.problems: list[ConfigProblem] = []
+        self.dialects = dialects
         self._place_of = place_of
 
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
@@ -335,12 +388,16 @@ def _members_of(kind: inspect.Type) -> list[inspect.Type]:
             return [kind]
 
 
+def _takes_null(kind: inspect.Type) -> bool:
+    return isinstance(kind, inspect.UnionType) and any(isinstance(each, inspect.NoneType) for each in kind.types)
+
+
 def _has_shape(value: object, kind: inspect.Type) -> bool:
     match kind:
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
         case inspect.VarTupleType():
-            return isinstance(value, list)
+            return isinstance(value, list | tuple)
         case inspect.LiteralType() | inspect.StrType():
             return isinstance(value, str)
         case inspect.BoolType():
@@ -351,6 +408,11 @@ def _has_shape(value: object, kind: inspect.Type) -> bool:
             return (
                 isinstance(value, int | float) and not isinstance(value, bool) and isinstance(kind, inspect.FloatType)
             )
+
+
+def names_dialect(kind: inspect.Type) -> bool:
+    """Whether a text of this type has to be the name of a dialect."""
+    return bool(_extra(kind, "dialect", False))
 
 
 def _role(field: inspect.Field) -> str:
@@ -383,8 +445,8 @@ def _is_within(value: Any, kind: inspect.Type) -> bool:
     match kind:
         case inspect.VarTupleType(min_length=least, max_length=most):
             return len(value) >= (least or 0) and (most is None or len(value) <= most)
-        case inspect.StrType(pattern=pattern):
-            return pattern is None or re.search(pattern, value) is not None
+        case inspect.StrType(pattern=pattern, min_length=least):
+            return len(value) >= (least or 0) and (pattern is None or re.search(pattern, value) is not None)
         case inspect.IntType() | inspect.FloatType():
             # The outer bounds are TOML's own for whole numbers; infinity and not-a-number fail them.
             return (

@@ -15,7 +15,6 @@ from sightline.catalog.problem import (
     ConfigLocation,
     ConfigProblem,
     Path,
-    fault_of,
     format_path,
     nearest,
     problem_at,
@@ -77,14 +76,6 @@ class TomlDocument:
         while path and path not in self.lines:
             path = path[:-1]
         return ConfigLocation(self.source.file, self.lines.get(path, 1))
-
-
-def read_toml(source: TomlText) -> TomlDocument:
-    """The text as a document. A mistake in the syntax is a fault that names the line."""
-    document = parse_toml(source)
-    if isinstance(document, ConfigProblem):
-        raise fault_of([document])
-    return document
 
 
 def parse_toml(source: TomlText) -> TomlDocument | ConfigProblem:

@@ -1,8 +1,10 @@
 """An answer on the terminal while it arrives: its text on stdout, everything else on stderr."""
 
+import argparse
 import sys
 
 from sightline.catalog.facts import Facts
+from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, is_terminal, say, write
 from sightline.model.events import (
     FrameBroken,
@@ -13,10 +15,12 @@ from sightline.model.events import (
     ThinkingReceived,
 )
 from sightline.model.exchange import AttemptStarted
-from sightline.model.reply import Reply
+from sightline.model.parts import Text
+from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
+from sightline.wire.jsontext import encode
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
@@ -28,9 +32,11 @@ CUT_BEFORE_TEXT = (
 
 
 class AnswerView:
-    """Shows one answer. In a pipe, stdout gets the model's exact text; a terminal gets no control characters."""
+    """Shows one answer. In a pipe, stdout gets the model's exact text; a terminal gets no control characters. If it
+    `is_silent`, events are not shown: the whole reply is printed at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
         self._is_terminal = is_terminal(sys.stdout)
         self._shows_thinking = is_terminal(sys.stderr)
         self._is_thinking = False
@@ -40,11 +46,15 @@ class AnswerView:
     def on_event(self, event: StreamEvent) -> None:
         """Show one event of the stream."""
         match event:
+            case _ if self._is_silent:
+                pass
             case TextReceived(text=text, choice=0) | RefusalReceived(text=text, choice=0):
                 self._stop_thinking()
                 self._append(text)
             case ThinkingReceived(text=text, choice=0):
-                self._think(text)
+                if self._shows_thinking and text:
+                    say(text, end="", style="" if self._is_thinking else _DIM)
+                    self._is_thinking = True
             case PartReceived(value=value):
                 self._stop_thinking()
                 say(f"note: the answer contains a part that is not text ({type(value).__name__.lower()})")
@@ -82,16 +92,44 @@ class AnswerView:
             whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             write((harmless(whole) if self._is_terminal else whole).encode(), ends_line=False)
 
-    def _think(self, text: str) -> None:
-        if not self._shows_thinking or not text:
-            return
-        say(text, end="", style="" if self._is_thinking else _DIM)
-        self._is_thinking = True
-
     def _stop_thinking(self) -> None:
         if self._is_thinking:
             self._is_thinking = False
             say("", style=_PLAIN)
+
+
+def print_ending(
+    arguments: argparse.Namespace, reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float
+) -> None:
+    """Print the whole reply with `--json`, and without `--quiet` one line about it."""
+    if arguments.json:
+        write(encode(reply_json(reply)) + b"\n")
+    if not arguments.quiet:
+        say(summary(reply, name=name, facts=facts, estimate=estimate, seconds=seconds))
+
+
+def exit_code_of(reply: Reply, *, is_replay: bool = False) -> int:
+    """The exit code. An incomplete answer is reported and is not a success. A replay has no option that allows more
+    tokens."""
+    if reply.fault is not None:
+        raise reply.fault
+    match reply.choice.finish:
+        case "length" if is_replay:
+            say("note: the answer was truncated at its token limit")
+        case "length":
+            has_words = any(isinstance(part, Text) and part.text.strip() for part in reply.choice.parts)
+            say(CUT_SHORT if has_words else CUT_BEFORE_TEXT)
+            return 0 if has_words else EXIT_FAILED
+        case "content_filter":
+            say("note: the provider's filter stopped the answer")
+            return EXIT_FAILED
+        case "tool_calls":
+            say("note: the model wants to call a tool; --json shows the call")
+        case _ if not reply.choice.parts and not is_replay:
+            say("note: the model said nothing")
+        case _:
+            pass
+    return 0
 
 
 def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float) -> str:

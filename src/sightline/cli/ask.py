@@ -43,7 +43,12 @@ def parts_from_files(paths: Iterable[str]) -> "tuple[Part, ...]":
     for path in paths:
         data = _content(path, room)
         room -= len(data)
-        name = _unique_name(_display_path(path), names)
+        name = shown = _display_path(path)
+        number = 1
+        while name in names:
+            number += 1
+            pure = PurePath(shown)
+            name = pure.with_name(f"{pure.stem} ({number}){pure.suffix}").as_posix()
         names.add(name)
         parts.append(attachment(data, name, path))
     return tuple(parts)
@@ -60,10 +65,8 @@ def _content(path: str, room: int) -> bytes:
     if not data:
         raise Fault(Code.USAGE, f"{path}: the file is empty", hint="Leave it out, or check that it was saved.")
     if len(data) > room:
-        most = f"{MOST_BYTES // 1024 // 1024} MiB"
-        raise Fault(
-            Code.USAGE, f"{path}: the files are larger than {most} together", hint="Attach fewer or smaller files."
-        )
+        message = f"{path}: the files are larger than {MOST_BYTES // 1024 // 1024} MiB together"
+        raise Fault(Code.USAGE, message, hint="Attach fewer or smaller files.")
     return data
 
 
@@ -73,18 +76,6 @@ def _display_path(path: str) -> str:
     shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
     # A line break in a name would end the line that names the file.
     return "".join(letter if letter.isprintable() else "?" for letter in shown)
-
-
-def _unique_name(name: str, taken: set[str]) -> str:
-    pure = PurePath(name)
-    number = 1
-    while name in taken:
-        number += 1
-        name = pure.with_name(f"{pure.stem} ({number}){pure.suffix}").as_posix()
-    return name
-
-
-FORMS = ("wire", "curl", "python", "canonical")
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -117,7 +108,12 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument("--no-stream", action="store_true", help="do not stream the answer")
     command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
     command.add_argument("--dry-run", action="store_true", help="send nothing; show what would be sent")
-    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
+    command.add_argument(
+        "--as",
+        dest="form",
+        choices=("wire", "curl", "python", "canonical"),
+        help="how to show it (default: wire); sends nothing",
+    )
     command.add_argument("--count", action="store_true", help="let the provider count the tokens, with a separate call")
     command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
     add_tool_options(command)
@@ -161,7 +157,11 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
     from sightline.model.message import Message
     from sightline.model.parts import Text
 
-    text = arguments.prompt if arguments.prompt != "-" else _stdin()
+    try:
+        text = arguments.prompt if arguments.prompt != "-" else read("-").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        hint = "Attach other files with -f."
+        raise Fault(Code.USAGE, f"stdin is not UTF-8 text (byte {error.start})", hint=hint) from None
     parts = (*parts_from_files(arguments.file), *([Text(text)] if text else []))
     settings = loaded.settings.ask
     prompt = Prompt(
@@ -184,18 +184,8 @@ def _refuse_half_characters(arguments: argparse.Namespace) -> None:
         try:
             (getattr(arguments, name) or "").encode()
         except UnicodeEncodeError:
-            raise Fault(
-                Code.USAGE, f"the {name} is not UTF-8 text", hint="Attach other files with -f; check the locale."
-            ) from None
-
-
-def _stdin() -> str:
-    try:
-        return read("-").decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Fault(
-            Code.USAGE, f"stdin is not UTF-8 text (byte {error.start})", hint="Attach other files with -f."
-        ) from None
+            hint = "Attach other files with -f; check the locale."
+            raise Fault(Code.USAGE, f"the {name} is not UTF-8 text", hint=hint) from None
 
 
 def _schema(path: str | None) -> "JsonObject | None":
@@ -217,7 +207,7 @@ def _schema(path: str | None) -> "JsonObject | None":
 def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     """Show what would be sent, on stdout; the address and the size on stderr."""
     from sightline.cli.answer import tell_additions
-    from sightline.dialects.views import write_canonical
+    from sightline.dialects.translate import write_canonical
     from sightline.wire import snippet
     from sightline.wire.call import Variable
 
@@ -239,34 +229,28 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
 
 
 def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
-    from sightline.app.engine import counter
-    from sightline.cli.answer import band
+    import asyncio
+
+    from sightline.app.engine import counter, open_engine
+    from sightline.cli.answer import AnswerView, band
+
+    async def count_with_engine() -> "Estimate":
+        async with open_engine(loaded, arguments.data, is_recorded=False, apart=arguments.apart, notice=say) as engine:
+            return await engine.count_prompt(ready, tried=AnswerView().on_attempt)
 
     if arguments.count:
-        estimate = _count_tokens(arguments, ready, loaded)
+        estimate = asyncio.run(count_with_engine())
     else:
         estimate = counter(arguments.data).estimate(ready.choice, ready.request)
     window = ready.choice.facts.context_window
     say(f"{band(estimate)} tokens in ({estimate.how})" + (f" of {window:,}" if window else ""))
 
 
-def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
-    import asyncio
-
-    from sightline.app.engine import open_engine
-    from sightline.cli.answer import AnswerView
-
-    async def count_with_engine() -> "Estimate":
-        async with open_engine(loaded, arguments.data, is_recorded=False, apart=arguments.apart, notice=say) as engine:
-            return await engine.count_prompt(ready, tried=AnswerView().on_attempt)
-
-    return asyncio.run(count_with_engine())
-
-
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     import asyncio
 
     from sightline.app.engine import open_engine
+    from sightline.cli.answer import exit_code_of
 
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
@@ -279,59 +263,23 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
             say(f"note: the calibration of token estimates could not be saved: {engine.memory.trouble}")
         return reply
 
-    return _exit_code(asyncio.run(ask()))
+    return exit_code_of(asyncio.run(ask()))
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
     from sightline.app.engine import final
-    from sightline.cli.answer import AnswerView, summary
+    from sightline.cli.answer import AnswerView, print_ending
     from sightline.exchange.prepare import SESSION
 
-    view = AnswerView()
+    view = AnswerView(is_silent=arguments.json)
     shown = final(ready, arguments.data, session=SESSION)
     estimate = await engine.measure_prompt(shown, asks_provider=arguments.count, tried=view.on_attempt)
     started = engine.clock.monotonic()
     try:
-        on_event = _ignore if arguments.json else view.on_event
-        reply = await engine.ask(ready, on_event=on_event, tried=view.on_attempt, paused=view.on_pause)
+        reply = await engine.ask(ready, on_event=view.on_event, tried=view.on_attempt, paused=view.on_pause)
     finally:
         view.finish()
     seconds = engine.clock.monotonic() - started
-    if arguments.json:
-        from sightline.model.reply import reply_json
-        from sightline.wire.jsontext import encode
-
-        write(encode(reply_json(reply)) + b"\n")
-    if not arguments.quiet:
-        name = f"{ready.choice.provider_name}/{ready.choice.model}"
-        say(summary(reply, name=name, facts=ready.choice.facts, estimate=estimate, seconds=seconds))
+    name = f"{ready.choice.provider_name}/{ready.choice.model}"
+    print_ending(arguments, reply, name=name, facts=ready.choice.facts, estimate=estimate, seconds=seconds)
     return reply
-
-
-def _ignore(_event: object) -> None:
-    """Ignore events; the whole reply is printed at the end."""
-
-
-def _exit_code(reply: "Reply") -> int:
-    """The exit code. An incomplete answer is reported and is not a success."""
-    from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
-    from sightline.cli.program import EXIT_FAILED
-    from sightline.model.parts import Text
-
-    if reply.fault is not None:
-        raise reply.fault
-    match reply.choice.finish:
-        case "length":
-            has_words = any(isinstance(part, Text) and part.text.strip() for part in reply.choice.parts)
-            say(CUT_SHORT if has_words else CUT_BEFORE_TEXT)
-            return 0 if has_words else EXIT_FAILED
-        case "content_filter":
-            say("note: the provider's filter stopped the answer")
-            return EXIT_FAILED
-        case "tool_calls":
-            say("note: the model wants to call a tool; --json shows the call")
-        case _ if not reply.choice.parts:
-            say("note: the model said nothing")
-        case _:
-            pass
-    return 0

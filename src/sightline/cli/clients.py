@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Final
@@ -102,17 +103,11 @@ def own_upstreams(environment: Mapping[str, str], own: frozenset[tuple[str, int]
     found: dict[str, str] = {}
     for variable, provider, _ in BASE_URLS:
         url = environment.get(variable, "").strip()
-        if _USABLE.fullmatch(url) and (place := _place(url)) is not None and place not in own:
-            found.setdefault(provider, url)
+        with suppress(ValueError):  # of an address that no client could use either
+            parts = urlsplit(url)
+            if _USABLE.fullmatch(url) and (parts.hostname or "", parts.port or 80) not in own:
+                found.setdefault(provider, url)
     return found
-
-
-def _place(url: str) -> tuple[str, int] | None:
-    try:
-        parts = urlsplit(url)
-        return parts.hostname or "", parts.port or 80
-    except ValueError:
-        return None  # no client could use it either
 
 
 def _name(word: str) -> str:
@@ -188,8 +183,7 @@ def _codex(stage: Stage) -> Outfit:
     login = _codex_login(stage)
     if login:
         # A login with ChatGPT is good for another address than a key is.
-        is_elsewhere = login == CHATGPT and not stage.routes
-        is_known = CHATGPT in stage.providers
+        is_elsewhere, is_known = login == CHATGPT and not stage.routes, CHATGPT in stage.providers
         url = stage.url("/v1", provider=CHATGPT if is_elsewhere and is_known else "")
         notes = (_NO_CHATGPT,) if is_elsewhere and not is_known else ()
         return Outfit(words=_overrides({"openai_base_url": url}), notes=notes)

@@ -1,18 +1,20 @@
-"""`sightline config`: show and check the active configuration."""
+"""`sightline config` and `sightline doctor`: show and check what is set, and everything else that an answer needs."""
 
 import argparse
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import say, tell, write
+from sightline.cli.terminal import many, say, tell, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_config(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `config` with `path`, `check`, `show` and `forget-learned`."""
     command = commands.add_parser(
         "config",
@@ -53,13 +55,11 @@ def _check(arguments: argparse.Namespace) -> int:
     from sightline.cli.program import EXIT_USAGE
 
     loaded = load_with_problems(arguments.config)
-    faults = [Fault(Code.CONFIG, problem.text, hint=problem.hint) for problem in loaded.problems]
     place = loaded.path or "environment"
-    faults += (
-        [] if faults else [Fault(Code.CONFIG, f"{place}: {each.message}", hint=each.hint) for each in _unusable(loaded)]
-    )
-    for fault in faults:
-        tell(fault)
+    unusable = [] if loaded.problems else [(f"{place}: {each.message}", each.hint) for each in _unusable(loaded)]
+    faults = [(problem.text, problem.hint) for problem in loaded.problems] or unusable
+    for message, hint in faults:
+        tell(Fault(Code.CONFIG, message, hint=hint))
     if faults:
         return EXIT_USAGE
     where = loaded.path or "no file, only the built-in catalogue"
@@ -105,7 +105,101 @@ def _forget_learned(arguments: argparse.Namespace) -> int:
     for name in gone:
         write(f"{name}\n".encode())
     if gone or not arguments.model:
-        say(f"forgot what was learned about {len(gone)} kind{'' if len(gone) == 1 else 's'} of requests")
+        say(f"forgot what was learned about {many(len(gone), 'kind')} of requests")
         return 0
     say(f"note: nothing was learned about {arguments.model}; `sightline doctor` lists what was")
     return EXIT_FAILED
+
+
+def add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `doctor`, which has only the shared options."""
+    command = commands.add_parser(
+        "doctor",
+        help="check everything that an answer needs",
+        description="Look at the configuration, keys, proxies, certificates, tokenizer and the embedded model.",
+    )
+    add_shared(command)
+    command.set_defaults(run=run_doctor)
+
+
+def run_doctor(arguments: argparse.Namespace) -> int:
+    """Report what was found; the exit code says whether anything is broken."""
+    from sightline.app.configuration import load_with_problems
+    from sightline.cli.program import EXIT_FAILED
+
+    is_sound = True
+    for title, findings in _diagnose(load_with_problems(arguments.config), arguments.data):
+        write(f"{title}\n".encode())
+        for finding in findings:
+            mark = {True: "ok", False: "NO", None: "--"}[finding.ok]
+            hint = f"\n       {'':16} {finding.hint}" if finding.hint else ""
+            line = f"  {mark:3}  {finding.name:16} {finding.detail}{hint}\n"
+            write(line.encode("utf-8", "surrogateescape"))
+            is_sound = is_sound and finding.ok is not False
+    return 0 if is_sound else EXIT_FAILED
+
+
+def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, list["DiagnosisFinding"]]]:
+    """What was found of each part of the program, under its title."""
+    import asyncio
+    import platform
+
+    from sightline.app.configuration import data_folder
+    from sightline.app.engine import counter, diagnose_embedded
+    from sightline.exchange.memory import writable
+    from sightline.tokens.text_count import count_tokens
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
+    from sightline.transport.http.dialling import Trust
+    from sightline.transport.http.target import Origin, Proxies
+
+    file, folder = str(loaded.path) if loaded.path else "none; only the built-in catalogue", data_folder(data)
+    found = [DiagnosisFinding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
+    found.append(DiagnosisFinding("file", ok=None if loaded.path is None else not loaded.problems, detail=file))
+    found += [DiagnosisFinding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
+    try:
+        writable(folder)
+        found.append(DiagnosisFinding("data", ok=True, detail=str(folder)))
+    except OSError as error:
+        hint = "Make it writable, or name another folder with --data or SIGHTLINE_DATA."
+        found.append(DiagnosisFinding("data", ok=False, detail=f"{folder}: {error.strerror}", hint=hint))
+    yield "configuration", found
+
+    # Each provider that needs a key, with its variable; the first that is set is the default.
+    keyed = [(name, each) for name, each in loaded.catalog.providers.items() if each.key_env and not each.embedded]
+    found = []
+    for name, provider in keyed:
+        is_set = loaded.has_key(provider)
+        detail = f"{provider.key_env} is {'' if is_set else 'not '}set"
+        found.append(DiagnosisFinding(name, ok=is_set or None, detail=detail))
+    yield "keys", found
+
+    found = []
+    try:
+        Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context()
+        found.append(DiagnosisFinding("certificates", ok=True, detail="the system's, and your own"))
+    except Fault as fault:
+        found.append(DiagnosisFinding("certificates", ok=False, detail=fault.message, hint=fault.hint))
+    try:
+        proxy = Proxies.of(loaded.environment).for_origin(Origin("https", "provider.example", 443))
+        detail = "none" if proxy is None else f"{proxy.scheme}://{proxy.place} (from {proxy.variable})"
+        found.append(DiagnosisFinding("proxy", ok=None if proxy is None else True, detail=detail))
+    except Fault as fault:
+        found.append(DiagnosisFinding("proxy", ok=False, detail=fault.message, hint=fault.hint))
+    yield "network", found
+
+    try:
+        count_tokens("o200k_base", "what you see")
+        found = [DiagnosisFinding("o200k_base", ok=True, detail="tokens are counted")]
+    except ImportError as error:
+        hint = "Reinstall Sightline: make install."
+        found = [DiagnosisFinding("o200k_base", ok=False, detail=str(error), hint=hint)]
+    memory = counter(data).memory
+    found += [DiagnosisFinding("learned", ok=False, detail=memory.trouble)] if memory.trouble else []
+    for each in memory.lessons():
+        aside = f"; {each.set_aside} odd counts set aside" if each.set_aside else ""
+        rule = f"estimates x {each.factor:g} {'-' if each.added < 0 else '+'} {abs(each.added):,}"
+        detail = f"{each.model} ({each.kind}): {rule}, from {each.seen} counts{aside}"
+        hint = f"To forget it: sightline config forget-learned {each.model}" if each.set_aside else ""
+        found.append(DiagnosisFinding("learned", ok=True, detail=detail, hint=hint))
+    yield "tokens", found
+    yield "embedded model", asyncio.run(diagnose_embedded(loaded))

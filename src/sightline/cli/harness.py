@@ -1,8 +1,6 @@
 """`sightline harness`: the real loop with a scripted model, for demos, documentation and tests."""
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +10,10 @@ from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.agent.core.approval import Policy
-    from sightline.agent.tools.opening import Opened
     from sightline.app.configuration import Configuration
-    from sightline.catalog.compose import Prompt
     from sightline.cli.keyboard import Keyboard
-    from sightline.testing.script import Script, ScriptedProvider, ScriptedTools
+    from sightline.testing.script import Script
 
-SESSION = "harness"
 PROVIDER = "script"
 
 
@@ -49,142 +43,98 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def run(arguments: argparse.Namespace) -> int:
     """Play the script."""
     import asyncio
-
-    from sightline.app.configuration import configuration
-    from sightline.cli.keyboard import keyboard
-    from sightline.testing.script import read_script
-
-    script = read_script(arguments.file, _file)
-    if not has_tools(arguments) and arguments.hooks:
-        raise Fault(Code.USAGE, "--hooks needs real tools", hint="Name some with --tools.")
-    loaded, typing = configuration(arguments.config), keyboard()
-    try:
-        with _data(arguments.data) as folder:
-            return asyncio.run(_Playing(arguments, script, loaded, typing).play(folder))
-    finally:
-        if typing is not None:
-            typing.close()
-
-
-def _file(name: str, beside: str) -> bytes:
-    return read(str(Path(beside).parent / name) if beside else name)
-
-
-@contextmanager
-def _data(named: str | None) -> Iterator[str]:
-    """The folder that was named, else a temporary one."""
+    from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
-    if named:
-        yield named
-        return
-    with TemporaryDirectory(prefix="sightline-harness-") as folder:
-        yield folder
+    from sightline.app.configuration import configuration
+    from sightline.cli.keyboard import open_keyboard
+    from sightline.testing.script import read_script
+
+    def read_file(name: str, beside: str) -> bytes:
+        return read(str(Path(beside).parent / name) if beside else name)
+
+    script = read_script(arguments.file, read_file)
+    if not has_tools(arguments) and arguments.hooks:
+        raise Fault(Code.USAGE, "--hooks needs real tools", hint="Name some with --tools.")
+    loaded = configuration(arguments.config)
+    data = nullcontext(arguments.data) if arguments.data else TemporaryDirectory(prefix="sightline-harness-")
+    with open_keyboard() as typing, data as folder:
+        return asyncio.run(_play(arguments, script, loaded, typing, folder))
 
 
-class _Playing:
-    """One script, played through the loop."""
+async def _play(
+    arguments: argparse.Namespace, script: "Script", loaded: "Configuration", typing: "Keyboard | None", folder: str
+) -> int:
+    """Play the script through the loop, with the record in this folder."""
+    from sightline.app.machine import SystemClock
+    from sightline.testing.script import ScriptedProvider
 
-    def __init__(
-        self, arguments: argparse.Namespace, script: "Script", loaded: "Configuration", typing: "Keyboard | None"
-    ) -> None:
-        self._arguments = arguments
-        self._script = script
-        self._spoken = script.reply_dialect(arguments.dialect)
-        self._loaded = loaded
-        self._typing = typing
+    spoken = script.reply_dialect(arguments.dialect)
+    async with ScriptedProvider(script, spoken, sleep=SystemClock().sleep, delay=arguments.delay) as provider:
+        try:
+            code = await _run(arguments, script, loaded, typing, folder, spoken, provider.url)
+        except Fault:
+            if not provider.is_over:
+                raise
+            say("note: the script ends here; the last request shows what the model would have received")
+            code = 0
+        if arguments.requests:
+            write(b"".join(body + b"\n" for body in provider.requests))
+    return code
 
-    async def play(self, folder: str) -> int:
-        """Play it, with the record in this folder."""
-        from sightline.app.machine import SystemClock
-        from sightline.testing.script import ScriptedProvider
 
-        delay = self._arguments.delay
-        async with ScriptedProvider(self._script, self._spoken, sleep=SystemClock().sleep, delay=delay) as provider:
-            try:
-                code = await self._with_tools(provider, folder)
-            except Fault:
-                if not provider.is_over:
-                    raise
-                say("note: the script ends here; the last request shows what the model would have received")
-                code = 0
-            if self._arguments.requests:
-                write(b"".join(body + b"\n" for body in provider.requests))
-        return code
+async def _run(
+    arguments: argparse.Namespace,
+    script: "Script",
+    loaded: "Configuration",
+    typing: "Keyboard | None",
+    folder: str,
+    spoken: str,
+    url: str,
+) -> int:
+    from sightline.agent.core.approval import ApprovalRule
+    from sightline.agent.core.run import RunPlan
+    from sightline.agent.service.runner import NewRun
+    from sightline.agent.service.toolsets import KeptRules
+    from sightline.agent.tools.tools import together
+    from sightline.app.tools import open_runner
+    from sightline.catalog.catalog import Catalog
+    from sightline.catalog.choose import choose
+    from sightline.catalog.compose import Prompt
+    from sightline.catalog.facts import Model
+    from sightline.catalog.provider import Provider
+    from sightline.cli.run_control import Driving
+    from sightline.cli.tool_run import approver_of, open_tools_with_notes, policy_of, refuse_unattended
+    from sightline.model.message import Message
+    from sightline.model.parts import Text
+    from sightline.settings import Settings
+    from sightline.testing.script import MODEL, ScriptedTools
 
-    async def _with_tools(self, provider: "ScriptedProvider", folder: str) -> int:
-        from sightline.agent.core.approval import ApprovalRule
-        from sightline.cli.tool_run import open_tools_with_notes, policy_of, refuse_unattended
-        from sightline.testing.script import ScriptedTools
-
-        arguments = self._arguments
-        async with open_tools_with_notes(self._loaded, tools_in(arguments, self._loaded)) as tools:
-            scripted = ScriptedTools(self._script, frozenset(each.name for each in tools.definitions))
-            policy = policy_of(tools, (), arguments)
-            refuse_unattended(tools, policy, self._typing)
-            for each in () if arguments.confirm else scripted.definitions:
-                policy = policy.prepend(ApprovalRule(each.name, "allow"))  # nothing happens when they are called
-            return await self._run(provider, tools, scripted, policy, folder)
-
-    async def _run(
-        self, provider: "ScriptedProvider", tools: "Opened", scripted: "ScriptedTools", policy: "Policy", folder: str
-    ) -> int:
-        from sightline.agent.core.run import RunPlan
-        from sightline.agent.service.toolsets import KeptRules
-        from sightline.agent.tools.tools import together
-        from sightline.app.tools import open_runner
-        from sightline.catalog.choose import choose
-        from sightline.cli.run_control import Driving
-        from sightline.cli.tool_run import approver_of
-        from sightline.testing.script import MODEL
-
-        arguments, loaded = self._arguments, self._configuration_for(provider)
-        choice = choose(loaded.catalog, f"{PROVIDER}/{MODEL}", has_key=loaded.has_key)
-        async with open_runner(loaded, folder) as runner:
+    # The only provider is the script, and no proxy is asked.
+    speaking = Provider(dialect=spoken, base_url=url)
+    catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})
+    alone = replace(loaded, catalog=catalog, settings=Settings(), environment={})
+    choice = choose(catalog, f"{PROVIDER}/{MODEL}", has_key=alone.has_key)
+    prompt = Prompt((Message("user", (Text(arguments.prompt or script.prompt),)),), instructions=script.system)
+    async with open_tools_with_notes(loaded, tools_in(arguments, loaded)) as tools:
+        scripted = ScriptedTools(script, frozenset(each.name for each in tools.definitions))
+        policy = policy_of(tools, (), arguments)
+        refuse_unattended(tools, policy, typing)
+        for each in () if arguments.confirm else scripted.definitions:
+            policy = policy.prepend(ApprovalRule(each.name, "allow"))  # nothing happens when they are called
+        async with open_runner(alone, folder) as runner:
             run = runner.make_id()
             driving = Driving(
                 runner,
                 run,
-                self._typing,
-                title=f"run {run}: {self._spoken}",
+                typing,
+                title=f"run {run}: {spoken}",
                 is_quiet=arguments.quiet,
                 is_json=arguments.json,
                 is_silent=arguments.requests,
             )
-            kept = KeptRules(Path(folder))
-            work = runner.run(
-                self._prompt(),
-                choice,
-                RunPlan(dialect=choice.dialect, policy=policy),
-                together([tools, scripted]),
-                approver_of(self._typing, driving, tools, kept, says_yes=arguments.yes),
-                session=SESSION,
-                hooks=tools.hooks,
-                run=run,
-                on_event=driving.view.on_event,
-                on_recorded=driving.view.on_recorded,
-                on_fact=driving.on_fact,
-                watcher=driving.view,
-                origin={"kind": "harness"},
-            )
-            return await driving.through(work)
-
-    def _prompt(self) -> "Prompt":
-        from sightline.catalog.compose import Prompt
-        from sightline.model.message import Message
-        from sightline.model.parts import Text
-
-        text = self._arguments.prompt or self._script.prompt
-        return Prompt((Message("user", (Text(text),)),), instructions=self._script.system)
-
-    def _configuration_for(self, provider: "ScriptedProvider") -> "Configuration":
-        """A configuration whose only provider is the script, without a proxy."""
-        from sightline.catalog.catalog import Catalog
-        from sightline.catalog.facts import Model
-        from sightline.catalog.provider import Provider
-        from sightline.settings import Settings
-        from sightline.testing.script import MODEL
-
-        speaking = Provider(dialect=self._spoken, base_url=provider.url)  # type: ignore[arg-type] # one of the four
-        catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})
-        return replace(self._loaded, catalog=catalog, settings=Settings(), environment={})
+            approver = approver_of(typing, driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes)
+            plan = RunPlan(dialect=choice.dialect, policy=policy)
+            new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
+            participants = driving.participants(together([tools, scripted]), approver, tools.hooks)
+            return await driving.through(runner.run(new, participants))

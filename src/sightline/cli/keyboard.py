@@ -9,51 +9,21 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from sightline.cli.terminal import is_terminal, say
 
-_CHUNK = 4096
-_TERMINAL = "/dev/tty"
-
-
-_END = b"\x04"
 _SPECIAL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
 """The escape sequences of arrows and function keys; or Escape alone."""
-
-_LONGEST_CHARACTER = 4
-
-
-class Typing(Protocol):
-    """Where the user answers."""
-
-    async def line(self, prompt: str) -> str | None:
-        """The next line; None if no more can be typed."""
-        ...
-
-    async def key(self, prompt: str) -> str | None:
-        """The next key, without Enter; None if no more can be typed."""
-        ...
-
-    async def edit(self, text: str, suffix: str) -> str | None:
-        """The text as the user leaves it in an editor; None if there is no editor."""
-        ...
 
 
 class Keyboard:
     """The terminal that the program was started from. While `is_lent` to an editor, Ctrl-C belongs to it."""
 
-    def __init__(self, descriptor: int, *, editor: str = "", owns: bool = False) -> None:
+    def __init__(self, descriptor: int, *, editor: str = "") -> None:
         self._descriptor = descriptor
         self._editor = editor
-        self._owns = owns
         self._typed = bytearray()
         self.is_lent = False
-
-    def close(self) -> None:
-        """Release it."""
-        if self._owns:
-            os.close(self._descriptor)
 
     async def line(self, prompt: str) -> str | None:
         """The next line. If the caller stops waiting, the next call gets it."""
@@ -76,7 +46,7 @@ class Keyboard:
             say(prompt, end="")
             while (pressed := self._next_key()) is None:
                 data = await self._some()
-                if not data or data.startswith(_END):
+                if not data or data.startswith(b"\x04"):
                     say("")
                     return None
                 self._typed += data
@@ -88,7 +58,7 @@ class Keyboard:
         to the key, because many people type `y` and Enter. Arrows and the like are several bytes, and are ignored."""
         text = _SPECIAL.sub(b"", self._typed).lstrip(b" \r\n").decode("utf-8", "ignore")
         if not text:
-            if len(self._typed) > _LONGEST_CHARACTER:
+            if len(self._typed) > 4:  # longer than any character
                 self._typed.clear()  # no UTF-8 at all
             return None
         _, enter, rest = text[1:].partition("\n")
@@ -137,7 +107,7 @@ class Keyboard:
         finally:
             loop.remove_reader(self._descriptor)
         try:
-            return os.read(self._descriptor, _CHUNK)
+            return os.read(self._descriptor, 4096)
         except OSError:  # the terminal has been closed
             return b""
 
@@ -167,14 +137,22 @@ def _keys_at_once(descriptor: int) -> Iterator[bool]:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-def keyboard() -> Keyboard | None:
+@contextmanager
+def open_keyboard() -> Iterator[Keyboard | None]:
     """The user's terminal, if questions can be seen there; stdin may be in use for something else."""
     if not is_terminal(sys.stderr):
-        return None
+        yield None
+        return
     editor = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip()
     if is_terminal(sys.stdin):
-        return Keyboard(sys.stdin.fileno(), editor=editor)
+        yield Keyboard(sys.stdin.fileno(), editor=editor)
+        return
     try:
-        return Keyboard(os.open(_TERMINAL, os.O_RDONLY | os.O_NOCTTY), editor=editor, owns=True)
+        descriptor = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
-        return None
+        yield None
+        return
+    try:
+        yield Keyboard(descriptor, editor=editor)
+    finally:
+        os.close(descriptor)

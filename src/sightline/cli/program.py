@@ -48,23 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import (
-        archives,
-        ask,
-        chat,
-        config,
-        doctor,
-        harness,
-        local,
-        replay,
-        resume,
-        run,
-        runs,
-        serve,
-        show,
-        traffic,
-        translate,
-    )
+    from sightline.cli import ask, config, harness, run, runs, serve, show, traffic, translate
     from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
@@ -73,9 +57,11 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    asking = (serve, run, chat, ask, resume, runs, evals)
-    for command in (*asking, traffic, show, replay, archives, harness, config, doctor, local, translate):
-        command.add_command(commands)
+    asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
+    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
+    others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
+    for add in (*asking, evals.add_command, *recorded, *others):
+        add(commands)
     return program
 
 
@@ -84,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     arguments: argparse.Namespace | None = None
     try:
-        arguments = parser().parse_args(_with_command(words))
+        is_named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help", "--version"))
+        arguments = parser().parse_args(words if is_named else ["serve", *words])
         return _run(arguments)
     except Fault as fault:
         if _wants_traceback(words, arguments):
@@ -114,12 +101,6 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     code: int = arguments.run(arguments)
     return code
-
-
-def _with_command(words: list[str]) -> list[str]:
-    """The arguments, with the default command if none is named."""
-    is_named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help", "--version"))
-    return words if is_named else ["serve", *words]
 
 
 def _wants_traceback(words: list[str], arguments: argparse.Namespace | None) -> bool:

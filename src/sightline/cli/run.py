@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
 from sightline.cli.terminal import is_terminal, say, unusable
@@ -15,14 +15,9 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from sightline.app.configuration import Configuration
-    from sightline.cli.clients import Outfit
 
-_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-_EPOCH: Final = 1_700_000_000
-_LONGEST: Final = 100
-_LONGEST_PROJECT: Final = 40
-_KILLED: Final = 128
-"""What shells add to the number of a signal that ended a program."""
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LONGEST = 100
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -65,13 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)
     at = loaded.settings.server
     upstreams = own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
+    # A server of our own sends to where the client would have sent.
+    variables = {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
     folder = data_folder(arguments.data).absolute()
     serving = share_server(
         at.host,
         at.port,
         folder,
         options=["--log-level", arguments.log_level, *config_option(loaded)],
-        environment={**CHATGPT_SETTINGS, **_server_variables(upstreams), **os.environ},
+        environment={**CHATGPT_SETTINGS, **variables, **os.environ},
     )
     with TemporaryDirectory(prefix="sightline-run-") as private, serving as server:
         stage = Stage(
@@ -84,7 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
             routes=bool(loaded.catalog.routes),
         )
         fitted = outfit(client, stage)
-        _write_files(fitted)
+        for path in (*fitted.files, *fitted.links):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        for path, text in fitted.files.items():
+            path.write_text(text, "utf-8")
+        for path, target in fitted.links.items():
+            path.symlink_to(target.absolute())
         for note in (*fitted.notes, *([] if server.is_new else _upstream_notes(upstreams))):
             say(note)
         if arguments.hold or is_terminal(sys.stderr):
@@ -105,16 +107,6 @@ def refuse_without_locks() -> None:
         )
 
 
-def _write_files(fitted: "Outfit") -> None:
-    """Write the private files, and the links to the user's own."""
-    for path in (*fitted.files, *fitted.links):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    for path, text in fitted.files.items():
-        path.write_text(text, "utf-8")
-    for path, target in fitted.links.items():
-        path.symlink_to(target.absolute())
-
-
 def _command(arguments: argparse.Namespace) -> list[str]:
     import shutil
 
@@ -131,7 +123,11 @@ def _command(arguments: argparse.Namespace) -> list[str]:
 def _session(named: str | None, client: str, now: float) -> str:
     if named is None:
         project = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in Path.cwd().name)
-        return f"{client}-{_short(int(now) - _EPOCH)}" + (f"@{project[:_LONGEST_PROJECT]}" if project else "")
+        number, short = max(0, int(now) - 1_700_000_000), ""  # seconds since November 2023, which are short
+        while number or not short:
+            number, rest = divmod(number, len(_DIGITS))
+            short = _DIGITS[rest] + short
+        return f"{client}-{short}" + (f"@{project[:40]}" if project else "")
     # URLs are tidied up on their way: `.` and `..` would be taken for steps of the path.
     if not named.strip() or named.strip(".") == "" or not named.isprintable() or len(named) > _LONGEST:
         hint = f"Give it a printable name of 1 to {_LONGEST} characters."
@@ -139,40 +135,21 @@ def _session(named: str | None, client: str, now: float) -> str:
     return named
 
 
-def _short(number: int) -> str:
-    digits = ""
-    while number > 0:
-        number, rest = divmod(number, len(_LETTERS))
-        digits = _LETTERS[rest] + digits
-    return digits or "0"
-
-
 def config_option(loaded: "Configuration") -> list[str]:
     """The option that gives a server of our own the same configuration."""
     return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
 
 
-def _server_variables(upstreams: Mapping[str, str]) -> dict[str, str]:
-    """Variables that make a server of our own send to where the client would have sent."""
-    return {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
-
-
 def _upstream_notes(upstreams: Mapping[str, str]) -> Iterator[str]:
-    for provider, url in upstreams.items():
-        yield (
-            f"note: the environment sends clients to {_without_secrets(url)}; the running server sends them to its own "
-            f"provider {provider}. [providers.{provider}] base_url in its sightline.toml changes that."
-        )
-
-
-def _without_secrets(url: str) -> str:
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-# --- the command ------------------------------------------------------------------------------------
+    for provider, url in upstreams.items():
+        parts = urlsplit(url)
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # without a password
+        yield (
+            f"note: the environment sends clients to {shown}; the running server sends them to its own "
+            f"provider {provider}. [providers.{provider}] base_url in its sightline.toml changes that."
+        )
 
 
 def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
@@ -186,7 +163,7 @@ def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
         except OSError as error:
             raise unusable(words[0], error) from None
         status = children[0].wait()
-    return status if status >= 0 else _KILLED - status
+    return status if status >= 0 else 128 - status  # as shells count the number of a signal
 
 
 @contextmanager

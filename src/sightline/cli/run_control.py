@@ -12,13 +12,17 @@ from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFa
 from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
+from sightline.agent.service.approvers import Approver
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import RunShown
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.tools import Tools
 from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
 from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
-from sightline.cli.terminal import is_terminal, say, tell, write
+from sightline.cli.terminal import is_terminal, many, say, tell, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
@@ -50,32 +54,21 @@ def call_line(name: str, arguments: JsonObject | str) -> str:
     return f"→ {name} {clip(' '.join(text.split()))}".rstrip()
 
 
-def progress_line(name: str, words: str) -> str:
-    """The progress of a call."""
-    return f"· {name}: {clip(' '.join(words.split()))}"
-
-
 def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> str:
     """The result of a call."""
-    notes = [how] if how else []
-    if outcome is not None and outcome.is_error and not how:
-        notes.append("error")
-    head = f"← {name}{f' ({notes[0]})' if notes else ''}"
-    body = "" if outcome is None else fold(_whole(outcome))
-    return f"{head}: {body}" if body else head
+    if outcome is None:
+        return f"← {name}{f' ({how})' if how else ''}"
+    how = how or ("error" if outcome.is_error else "")
+    media = sum(not isinstance(part, Text) for part in outcome.parts)
+    more = f"[{media} part{'s' if media > 1 else ''} that {'are' if media > 1 else 'is'} not text]" if media else ""
+    body = fold("\n".join(filter(None, (words_of(outcome), more))))
+    return f"← {name}{f' ({how})' if how else ''}{f': {body}' if body else ''}"
 
 
 def record_lines(record: CallRecord) -> str:
     """A finished call, by its outcome."""
     how = _DENIED.get(record.denied_by or "", _FATES.get(record.fate, ""))
     return result_lines(record.name, record.outcome, how=how)
-
-
-def _whole(outcome: ToolOutcome) -> str:
-    """A result as text, and the number of its other parts."""
-    media = sum(not isinstance(part, Text) for part in outcome.parts)
-    more = f"[{media} part{'s' if media > 1 else ''} that {'are' if media > 1 else 'is'} not text]" if media else ""
-    return "\n".join(filter(None, (words_of(outcome), more)))
 
 
 def fold(text: str) -> str:
@@ -134,7 +127,7 @@ class RunView:
 
     def on_progress(self, key: str, words: str) -> None:
         """Show the progress of a tool."""
-        self._say(progress_line(self._names.get(key, key), words))
+        self._say(f"· {self._names.get(key, key)}: {clip(' '.join(words.split()))}")
 
     def on_fact(self, fact: RunFact) -> None:
         """Show one fact of the run."""
@@ -194,10 +187,6 @@ class RunView:
             say(text)
 
 
-_KILLED = 128
-"""What shells add to the number of a signal that ended a program."""
-
-
 class Driving:
     """One run. The first Ctrl-C lets the current step finish, the second aborts it; either way the run can be resumed.
     While an editor has the terminal, Ctrl-C belongs to it. With `is_json` the whole run is printed at its end; with
@@ -232,6 +221,11 @@ class Driving:
         self._has_begun = True
         self.view.on_fact(fact)
 
+    def participants(self, tools: Tools, approver: Approver, hooks: Hooks | None) -> RunParticipants:
+        """What takes part in this run: these, and the view that shows it."""
+        view = self.view
+        return RunParticipants(tools, approver, hooks, view.on_event, view.on_recorded, self.on_fact, view)
+
     def leave(self) -> None:
         """Stop after the current step, so that the run can be resumed."""
         self._is_left = True
@@ -254,8 +248,6 @@ class Driving:
         finally:
             self.view.finish()
         return await self._finish(ended)
-
-    # --- signals ---
 
     @contextmanager
     def _signals(self, task: "asyncio.Task[FinishedRun]") -> Iterator[None]:
@@ -287,12 +279,11 @@ class Driving:
             self._runner.cancel_because(self._run, "interrupted")
         task.cancel()
 
-    # --- the end ---
-
     def _exit_unfinished(self) -> int:
         if self._has_begun:
             say(f"the run is saved; resume it: sightline resume {self._run}")
-        return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else _KILLED + self._cut_by
+        # As shells do, 128 is added to the number of the signal.
+        return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else 128 + self._cut_by
 
     async def _finish(self, ended: FinishedRun) -> int:
         if self._is_json:
@@ -307,7 +298,7 @@ class Driving:
 def summary(ended: FinishedRun, name: str) -> str:
     """One line: the model, rounds and calls, cost and time."""
     usage, spent = usage_of(ended.rounds), ended.spent
-    figures = [_many(len(ended.rounds), "round"), _many(spent.tool_calls, "tool call")]
+    figures = [many(len(ended.rounds), "round"), many(spent.tool_calls, "tool call")]
     figures += [
         f"{'about ' if spent.is_estimated else ''}{count:,} {what}"
         for count, what in ((usage.input_tokens, "tokens in"), (usage.output_tokens, "out"))
@@ -316,10 +307,6 @@ def summary(ended: FinishedRun, name: str) -> str:
     cost = spent.known_cost
     figures.append("cost unknown" if cost is None else "free" if cost == 0 else money(cost))
     return f"{name}: {', '.join(figures)}, {spent.seconds:.2f} s"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _exit_code(ended: FinishedRun) -> int:

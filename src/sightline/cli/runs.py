@@ -1,23 +1,23 @@
-"""`sightline runs`: list the recorded runs with tools, or show one round by round."""
+"""`sightline runs` and `sightline resume`: runs with tools that are on record, and how to continue one."""
 
 import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared, count
+from sightline.cli.options import add_apart, add_shared, count
 from sightline.cli.terminal import harmless, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.agent.service.runner import Runner
-    from sightline.agent.service.shapes import CallShown, RoundShown, RunBrief, RunShown
+    from sightline.agent.service.shapes import RunBrief, RunShown
+    from sightline.app.configuration import Configuration
+    from sightline.cli.keyboard import Keyboard
 
 _USUAL = 50
-_HEADINGS = ("TIME", "RUN", "STATE", "ROUNDS", "CALLS", "TOKENS", "COST", "MODEL", "TITLE")
-_LONGEST_TEXT = 2000
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_runs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `runs`."""
     command = commands.add_parser(
         "runs",
@@ -79,36 +79,35 @@ async def find_run(runner: "Runner", text: str) -> str:
 
 
 def _table(runs: "Sequence[RunBrief]") -> str:
-    rows = [_HEADINGS, *(_row(each) for each in runs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
-    )
-
-
-def _row(each: "RunBrief") -> tuple[str, ...]:
     from datetime import datetime
 
     from sightline.cli.traffic import money
 
-    when, spent = datetime.fromtimestamp(each.at).astimezone(), each.spent
-    return tuple(
-        harmless(cell).replace("\n", " ")
-        for cell in (
-            f"{when:%m-%d %H:%M:%S}",
-            each.id,
-            each.why or each.state,
-            str(each.rounds),
-            str(spent.tool_calls),
-            f"{spent.tokens:,}",
-            "unknown" if spent.cost is None else money(spent.cost),
-            each.model,
-            each.title,
-        )
-    )
+    rows: list[tuple[str, ...]] = [
+        ("TIME", "RUN", "STATE", "ROUNDS", "CALLS", "TOKENS", "COST", "MODEL", "TITLE"),
+        *(
+            (
+                f"{datetime.fromtimestamp(each.at).astimezone():%m-%d %H:%M:%S}",
+                each.id,
+                each.why or each.state,
+                str(each.rounds),
+                str(each.spent.tool_calls),
+                f"{each.spent.tokens:,}",
+                "unknown" if each.spent.cost is None else money(each.spent.cost),
+                each.model,
+                each.title,
+            )
+            for each in runs
+        ),
+    ]
+    shown = [[harmless(cell).replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in shown)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _run_lines(run: "RunShown") -> Iterator[str]:
+    from sightline.cli.run_control import call_line, clip, fold
     from sightline.cli.traffic import money
 
     yield f"run       {run.id}"
@@ -118,30 +117,89 @@ def _run_lines(run: "RunShown") -> Iterator[str]:
     cost = "cost unknown" if run.spent.cost is None else money(run.spent.cost)
     yield f"spent     {run.spent.tokens:,} tokens, {cost}, {run.spent.seconds:.2f} s"
     for each in run.rounds:
-        yield ""
-        yield from _round(each)
+        yield f"\nround {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
+        if each.text:
+            yield clip(each.text, 2000)
+        for call in each.calls:
+            yield call_line(call.name, call.arguments if call.ran is None else call.ran)
+            if call.result is None:
+                yield f"← {call.name} (no result)"
+                continue
+            failed = "error" if call.result.is_error else ""
+            how = failed if call.fate == "ran" else call.fate
+            yield f"← {call.name}{f' ({how})' if how else ''}: {fold(call.result.text)}"
+        if each.fault is not None:
+            yield f"error[{each.fault.code}]: {each.fault.message}"
     for note in run.notes:
         yield f"note: {note}"
 
 
-def _round(each: "RoundShown") -> Iterator[str]:
-    from sightline.cli.run_control import call_line, clip
+def add_resume(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `resume`."""
+    command = commands.add_parser(
+        "resume",
+        help="resume an interrupted run",
+        description="Resume a run of `sightline ask` or the chat that was left by Ctrl-C or whose process ended, "
+        "from its last step. No tool that has a result runs again; one that was running is asked about.",
+    )
+    command.add_argument("--yes", action="store_true", help="run every call without asking")
+    command.add_argument(
+        "--mid-flight", choices=("again", "skip"), help="run interrupted calls again or skip them, without asking"
+    )
+    command.add_argument("--json", action="store_true", help="print the whole run as one JSON object")
+    command.add_argument("--quiet", action="store_true", help="do not print rounds, usage, cost and time")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_apart(command)
+    add_shared(command)
+    command.add_argument("id", metavar="RUN", help="the run's id, or how it begins")
+    command.set_defaults(run=run_resume)
 
-    yield f"round {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
-    if each.text:
-        yield clip(each.text, _LONGEST_TEXT)
-    for call in each.calls:
-        yield call_line(call.name, call.arguments if call.ran is None else call.ran)
-        yield _result(call)
-    if each.fault is not None:
-        yield f"error[{each.fault.code}]: {each.fault.message}"
+
+def run_resume(arguments: argparse.Namespace) -> int:
+    """Resume the run."""
+    import asyncio
+
+    from sightline.app.configuration import configuration
+    from sightline.cli.keyboard import open_keyboard
+
+    loaded = configuration(arguments.config)
+    with open_keyboard() as typing:
+        return asyncio.run(_resume(arguments, loaded, typing))
 
 
-def _result(call: "CallShown") -> str:
-    from sightline.cli.run_control import fold
+async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
+    from sightline.agent.core.approval import Policy
+    from sightline.agent.service.shapes import MidFlightPending
+    from sightline.agent.service.toolsets import KeptRules
+    from sightline.app.configuration import data_folder
+    from sightline.app.tools import open_runner, tools_of_run
+    from sightline.cli.run_control import Driving
+    from sightline.cli.tool_run import approver_of, open_tools_with_notes, refuse_unattended
 
-    if call.result is None:
-        return f"← {call.name} (no result)"
-    how = "error" if call.fate == "ran" and call.result.is_error else "" if call.fate in ("ran", None) else call.fate
-    body = fold(call.result.text)
-    return f"← {call.name}{f' ({how})' if how else ''}: {body}"
+    opened = open_runner(loaded, arguments.data, store=arguments.store, apart=arguments.apart, notice=say)
+    async with opened as runner:
+        name = await find_run(runner, arguments.id)
+        began, known = await runner.began(name), await runner.show(name)
+        is_unattended = typing is None and arguments.mid_flight is None
+        if known.state == "interrupted" and is_unattended and isinstance(known.pending, MidFlightPending):
+            names = ", ".join(call.name for call in known.pending.calls)
+            skipping = "--mid-flight skip, which tells the model that it is not known how far it got"
+            hint = f"Add --mid-flight again, or {skipping}."
+            raise Fault(Code.USAGE, f"no one is there to decide whether {names} runs again", hint=hint)
+        async with open_tools_with_notes(loaded, tools_of_run(began.origin)) as tools:
+            refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
+            title = f"run {name}: {began.provider}/{began.request.model}, {len(known.rounds)} rounds so far"
+            driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
+            driving.view.resume(known)
+            kept = KeptRules(data_folder(arguments.data))
+            work = runner.resume(
+                name,
+                tools,
+                approver_of(typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight),
+                hooks=tools.hooks,
+                on_event=driving.view.on_event,
+                on_recorded=driving.view.on_recorded,
+                on_fact=driving.on_fact,
+                watcher=driving.view,
+            )
+            return await driving.through(work)

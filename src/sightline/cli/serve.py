@@ -1,21 +1,28 @@
-"""`sightline serve`: the gateway and its page, until a signal ends it."""
+"""`sightline serve`, `chat` and `local`: a server, until a signal ends it.
+
+`serve` runs the gateway and its page. `chat` opens the page of the running server, or of one that it starts. `local`
+runs the embedded model for other programs.
+"""
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared
+from sightline.cli.options import add_shared, instructions_in
 from sightline.cli.terminal import is_terminal, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from sightline.app.configuration import Configuration
+    from sightline.cli.shared_server import SharedServer
     from sightline.filters.expression import Expression
 
-_INTERRUPTED = 130
 
-
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `serve`."""
     command = commands.add_parser(
         "serve",
@@ -40,10 +47,12 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def run(arguments: argparse.Namespace) -> int:
     """Listen, print the address, and serve until a signal comes."""
     import asyncio
+    import logging
     import signal
 
     from sightline.app.configuration import configuration
     from sightline.app.server import open_server
+    from sightline.cli.program import EXIT_INTERRUPTED
     from sightline.server.listener import allow_many_files, bind_sockets, is_loopback, new_loop, settle_down
 
     async def serve() -> int:
@@ -58,18 +67,19 @@ def run(arguments: argparse.Namespace) -> int:
         ) as (server, link):
             write(f"{link}\n".encode(), ends_line=False)
             if wanted is None:
-                say(_about_local(loaded))
+                say(_describe_embedded(loaded))
             if not arguments.no_open:
                 open_page(link)
             settle_down()
             await server.run_on(sockets)
-        return _INTERRUPTED if server.asked_by is signal.SIGINT else 0
+        return EXIT_INTERRUPTED if server.asked_by is signal.SIGINT else 0
 
     wanted = _recordings(arguments)
     loaded = configuration(arguments.config)
     configured = loaded.settings.server
     host = arguments.host or configured.host
-    _log(arguments.log_level)
+    logging.basicConfig(stream=sys.stderr, level=arguments.log_level.upper(), format="%(levelname)s: %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
     allow_many_files()
     sockets = bind_sockets(host, configured.port if arguments.port is None else arguments.port)
     try:
@@ -113,7 +123,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _about_local(loaded: "Configuration") -> str:
+def _describe_embedded(loaded: "Configuration") -> str:
     """One line about the embedded model: whether it is installed, and when it answers."""
     from sightline.app.engine import is_installed
 
@@ -124,9 +134,125 @@ def _about_local(loaded: "Configuration") -> str:
     return "The embedded model answers if no key is set; it starts with its first request."
 
 
-def _log(level: str) -> None:
-    """Log requests to stderr."""
-    import logging
+def add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `chat`."""
+    command = commands.add_parser(
+        "chat",
+        help="open the chat in a browser",
+        description="Open the chat of the server that runs with this data folder. Where none runs, one is started and "
+        "ends with Ctrl-C. The link to the page is printed.",
+    )
+    command.add_argument(
+        "--instructions",
+        metavar="TEXT|FILE",
+        help="your instructions for every topic, after the system prompt; stored until you change them",
+    )
+    command.add_argument("--no-open", action="store_true", help="print the link without opening a browser")
+    command.add_argument("--apart", action="store_true", help="start a new server even if one is running")
+    add_shared(command)
+    command.set_defaults(run=run_chat)
 
-    logging.basicConfig(stream=sys.stderr, level=level.upper(), format="%(levelname)s: %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+def run_chat(arguments: argparse.Namespace) -> int:
+    """Find or start a server, open the page, and stay as long as the server needs this process."""
+    import os
+
+    from sightline.app.configuration import configuration, data_folder
+    from sightline.cli.run import config_option, refuse_without_locks
+
+    refuse_without_locks()
+    from sightline.cli.shared_server import is_in_use, share_server
+
+    loaded = configuration(arguments.config)
+    at, folder = loaded.settings.server, data_folder(arguments.data).absolute()
+    is_shared = is_in_use(folder)
+    options = ["--log-level", arguments.log_level, *config_option(loaded)]
+    with (
+        _end_on_signal() as stop,
+        share_server(
+            at.host, 0 if arguments.apart else at.port, folder, options=options, environment=os.environ
+        ) as server,
+    ):
+        if arguments.instructions is not None:
+            _instruct(server, instructions_in(arguments.instructions))
+        link = f"{server.link}#/chat"
+        write(f"{link}\n".encode(), ends_line=False)
+        if not arguments.no_open:
+            open_page(link)
+        if server.is_new or is_shared:  # else the user started the server, and it stays up by itself
+            say("The chat runs until Ctrl-C.")
+            stop.wait()
+    return 0
+
+
+def _instruct(server: "SharedServer", text: str) -> None:
+    """Set the instructions of the root topic."""
+    import http.client
+    import json
+    from urllib.parse import urlsplit
+
+    at = urlsplit(server.url)
+    connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=10)
+    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
+    try:
+        connection.request("PUT", "/api/chat/topics", json.dumps({"instructions": text}), headers)
+        answer = connection.getresponse()
+        status, reply = answer.status, answer.read()
+    except OSError as error:
+        hint = "Is the server still running? Try again."
+        raise Fault(Code.NETWORK, f"the server did not accept the instructions: {error}", hint=hint) from None
+    finally:
+        connection.close()
+    if status >= http.client.BAD_REQUEST:
+        hint = "Does the running server have the same version?"
+        raise Fault(Code.USAGE, f"the server refused the instructions: {reply.decode(errors='replace')}", hint=hint)
+
+
+@contextmanager
+def _end_on_signal() -> "Iterator[Event]":
+    """An event that is set when a signal asks the program to end. Ctrl-C interrupts it as usual."""
+    import signal
+    import threading
+
+    stop = threading.Event()
+    wanted = (signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.signal(each, lambda _number, _frame: stop.set()) for each in wanted}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def add_local(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `local`, which has only the shared options."""
+    command = commands.add_parser(
+        "local",
+        help="run the embedded model for other programs",
+        description="Run the embedded model until it is interrupted. Its address and key are printed for a shell.",
+    )
+    add_shared(command)
+    command.set_defaults(run=run_local)
+
+
+def run_local(arguments: argparse.Namespace) -> int:
+    """Start it, print its address, and wait."""
+    import asyncio
+
+    from sightline.app.configuration import configuration
+    from sightline.app.engine import make_embedded_model
+    from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
+
+    async def stay() -> None:
+        model = make_embedded_model(loaded)
+        try:
+            running = await model.running()
+            write(f"export {URL_VARIABLE}={running.url}\nexport {KEY_VARIABLE}={running.key}\n".encode())
+            say("It speaks the APIs of OpenAI and Anthropic. Ctrl-C ends it.")
+            await model.wait_for_end()
+        finally:
+            await model.close()
+
+    loaded = configuration(arguments.config)
+    asyncio.run(stay())
+    return 0

@@ -26,13 +26,10 @@ from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.filters.expression import TextTerm
+from sightline.filters.parsing import write_expression
 from sightline.filters.predicate import literal
-from sightline.filters.writing import write_expression
 from sightline.model.json import Json
-from sightline.web.token import load_token
-
-_STARTING, _LOG = "run.starting", "run.log"
-_SERVE = "import sys; from sightline.cli.shared_server import serve; sys.exit(serve(sys.argv[1], sys.argv[2:]))"
+from sightline.web.access import load_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ def share_server(
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     try:
         with lock_file(folder / RUN_LOCK, fcntl.LOCK_SH):
-            with lock_file(folder / _STARTING, fcntl.LOCK_EX):
+            with lock_file(folder / "run.starting", fcntl.LOCK_EX):
                 running = find_server(folder) if port else None
                 # One that says nothing of itself is an older Sightline.
                 answer = knows_token(reachable, port, token) if port and running is None else None
@@ -84,22 +81,22 @@ def serve(lock: str, words: list[str]) -> int:
     """Serve until no run is left: the main function of the process that is started for runs."""
     from sightline.cli.program import main
 
-    threading.Thread(target=_end_when_unused, args=(lock,), daemon=True).start()
+    def end_when_unused() -> None:
+        file = os.open(lock, os.O_RDWR)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.kill(os.getpid(), signal.SIGTERM)  # the lock stays with this process, so that a new run waits for its end
+
+    threading.Thread(target=end_when_unused, daemon=True).start()
     return main(["serve", "--no-open", *words])
-
-
-def _end_when_unused(lock: str) -> None:
-    file = os.open(lock, os.O_RDWR)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    os.kill(os.getpid(), signal.SIGTERM)  # the lock stays with this process, so that a new run waits for its end
 
 
 def _start_server(
     folder: Path, words: Sequence[str], environment: Mapping[str, str]
 ) -> tuple["subprocess.Popen[bytes]", int]:
     """Start a server and wait until it listens; returns it and its port. Ctrl-C in this terminal does not reach it."""
-    log = folder / _LOG
-    command = [sys.executable, "-c", _SERVE, str(folder / RUN_LOCK), *words]
+    log = folder / "run.log"
+    program = "import sys; from sightline.cli.shared_server import serve; sys.exit(serve(sys.argv[1], sys.argv[2:]))"
+    command = [sys.executable, "-c", program, str(folder / RUN_LOCK), *words]
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
         child = subprocess.Popen(
             command,
@@ -115,19 +112,13 @@ def _start_server(
     port = urlsplit(link).port
     if port is None:
         child.wait()
-        raise _not_started(log)
+        lines = log.read_text("utf-8", "replace").splitlines()
+        last = lines[-1] if lines else "there is no output"
+        error = next((line.partition("]: ")[2] for line in lines if line.startswith("error[")), last)
+        hints = (line.removeprefix("hint: ") for line in lines if line.startswith("hint: "))
+        hint = next(hints, "Try `sightline serve` to see more.")
+        raise Fault(Code.CONFIG, f"the server did not start: {error}", hint=hint)
     return child, port
-
-
-def _not_started(log: Path) -> Fault:
-    lines = log.read_text("utf-8", "replace").splitlines()
-    error = next((line.partition("]: ")[2] for line in lines if line.startswith("error[")), "")
-    hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), "")
-    return Fault(
-        Code.CONFIG,
-        f"the server did not start: {error or (lines[-1] if lines else 'there is no output')}",
-        hint=hint or "Try `sightline serve` to see more.",
-    )
 
 
 def _is_unused(path: Path) -> bool:
@@ -150,9 +141,7 @@ def lock_file(path: Path, how: int) -> Iterator[None]:
         os.close(file)
 
 
-Change = Callable[[list[Json]], list[Json]]
 _RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events"
-_CHANGING = "run.rules"
 _PATIENCE = 10
 
 
@@ -160,7 +149,14 @@ _PATIENCE = 10
 def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[None]:
     """Hold every request of this session, before any other rule applies. If interception is off, the rules are switched
     on; by themselves they would hold nothing else. `folder` is the server's data folder."""
-    rule = _rule(session)
+    rule: Json = {
+        "filter": write_expression(TextTerm("session", literal(session))),
+        "action": "hold",
+        "phase": "request",
+        "once": False,
+        "timeout_s": None,
+        "on_timeout": "send",
+    }
     server = _Server(url, token, folder)
     server.change(lambda rules: [rule, *_without(rule, rules)])
     mode = server.request("GET", _INTERCEPTION)
@@ -213,17 +209,6 @@ def _tell_links(facts: http.client.HTTPResponse, server: "_Server", session: str
                 say(f"note: held until you decide: {server.link_to(exchange)}")
 
 
-def _rule(session: str) -> Json:
-    return {
-        "filter": write_expression(TextTerm("session", literal(session))),
-        "action": "hold",
-        "phase": "request",
-        "once": False,
-        "timeout_s": None,
-        "on_timeout": "send",
-    }
-
-
 def _without(rule: Json, rules: list[Json]) -> list[Json]:
     return [each for each in rules if each != rule]
 
@@ -236,10 +221,10 @@ class _Server:
         self._token = token
         self._folder = folder
 
-    def change(self, how: Change) -> None:
+    def change(self, how: Callable[[list[Json]], list[Json]]) -> None:
         """Replace the rules, one process at a time. If two read the same list, the rule of one would be lost and its
         requests would not be held."""
-        with lock_file(self._folder / _CHANGING, fcntl.LOCK_EX):
+        with lock_file(self._folder / "run.rules", fcntl.LOCK_EX):
             rules = self.request("GET", _RULES)
             if not isinstance(rules, list):
                 raise _not_understood(f"GET {_RULES} is no list")

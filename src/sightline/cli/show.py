@@ -1,4 +1,4 @@
-"""`sightline show`: one recorded exchange, as a summary or in another format."""
+"""`sightline show` and `sightline replay`: one recorded exchange, shown, sent again, or played as it came."""
 
 import argparse
 from collections.abc import Iterator
@@ -6,15 +6,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import harmless, say, write
+from sightline.cli.terminal import harmless, many, say, write
 from sightline.cli.traffic import money, outcome
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
+    from sightline.app.configuration import Configuration
     from sightline.catalog.catalog import Catalog
     from sightline.exchange.recording.exchange_record import RecordedExchange
-    from sightline.model.message import Message
+    from sightline.model.events import StreamEvent
     from sightline.model.parts import Part
+    from sightline.model.reply import Reply
+    from sightline.store.entries import FactEntry
 
 
 _LONGEST = 2000
@@ -27,7 +30,8 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
     when = datetime.fromtimestamp(summary.at).astimezone()
     sent = f" as {exchange.model}" if exchange.model != summary.model else ""
     spoken = f", asked in {exchange.spoken}" if exchange.spoken != summary.dialect else ""
-    pieces = _many(len(exchange.frames), "piece")
+    pieces = many(len(exchange.frames), "piece")
+    first = f", first byte after {summary.first_byte:.2f} s" if summary.first_byte else ""
     rows = {
         "exchange": exchange.id + (f" (replays {summary.origin})" if summary.origin else ""),
         "when": f"{when:%Y-%m-%d %H:%M:%S %Z}",
@@ -37,7 +41,7 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         "outcome": outcome(summary) + (f": {summary.message}" if summary.message else ""),
         "tokens": _tokens(exchange),
         "cost": money(summary.cost),
-        "time": _times(exchange),
+        "time": "" if summary.elapsed is None else f"{summary.elapsed:.2f} s{first}",
         "attempts": f"{summary.attempts}" if summary.attempts > 1 else "",
         "continues": summary.previous,
         "bytes": f"{len(exchange.sent):,} sent, {len(exchange.reply_body):,} back in {pieces}",
@@ -49,7 +53,12 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         yield f"{'lost':<10}{harmless(f'({loss.severity}) {loss.pointer or chr(47)}: {loss.what}: {loss.why}')}"
     yield ""
     yield from _request(exchange)
-    yield from _reply(exchange)
+    reply = exchange.reply()
+    yield "Answered:"
+    for part in reply.choice.parts:
+        yield from _part(part)
+    if reply.fault is not None:
+        yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
 
 
 def _tokens(exchange: "RecordedExchange") -> str:
@@ -65,14 +74,6 @@ def _tokens(exchange: "RecordedExchange") -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count is not None)
 
 
-def _times(exchange: "RecordedExchange") -> str:
-    summary = exchange.summary
-    if summary.elapsed is None:
-        return ""
-    first = f", first byte after {summary.first_byte:.2f} s" if summary.first_byte else ""
-    return f"{summary.elapsed:.2f} s{first}"
-
-
 def _request(exchange: "RecordedExchange") -> Iterator[str]:
     """The messages since the model's last answer; the earlier ones are only counted."""
     try:
@@ -84,24 +85,11 @@ def _request(exchange: "RecordedExchange") -> Iterator[str]:
     last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
     new = [message for message in messages[last + 1 :] if message.role not in ("system", "developer")]
     before = len(messages) - len(new)
-    rest = f" ({_many(before, 'message')} before it, {_many(len(request.tools), 'tool')})"
+    rest = f" ({many(before, 'message')} before it, {many(len(request.tools), 'tool')})"
     yield f"Asked{rest if before or request.tools else ''}:"
     for message in new:
-        yield from _message(message)
-
-
-def _message(message: "Message") -> Iterator[str]:
-    for part in message.parts:
-        yield from _part(part)
-
-
-def _reply(exchange: "RecordedExchange") -> Iterator[str]:
-    reply = exchange.reply()
-    yield "Answered:"
-    for part in reply.choice.parts:
-        yield from _part(part)
-    if reply.fault is not None:
-        yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
+        for part in message.parts:
+            yield from _part(part)
 
 
 def _part(part: "Part") -> Iterator[str]:
@@ -126,14 +114,7 @@ def _indent(text: str) -> Iterator[str]:
         yield f"{_INDENT}{harmless(line)}"
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-FORMS = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
-
-
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `show`."""
     command = commands.add_parser(
         "show",
@@ -141,7 +122,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Show one exchange: a summary, or with --as the exact body that was sent, a command that sends it "
         "again, the request in the raw schema, the reply's events, every fact, an HTTP archive, or a page to share.",
     )
-    command.add_argument("--as", dest="form", choices=FORMS, help="the format (default: a summary)")
+    forms = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
+    command.add_argument("--as", dest="form", choices=forms, help="the format (default: a summary)")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
     command.add_argument("id", metavar="ID", help="its id, or how it begins")
@@ -165,7 +147,10 @@ def run(arguments: argparse.Namespace) -> int:
             return await load_exchange(store, summary, needs_bodies=arguments.form != "facts")
 
     exchange = asyncio.run(find())
-    write(_summary(exchange) if arguments.form is None else render(exchange, arguments.form, loaded.catalog))
+    if arguments.form is None:
+        write("".join(f"{line}\n" for line in summary_lines(exchange)).encode("utf-8", "replace"))
+    else:
+        write(render(exchange, arguments.form, loaded.catalog))
     return 0
 
 
@@ -178,13 +163,21 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
 
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
         case "canonical":
-            from sightline.dialects.views import write_canonical
+            from sightline.dialects.translate import write_canonical
 
             return write_canonical(exchange.request()) + b"\n"
         case "raw":
-            return _raw(exchange)
+            from sightline.dialects.dialect import Target
+            from sightline.dialects.translate import write_request
+            from sightline.model.report import Report
+
+            report = Report()
+            document = write_request(exchange.request(), "raw", Target(), report)
+            for loss in report.losses:
+                say(f"note: lost {loss.what} at {loss.pointer or '/'}: {loss.why}")
+            return document + b"\n"
         case "events":
-            from sightline.dialects.views import EventLines
+            from sightline.dialects.translate import EventLines
 
             return b"".join(map(EventLines().feed, exchange.events()))
         case "facts":
@@ -209,18 +202,131 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
             return exchange.sent
 
 
-def _raw(exchange: "RecordedExchange") -> bytes:
-    from sightline.dialects.dialect import Target
-    from sightline.dialects.translate import write_request
-    from sightline.model.report import Report
+def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `replay`."""
+    command = commands.add_parser(
+        "replay",
+        help="send a recorded request again, or show its recorded answer as it came",
+        description="Send a recorded request again: the very bytes to the same provider, or with --to the same request "
+        "to another model. It is recorded as a new exchange that names this one. Credentials are not on record, so the "
+        "provider needs key_env. With --offline nothing is sent: the recorded answer comes as it came then.",
+    )
+    command.add_argument("--to", default="", metavar="MODEL", help="another model, or PROVIDER/MODEL")
+    command.add_argument("--offline", action="store_true", help="send nothing; play the recorded answer")
+    command.add_argument("--fast", action="store_true", help="with --offline: without the recorded delays")
+    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
+    command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("id", metavar="ID", help="the id of an exchange, or how it begins")
+    command.set_defaults(run=run_replay)
 
-    report = Report()
-    document = write_request(exchange.request(), "raw", Target(), report)
-    for loss in report.losses:
-        say(f"note: lost {loss.what} at {loss.pointer or '/'}: {loss.why}")
-    return document + b"\n"
+
+def run_replay(arguments: argparse.Namespace) -> int:
+    """Replay it."""
+    import asyncio
+
+    from sightline.app.configuration import configuration
+
+    if arguments.offline and arguments.to:
+        raise Fault(
+            Code.USAGE, "--to cannot be combined with --offline, which asks no model", hint="Leave one of them out."
+        )
+    if arguments.fast and not arguments.offline:
+        raise Fault(Code.USAGE, "--fast needs --offline", hint="A provider's answer has no recorded delays.")
+    loaded = configuration(arguments.config)
+    return asyncio.run((_offline if arguments.offline else _online)(arguments, loaded))
 
 
-def _summary(exchange: "RecordedExchange") -> bytes:
+async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
+    from sightline.app.engine import open_record
+    from sightline.app.machine import SystemClock
+    from sightline.cli.answer import AnswerView
+    from sightline.dialects.registry import dialect
+    from sightline.dialects.reply_decoder import ReplyDecoder
+    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
+    from sightline.model.fold import Fold
 
-    return "".join(f"{line}\n" for line in summary_lines(exchange)).encode("utf-8", "replace")
+    clock = SystemClock()
+    async with open_record(loaded, arguments.data, arguments.store) as store:
+        exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
+    view = AnswerView(is_silent=arguments.json)
+    decoder, fold = ReplyDecoder(dialect(exchange.spoken)), Fold(exchange.spoken)
+    started = clock.monotonic()
+
+    def take(events: "list[StreamEvent]") -> None:
+        for event in events:
+            fold.add(event)
+            view.on_event(event)
+
+    try:
+        for frame in exchange.frames:
+            left = started + frame.after - clock.monotonic()
+            if left > 0 and not arguments.fast:
+                await clock.sleep(left)
+            take(decoder.feed(frame.data))
+        take(exchange.last_events(decoder))
+    finally:
+        view.finish()
+    return _conclude(arguments, loaded, exchange, fold.reply, exchange.summary.elapsed or 0.0)
+
+
+async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
+    from msgspec.structs import replace
+
+    from sightline.app.engine import open_relay
+    from sightline.app.machine import SystemClock
+    from sightline.cli.answer import AnswerView
+    from sightline.exchange.answer_reading import read_answer
+    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
+    from sightline.exchange.resend import ResendSources
+    from sightline.model.exchange import AttemptStarted, Translated
+    from sightline.model.reply import Reply
+
+    clock, view = SystemClock(), AnswerView(is_silent=arguments.json)
+
+    def on_recorded(entry: "FactEntry") -> None:
+        if isinstance(entry.fact, AttemptStarted):
+            view.on_attempt(entry.fact)
+        elif isinstance(entry.fact, Translated):
+            for loss in entry.fact.report:
+                say(f"note: lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}")
+
+    def pass_hold() -> None:
+        say("note: interception is on, but a replay is sent at once")
+
+    async with open_relay(loaded, arguments.data, store=arguments.store, unattended=pass_hold) as (relay, store):
+        await store.settle()
+        exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
+        request = ResendSources(loaded.catalog, loaded.environment).request_for(exchange, model=arguments.to)
+        started = clock.monotonic()
+        async with await relay.start(replace(request, received=started), on_recorded) as relayed:
+            try:
+                reply = await read_answer(relayed, request.dialect, view.on_event)
+            except Fault as fault:
+                reply = Reply(fault=fault)
+            finally:
+                view.finish()
+        seconds = clock.monotonic() - started
+        await store.settle()
+        fresh = await load_exchange(store, await find_exchange(store, relayed.exchange, now=clock.now()))
+    return _conclude(arguments, loaded, fresh, reply, seconds, f"recorded as {fresh.id}")
+
+
+def _conclude(
+    arguments: argparse.Namespace,
+    loaded: "Configuration",
+    exchange: "RecordedExchange",
+    reply: "Reply",
+    seconds: float,
+    note: str = "",
+) -> int:
+    from sightline.catalog.catalog import facts_of
+    from sightline.cli.answer import exit_code_of, print_ending
+
+    provider = exchange.summary.provider
+    facts = facts_of(loaded.catalog, provider, exchange.model)
+    print_ending(arguments, reply, name=f"{provider}/{exchange.model}", facts=facts, estimate=None, seconds=seconds)
+    if note and not arguments.quiet:
+        say(note)
+    return exit_code_of(reply, is_replay=True)

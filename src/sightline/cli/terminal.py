@@ -10,7 +10,6 @@ from typing import BinaryIO, TextIO
 
 from sightline.errors import Code, Fault
 
-_CHUNK = 65536
 _LARGEST = 64 << 20
 _CONTROL = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -31,6 +30,11 @@ def is_terminal(stream: TextIO | None) -> bool:
 def harmless(text: str) -> str:
     """Text for a terminal: control characters, which could move the cursor or worse, are escaped."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def many(count: int, what: str) -> str:
+    """A number of things: `1 round`, `2 rounds`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def tell(fault: Fault) -> None:
@@ -92,7 +96,7 @@ def read(path: str) -> bytes:
 def some(stream: BinaryIO) -> bytes:
     """What is available, without waiting for more."""
     read1 = getattr(stream, "read1", stream.read)
-    data: bytes = read1(_CHUNK)
+    data: bytes = read1(65536)
     return data
 
 

@@ -14,6 +14,7 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Interrupted, Judging, deny_unattended
+from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.opening import Opened
 from sightline.app.configuration import Configuration, data_folder
@@ -21,17 +22,17 @@ from sightline.app.tools import ToolsWanted, open_runner, open_tools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.keyboard import Keyboard, Typing, keyboard
+from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.options import limits_in, tools_in
 from sightline.cli.run_control import Driving, clip
 from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import prepare
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import JsonObject
 from sightline.model.parts import Text
 from sightline.wire.jsontext import decode, encode
+from sightline.wire.pointer import join
 
-_MOST_SHOWN = 2000
 _KEYS = "y yes · a all of this tool in this run · A always · e edit · n no · h answer by hand · q stop · ? help"
 _HELP = """  y  run this call
   a  run this call and, in this run, every other of this tool
@@ -49,7 +50,7 @@ class TerminalPerson:
 
     def __init__(
         self,
-        typing: Typing,
+        typing: Keyboard,
         *,
         leave: Callable[[], None],
         kept: KeptRules,
@@ -105,10 +106,13 @@ class TerminalPerson:
         if objection:
             say(f"These arguments cannot be used: {objection}")
         say(f"Run {call.name}?")
-        say(_indent(clip(_arguments_text(call.arguments), _MOST_SHOWN)))
+        say(_indent(clip(_arguments_text(call.arguments), 2000)))
         decision: Decision | None = None
         while decision is None:
-            decision = await self._decision_for_key(call, await self._key(f"[{_KEYS}] "))
+            pressed = await self._typing.key(f"[{_KEYS}] ")
+            if pressed is None:
+                await self._stop()
+            decision = await self._decision_for_key(call, pressed)
         return decision
 
     async def _decision_for_key(self, call: RunnableCall, key: str) -> Decision | None:
@@ -163,9 +167,14 @@ class TerminalPerson:
         if place is None:
             say("The origin of this tool is unknown, so no rule about it can be stored.")
             return None
-        say(f"For each argument: Enter is exactly this value, - is any, or write a pattern ({_WILDCARDS}).")
+        wildcards = "* stops at a slash, ** does not"
+        say(f"For each argument: Enter is exactly this value, - is any, or write a pattern ({wildcards}).")
         patterns: dict[str, str] = {}
-        for pointer, value in _leaves(call.arguments):
+        given = {"": call.arguments} if isinstance(call.arguments, str) else {
+            join("", name): each if isinstance(each, str) else encode(each).decode()
+            for name, each in call.arguments.items()
+        }  # fmt: skip
+        for pointer, value in given.items():
             pattern = await self._pattern(pointer, value)
             if pattern is not None:
                 patterns[pointer] = pattern
@@ -194,12 +203,6 @@ class TerminalPerson:
     async def _is_yes(self, question: str) -> bool:
         return (await self._line(f"{question} [y/N] ")).lower() in ("y", "yes")
 
-    async def _key(self, prompt: str) -> str:
-        pressed = await self._typing.key(prompt)
-        if pressed is None:
-            await self._stop()
-        return pressed
-
     async def _line(self, prompt: str) -> str:
         typed = await self._typing.line(prompt)
         if typed is None:
@@ -213,9 +216,6 @@ class TerminalPerson:
         raise AssertionError  # the future is never settled
 
 
-_WILDCARDS = "* stops at a slash, ** does not"
-
-
 def _arguments_text(arguments: JsonObject | str) -> str:
     if isinstance(arguments, str):
         return arguments
@@ -224,20 +224,6 @@ def _arguments_text(arguments: JsonObject | str) -> str:
 
 def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
-
-
-def _leaves(arguments: JsonObject | str) -> list[tuple[str, str]]:
-    """The arguments by JSON pointer, as patterns see them."""
-    if isinstance(arguments, str):
-        return [("", arguments)]
-    return [(f"/{name.replace('~', '~0').replace('/', '~1')}", _text(value)) for name, value in arguments.items()]
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else encode(value).decode()
-
-
-SESSION = "ask"
 
 
 def with_offered_tools(arguments: argparse.Namespace, prompt: Prompt, loaded: Configuration) -> Prompt:
@@ -257,8 +243,8 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
         raise Fault(Code.USAGE, "--count cannot be used with tools", hint=hint)
 
     async def ran() -> int:
-        wanted, typing = tools_in(arguments, loaded), keyboard()
-        try:
+        wanted = tools_in(arguments, loaded)
+        with open_keyboard() as typing:
             async with open_tools_with_notes(loaded, wanted) as tools:
                 tell_losses(prepare(_with_tools(prompt, tools), choice).report)
                 kept = KeptRules(data_folder(arguments.data))
@@ -272,25 +258,9 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
                     driving = Driving(
                         runner, run, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json
                     )
-                    work = runner.run(
-                        prompt,
-                        choice,
-                        plan,
-                        tools,
-                        approver_of(typing, driving, tools, kept, says_yes=arguments.yes),
-                        session=SESSION,
-                        hooks=tools.hooks,
-                        run=run,
-                        on_event=driving.view.on_event,
-                        on_recorded=driving.view.on_recorded,
-                        on_fact=driving.on_fact,
-                        watcher=driving.view,
-                        origin={"kind": "ask", **wanted.origin},
-                    )
-                    return await driving.through(work)
-        finally:
-            if typing is not None:
-                typing.close()
+                    approver = approver_of(typing, driving, tools, kept, says_yes=arguments.yes)
+                    new = NewRun(prompt, choice, plan, "ask", run, {"kind": "ask", **wanted.origin})
+                    return await driving.through(runner.run(new, driving.participants(tools, approver, tools.hooks)))
 
     return asyncio.run(ran())
 

@@ -5,7 +5,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import open_input, read, say, some, tell, unusable, write
+from sightline.cli.terminal import many, open_input, read, say, some, tell, unusable, write
 from sightline.dialects.registry import dialect, names
 from sightline.errors import Code, Fault
 
@@ -57,13 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Translate what the arguments name."""
     _check_name(arguments.source, ("canonical",) if arguments.kind == "request" else (), "--from")
     _check_name(arguments.target, VIEWS[arguments.kind], "--to")
-    match arguments.kind:
-        case "request":
-            return _request(arguments)
-        case "reply":
-            return _reply(arguments)
-        case _:
-            return _stream(arguments)
+    translate = {"request": _request, "reply": _reply, "stream": _stream}[arguments.kind]
+    return translate(arguments)
 
 
 def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
@@ -81,8 +76,7 @@ def _request(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from sightline.dialects.dialect import Target
-    from sightline.dialects.translate import translate_request, write_request
-    from sightline.dialects.views import read_canonical, write_canonical
+    from sightline.dialects.translate import read_canonical, translate_request, write_canonical, write_request
     from sightline.model.report import Report
 
     data = read(arguments.file)
@@ -116,7 +110,7 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
     from sightline.app.configuration import configuration
     from sightline.catalog.choose import choose
     from sightline.catalog.facts import Facts
-    from sightline.dialects.views import read_canonical
+    from sightline.dialects.translate import read_canonical
 
     is_canonical = arguments.source == "canonical"
     named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)
@@ -147,7 +141,7 @@ def _reply(arguments: argparse.Namespace) -> int:
 
 def _stream(arguments: argparse.Namespace) -> int:
     """Translate as bytes arrive; a strict translation is held back until it is known to lose nothing."""
-    from sightline.dialects.stream_translation import StreamTranslation
+    from sightline.dialects.translate import StreamTranslation
 
     translation = StreamTranslation(
         arguments.source, arguments.target, request=_request_option(arguments), model=arguments.model
@@ -174,7 +168,6 @@ def _request_option(arguments: argparse.Namespace) -> "Request | None":
 
 
 def _client_request(data: bytes, name: str) -> "Request":
-    from sightline.dialects.registry import dialect
     from sightline.wire.jsontext import decode
 
     return dialect(name).read_request(decode(data))
@@ -186,27 +179,20 @@ def _tell(report: "Report", arguments: argparse.Namespace) -> None:
     if arguments.strict and report.refusals:
         refusal = Fault(
             Code.TRANSLATION_LOSS,
-            f"{_count_text(len(report.refusals))} cannot be translated to {arguments.target}",
+            f"{many(len(report.refusals), 'thing')} cannot be translated to {arguments.target}",
             hint="Change the input, choose another target, or leave out --strict.",
         )
     if arguments.report is not None:
         _save(report, arguments.report)
-    elif refusal is None:
-        _list(report)
     else:
-        refusal.add_note(_report_text(report))
+        lines = [f"lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}" for loss in report.losses]
+        lines += [f"added {each.pointer}: {each.what}: {each.why}" for each in report.additions]
+        if refusal is not None:
+            refusal.add_note("\n".join(lines))
+        elif lines:
+            say("\n".join(lines))
     if refusal is not None:
         raise refusal
-
-
-def _list(report: "Report") -> None:
-    if report.losses or report.additions:
-        say(_report_text(report))
-
-
-def _report_text(report: "Report") -> str:
-    lost = [f"lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}" for loss in report.losses]
-    return "\n".join([*lost, *(f"added {each.pointer}: {each.what}: {each.why}" for each in report.additions)])
 
 
 def _save(report: "Report", path: str) -> None:
@@ -229,7 +215,3 @@ def _exit_code(fault: Fault | None) -> int:
 
     tell(fault)
     return EXIT_PROVIDER
-
-
-def _count_text(count: int) -> str:
-    return "1 thing" if count == 1 else f"{count} things"

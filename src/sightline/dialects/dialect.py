@@ -11,10 +11,11 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
+from sightline.catalog.compose import DialectSupport
 from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import NameRule
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -190,9 +191,9 @@ class Clients:
 
     A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
     version fits `versions`. `keep_alive` is the frame that keeps a waiting stream open, given the client's headers by
-    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array. With `asks_for_usage`
-    a client gets the usage of a stream only if its request says so. `tries_websocket`: clients begin with a WebSocket
-    and fall back to HTTP on status 426. `list_models` writes the list of models, `show_model` one of them.
+    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
+    `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
+    of models, `show_model` one of them.
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
     """
 
@@ -201,7 +202,6 @@ class Clients:
     versions: Pattern[str] | None
     keep_alive: Callable[[Mapping[str, str]], bytes]
     streams_array: Callable[[str], bool]
-    asks_for_usage: bool
     tries_websocket: bool
     list_models: Callable[[Sequence[ListedModel]], JsonObject]
     show_model: Callable[[ListedModel], JsonObject]
@@ -312,7 +312,7 @@ class Dialect:
     stream. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls of built-in
     tools from those of functions. `endpoint` is None for a dialect that no provider serves. `operation` is its name in
     OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect says how much to reason; `versions`
-    are those of the API, where a header names one.
+    are those of the API, where a header names one. `support` is what our own requests can say in it.
     """
 
     name: str
@@ -339,8 +339,40 @@ class Dialect:
     operation: str
     endpoint: Endpoint | None
     clients: Clients
+    support: DialectSupport
     rules: RequestRules
     editing: Editing
     tokens: TokenRules
     cache: CacheRules
     unread: Unread
+
+
+KEEP_ALIVE_COMMENT = b": held\n\n"
+RESEND_HINT = "Send the whole conversation with each request."
+
+
+def comment_keep_alive(_headers: Mapping[str, str]) -> bytes:
+    """A comment, which is what the standard of server-sent events has for it."""
+    return KEEP_ALIVE_COMMENT
+
+
+def show_model(model: ListedModel) -> JsonObject:
+    """One entry of the list of models."""
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+
+
+def list_models(models: Sequence[ListedModel]) -> JsonObject:
+    """The list of models."""
+    return {"object": "list", "data": [show_model(model) for model in models]}
+
+
+def state_fault(field: str) -> Fault:
+    """The fault of a request that refers to a conversation which another provider keeps. The code is the one upon
+    which clients of the Responses API send their whole history again."""
+    return Fault(
+        Code.INVALID_REQUEST,
+        f"{field} is not known to the provider of this request; send the whole conversation",
+        hint=RESEND_HINT,
+        pointer=f"/{field}",
+        details={"param": field, "code": "previous_response_not_found"},
+    )

@@ -233,9 +233,20 @@ def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers)
     if status == 404:
         return decisive or _missing(text)
     if status == 413:
-        return _too_large(text, decisive)
+        if decisive is Code.CONTEXT_OVERFLOW:
+            return decisive
+        if _PER_TIME.search(text):
+            return Code.REQUEST_TOO_LARGE_FOR_RATE
+        is_counted = _OVERSIZED.search(text) and re.search(r"\btokens?\b", text, re.IGNORECASE)
+        return Code.CONTEXT_OVERFLOW if is_counted or _OVERFLOW.search(text) else Code.REQUEST_TOO_LARGE
     if status == 429:
-        return _too_many(text, decisive, numbers)
+        # A 429 is a rate limit unless it is about money, or says that this one request is larger than the rate.
+        is_larger = numbers.excess is not None or _OVERSIZED.search(text)
+        if _REQUEST_TOO_LARGE.search(text) or (is_larger and _PER_TIME.search(text)):
+            return Code.REQUEST_TOO_LARGE_FOR_RATE
+        if decisive is None and _QUOTA.search(text):
+            return Code.QUOTA
+        return decisive or Code.RATE_LIMITED
     if status in _BY_STATUS or status >= 500:
         return _server_error_code(status, text, decisive)
     return decisive or _bad_request_code(text) or _unclear(status, text, words)
@@ -252,25 +263,6 @@ def _forbidden(message: str, decisive: Code | None) -> Code:
 
 def _missing(message: str) -> Code:
     return Code.MODEL_UNKNOWN if _MODEL.search(message) and not _ADDRESS.search(message) else Code.INVALID_REQUEST
-
-
-def _too_large(message: str, decisive: Code | None) -> Code:
-    if decisive is Code.CONTEXT_OVERFLOW:
-        return decisive
-    if _PER_TIME.search(message):
-        return Code.REQUEST_TOO_LARGE_FOR_RATE
-    is_counted = _OVERSIZED.search(message) and re.search(r"\btokens?\b", message, re.IGNORECASE)
-    return Code.CONTEXT_OVERFLOW if is_counted or _OVERFLOW.search(message) else Code.REQUEST_TOO_LARGE
-
-
-def _too_many(message: str, decisive: Code | None, numbers: Numbers) -> Code:
-    """A 429 is a rate limit unless it is about money, or says that this one request is larger than the rate."""
-    is_larger = numbers.excess is not None or _OVERSIZED.search(message)
-    if _REQUEST_TOO_LARGE.search(message) or (is_larger and _PER_TIME.search(message)):
-        return Code.REQUEST_TOO_LARGE_FOR_RATE
-    if decisive is None and _QUOTA.search(message):
-        return Code.QUOTA
-    return decisive or Code.RATE_LIMITED
 
 
 def _server_error_code(status: int, message: str, decisive: Code | None) -> Code:

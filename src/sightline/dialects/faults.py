@@ -135,20 +135,12 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
     if seconds is not None:
         return seconds
     if match := _AGAIN.search(message):
-        return _seconds(match[1])
-    return _field(details)
-
-
-def _seconds(duration: str) -> float:
-    """`7m12s`, `11.054s`, `28ms`, `1 hour and 5 minutes`: the sum of its pieces."""
-    total = 0.0
-    for piece in _EACH.finditer(duration):
-        unit = piece[2].lower()
-        total += float(piece[1]) * next(scale for start, scale in _UNITS if unit.startswith(start))
-    return round(total, 9)
-
-
-def _field(details: Json) -> float | None:
+        # `7m12s`, `11.054s`, `28ms`, `1 hour and 5 minutes`: the sum of its pieces.
+        total = 0.0
+        for piece in _EACH.finditer(match[1]):
+            unit = piece[2].lower()
+            total += float(piece[1]) * next(scale for start, scale in _UNITS if unit.startswith(start))
+        return round(total, 9)
     if isinstance(details, dict):
         for name in _FIELDS:
             value = details.get(name)

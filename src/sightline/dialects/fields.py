@@ -1,4 +1,6 @@
-"""Typed access to foreign JSON: a wrong shape becomes a `Fault` that names the pointer of the offending value."""
+"""Typed access to foreign JSON: a wrong shape becomes a `Fault` that names the pointer of the offending value. Data
+URLs are read into bytes and media type.
+"""
 
 import math
 import re
@@ -6,6 +8,23 @@ from collections.abc import Collection
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Inline, Link
+
+_DATA_URL = re.compile(r"data:([^,]*);base64,", re.IGNORECASE)
+
+
+def from_url(url: str) -> Inline | Link:
+    """A data URL as inline bytes, any other URL as a link; a media type keeps its parameters."""
+    match = _DATA_URL.match(url)
+    if match is None:
+        return Link(url)
+    return Inline(match[1], url[match.end() :])
+
+
+def to_url(source: Inline | Link) -> str:
+    """The URL that says the same."""
+    return source.url if isinstance(source, Link) else f"data:{source.media_type};base64,{source.data}"
+
 
 _NAMES = {
     dict: "an object",

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import StreamEvent, ToolCallBegun
-from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolResult
+from sightline.model.json import Json, JsonObject, Value
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import OpaqueTool
 from sightline.model.usage import Usage
-from sightline.model.value import Value
 from sightline.wire.pointer import join
 
 
@@ -86,6 +85,17 @@ def lose_call_kind(event: StreamEvent, target: Dialect, report: Report) -> None:
     if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN and not target.keeps_kinds:
         why = f"{target.name} has no such tool; the call is one of a function"
         report.lose(event.at, f"that {event.name!r} is a built-in tool", why, "identity")
+
+
+def thinking_words(part: Thinking) -> str:
+    """The words of some reasoning as one text: its summary, and the reasoning itself where that says something else."""
+    summary = "\n\n".join(part.summary)
+    return part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
+
+
+def lose_pieces(at: str, target: str, report: Report) -> None:
+    """Report that reasoning in several pieces becomes one text."""
+    report.lose(at, "pieces of the reasoning summary", f"{target} has one text for it", "identity")
 
 
 def lose_choices(reply: Reply, target: str, report: Report) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.json_schemas import strict_problems, type_problems
-from sightline.dialects.option_values import OPENAI_LIMITS, USER_ID, Tiers
+from sightline.dialects.option_table import OPENAI_LIMITS, USER_ID, Tiers
 from sightline.dialects.validity import TOOL_NAME
 from sightline.model.json import Json, JsonObject
 

@@ -6,7 +6,7 @@ loaded before it is needed: a program that asks for one dialect does not import 
 only when a name is unknown or all names are wanted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,9 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from sightline.catalog.capabilities import HostedTool
     from sightline.dialects.dialect import Dialect
+    from sightline.model.tools import OpaqueTool
 
 _MODULES: Final = {
     "openai-chat": "sightline.dialects.openai_chat",
@@ -29,6 +31,9 @@ GROUP: Final = "sightline.dialects"
 
 NAMES: Final = tuple(_MODULES)
 """The built-in dialects."""
+
+_SERVED: Final = NAMES[:4]
+"""Those of them that providers speak."""
 
 DEFAULT: Final = "openai-chat"
 """The dialect of clients and scripts that do not show which one they speak; most servers understand it."""
@@ -74,6 +79,35 @@ def register(added: "Dialect") -> None:
 def unregister(name: str) -> None:
     """Remove a dialect that was registered."""
     del _registered[name]
+
+
+class _ProviderDialects(Collection[str]):
+    """The names of all dialects that a provider can speak. A configuration that names built-in ones alone loads no
+    dialect and reads no entry points, which would take longer than reading the file."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in _SERVED or (isinstance(name, str) and _is_served(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return filter(_is_served, names())
+
+    def __len__(self) -> int:
+        return sum(1 for _name in self)
+
+
+PROVIDER_DIALECTS: Final = _ProviderDialects()
+
+
+def _is_served(name: str) -> bool:
+    found = find_dialect(name)
+    return found is not None and found.endpoint is not None
+
+
+def hosted_tool_kind(tool: "OpaqueTool") -> "HostedTool | None":
+    """Which of the tools that an API has by itself this is, in whatever dialect; None for any other."""
+    found = find_dialect(tool.dialect)
+    forms = {} if found is None else found.support.hosted_tools
+    return next((kind for kind, form in forms.items() if form == tool.value), None)
 
 
 @cache

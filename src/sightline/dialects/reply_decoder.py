@@ -68,7 +68,13 @@ class ReplyDecoder:
             frames = self._frames.feed(data)
         self._waiting = 0 if frames else self._waiting + len(data)
         if self._waiting > LONGEST_FRAME:
-            return self.fail(_endless())
+            return self.fail(
+                Fault(
+                    Code.UPSTREAM_PROTOCOL,
+                    f"the answer has a piece of more than {LONGEST_FRAME >> 20} MiB",
+                    hint="Something other than the provider's API answered; check the base URL.",
+                )
+            )
         if self._unframed is not None and self._array is None:
             self._unframed += data
             if frames:
@@ -90,19 +96,16 @@ class ReplyDecoder:
         if self.has_failed:
             return []
         if self._array is not None:
-            return self._close_array(self._array)
+            # An array without its last bracket was cut off, whatever its elements say: no client can parse it.
+            if self._array.is_over:
+                return self._reader.close()
+            return self.fail(truncation_fault() if self._index else no_reply(bytes(self._unframed or b"")))
         frames = self._frames.close()
         if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
             return self._whole(bytes(self._unframed))
         # Half a frame is what a cut connection leaves, and the reader says so itself.
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]
-
-    def _close_array(self, array: JsonArrayDecoder) -> list[StreamEvent]:
-        """An array without its last bracket was cut off, whatever its elements say: no client can parse it."""
-        if array.is_over:
-            return self._reader.close()
-        return self.fail(truncation_fault() if self._index else no_reply(bytes(self._unframed or b"")))
 
     @property
     def can_add_element(self) -> bool:
@@ -165,11 +168,3 @@ def _is_framed(data: bytes) -> bool:
     """Whether this is the beginning of a stream, however short."""
     head = data.removeprefix(BOM).lstrip()[:6]
     return any(head.startswith(name) or name.startswith(head) for name in _FIELDS)
-
-
-def _endless() -> Fault:
-    return Fault(
-        Code.UPSTREAM_PROTOCOL,
-        f"the answer has a piece of more than {LONGEST_FRAME >> 20} MiB",
-        hint="Something other than the provider's API answered; check the base URL.",
-    )

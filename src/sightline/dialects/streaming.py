@@ -1,31 +1,126 @@
-"""The part of reading a stream that all dialects share: decoding frames, and ending exactly once.
+"""What all dialects share of streams: decoding frames, ending exactly once, and events in an order without overlaps.
 
-A dialect supplies a `Machine` that turns one decoded frame into events. Around it stands what no dialect may get wrong:
+A dialect supplies a `Machine` that turns one decoded frame into events. Around it is what no dialect may get wrong:
 a frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the end,
 and bytes that stop without a legal end are a failure and never a short success.
+
+`Sequencer` is for dialects that write one block after another: one choice is kept (the others are a loss), parts are
+renumbered from 0 in the order in which they are written, and what arrives for a later part while a tool call is still
+open waits until that call is complete.
 """
 
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from sightline.dialects.fields import rest
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
+    CitationReceived,
     Ended,
     Failed,
+    FieldReceived,
     Finished,
     FrameBroken,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
     StreamEvent,
     TextReceived,
     ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
 )
 from sightline.model.json import JsonObject
 from sightline.model.reply import Finish
+from sightline.model.report import Report
 from sightline.wire.jsontext import decode
+from sightline.wire.pointer import join
 from sightline.wire.sse import Frame
+
+PartEvent = (
+    TextReceived
+    | RefusalReceived
+    | ThinkingReceived
+    | SignatureReceived
+    | ToolCallBegun
+    | ArgumentsReceived
+    | ToolCallCompleted
+    | CitationReceived
+    | PartReceived
+)
+_PART_EVENTS = PartEvent.__args__
+
+
+class Sequencer:
+    """Feed it events; it gives them back without overlap."""
+
+    def __init__(self, report: Report, dialect: str) -> None:
+        self._report = report
+        self._dialect = dialect
+        self._open_call: int | None = None
+        self._current: int | None = None
+        self._left: set[int] = set()
+        self._block = -1
+        self._waiting: deque[PartEvent] = deque()
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        """The events that can be written now."""
+        if getattr(event, "choice", 0):
+            if isinstance(event, Finished):
+                place = event.at.rpartition("/")[0]
+                self._report.lose(place, "another choice", f"{self._dialect} has one choice in a reply", "content")
+            return []
+        if isinstance(event, CitationReceived) and event.part in self._left:
+            why = f"{self._dialect} has written the text that it belongs to"
+            self._report.lose(event.citation.at, "a citation that came late", why, "option")
+            return []
+        if isinstance(event, _PART_EVENTS):
+            if self._open_call is not None and event.part != self._open_call:
+                self._waiting.append(event)
+                return []
+            return [self._renumber(event), *self._release()]
+        if isinstance(event, (Finished, Failed)):
+            # Everything that waits, when no call will be completed any more.
+            out: list[StreamEvent] = []
+            while self._open_call is not None or self._waiting:
+                self._open_call = None
+                out.extend(self._release())
+            return [*out, event]
+        return [event]
+
+    def _renumber(self, event: PartEvent) -> StreamEvent:
+        if event.part != self._current:
+            if self._current is not None:
+                self._left.add(self._current)
+            self._left.discard(event.part)
+            self._current = event.part
+            self._block += 1
+        if isinstance(event, ToolCallBegun):
+            self._open_call = event.part
+        elif isinstance(event, ToolCallCompleted):
+            self._open_call = None
+        return msgspec.structs.replace(event, part=self._block)
+
+    def _release(self) -> list[StreamEvent]:
+        """What has waited and need wait no longer, part by part."""
+        out: list[StreamEvent] = []
+        while self._open_call is None and self._waiting:
+            chosen = self._waiting[0].part
+            still: deque[PartEvent] = deque()
+            for event in self._waiting:
+                if event.part == chosen:
+                    out.append(self._renumber(event))
+                else:
+                    still.append(event)
+            self._waiting = still
+        return out
+
 
 _STRING = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
@@ -109,20 +204,33 @@ _PAGES = ("<!doctype html", "<html", "<head", "<body")
 _FRAGMENTS = frozenset({TextReceived, ThinkingReceived, ArgumentsReceived})
 
 
-class Machine(Protocol):
+class Machine(ABC):
     """One dialect's state while a stream is read."""
 
+    is_over = False
+    """Whether the last frame was the stream's legal end, so that nothing more needs to be waited for."""
+
+    @abstractmethod
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """The events of one frame; `index` counts the frames and begins its pointers."""
-        ...
 
     def read_done_marker(self) -> list[StreamEvent]:
-        """The dialect's `[DONE]` marker came: the events that are still owed, the finish of each choice among them."""
-        ...
+        """`[DONE]` came: the events that are still owed, the finish of each choice among them. In an API that has no
+        such marker, one that a server or a relay adds says nothing."""
+        return []
 
-    def is_over(self) -> bool:
-        """Whether the last frame was the stream's legal end, so that nothing more needs to be waited for."""
-        ...
+    def flush(self) -> list[StreamEvent]:
+        """What was kept back, when the bytes end too early."""
+        return []
+
+
+def unread_fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
+    """What is not modelled, reported once per name and stream: `known` grows."""
+    if holder.keys() <= known:
+        return []
+    unread = rest(holder, frozenset(known))
+    known.update(unread)
+    return [FieldReceived(join(at, key), value) for key, value in unread.items()]
 
 
 class StreamReader:
@@ -165,7 +273,7 @@ class StreamReader:
                 growth.learn(data, event)  # type: ignore[arg-type] # and nothing else is learned
             return events  # as nearly all frames are
         events = self._hold_finishes(events)
-        if self._has_failed or self._machine.is_over():
+        if self._has_failed or self._machine.is_over:
             return self._end(events)
         return events
 
@@ -185,9 +293,7 @@ class StreamReader:
 
     def close(self) -> list[StreamEvent]:
         """The bytes have ended: that is legal only after a finish."""
-        if self._has_ended:
-            return []
-        return self._end([])
+        return [] if self._has_ended else [*self._machine.flush(), *self._end([])]
 
     def _hold_finishes(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """The events without the finishes, which are held back: parts of a choice may still come behind its finish."""

@@ -1,25 +1,185 @@
-"""From one dialect to another, whole bodies: requests and replies, each with a report of what was lost."""
+"""From one dialect to another, each with a report of what was lost: whole bodies, and streams while they arrive (bytes
+in at any split, bytes out as soon as they can be said).
 
+Two forms are no provider's: the canonical request as JSON, and a reply as its events or as one folded value.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from sightline.catalog.fitting import fit_to_model
 from sightline.dialects.conversation import with_words
-from sightline.dialects.dialect import Client, Target
-from sightline.dialects.losses import UnreadLosses, lose_call_kind
+from sightline.dialects.dialect import Client, StreamWriting, Target
+from sightline.dialects.fields import wrong
+from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
-from sightline.dialects.views import VIEWS
-from sightline.errors import Fault
-from sightline.model.events import Started, StreamEvent
-from sightline.model.fold import fold
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
+from sightline.model.fold import Fold, fold
 from sightline.model.json import Json
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode, encode
+
+
+class StreamTranslation:
+    """One stream. Between equal dialects the bytes stay as they came; `events` and `reply` are targets too.
+
+    `request` is the client's own: it gives tools the names back under which the client knows them. `model` is the name
+    that the answer is to give, where it is not the provider's.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        *,
+        client: Client | None = None,
+        request: Request | None = None,
+        model: str = "",
+    ) -> None:
+        self._reading = dialect(source)
+        self.report = Report()
+        self._target = target
+        self._model = model
+        self._is_verbatim = source == target
+        self._is_foreign = not self._is_verbatim and target not in VIEWS
+        self._losses = UnreadLosses(self._reading.unread, target, self.report)
+        self._hearing = ReplyDecoder(self._reading)
+        self._restorer = None if request is None else NameRestorer(request, self._reading.names)
+        self._writer = self._writer_of(client or Client())
+        self._fold = Fold(source)
+        self._is_broken = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The bytes that these bytes amount to."""
+        written = self._write(self._hearing.feed(data))
+        return data if self._is_verbatim else written
+
+    def close(self) -> bytes:
+        """The source has ended; the target gets its terminal, or its own form of error."""
+        written = self._write(self._hearing.close())
+        return b"" if self._is_verbatim else written
+
+    def fail(self, fault: Fault) -> bytes:
+        """The source broke off; the target gets its own form of this error, unless it has had its end already."""
+        return self._write(self._hearing.fail(fault))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the target has had its terminal, so that nothing more needs to be waited for."""
+        return self._is_broken or self._hearing.has_ended
+
+    @property
+    def may_end(self) -> bool:
+        """Whether nothing is missing but the end of the source's bytes."""
+        return self._hearing.may_end
+
+    @property
+    def reply(self) -> Reply:
+        """What has arrived so far."""
+        return self._fold.reply
+
+    def _writer_of(self, client: Client) -> StreamWriting | None:
+        if self._is_verbatim:
+            return None
+        if self._target in VIEWS:
+            return VIEWS[self._target]()
+        return dialect(self._target).stream_writer(client, self.report)
+
+    def _write(self, events: list[StreamEvent]) -> bytes:
+        out: list[bytes] = []
+        if not self._is_verbatim:
+            for at in self._hearing.late:
+                self.report.lose(at, "a frame", "it came after the end of the stream", "content")
+        for event in self._up_to_broken(events) if self._is_foreign else events:
+            self._note(event)
+            if self._model and isinstance(event, Started):
+                event = msgspec.structs.replace(event, model=self._model)
+            for restored in [event] if self._restorer is None else self._restorer.feed(event):
+                self._fold.add(restored)
+                if self._writer is not None:
+                    out.append(self._writer.feed(restored))
+        return b"".join(out)
+
+    def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
+        """A frame that cannot be read cannot be translated either: the stream fails there, and nothing follows."""
+        if self._is_broken:
+            return []
+        for index, event in enumerate(events):
+            if isinstance(event, FrameBroken):
+                self._is_broken = True
+                return [*events[:index], Failed(fault_of_broken_frame(event)), Ended()]
+        return events
+
+    def _note(self, event: StreamEvent) -> None:
+        """What no other dialect can carry, and what cannot be read."""
+        if isinstance(event, FrameBroken) and not self._is_verbatim:
+            self.report.lose(event.at, "a frame", f"it cannot be read: {event.message}", "content")
+        elif not self._is_foreign:
+            return
+        elif isinstance(event, FieldReceived):
+            self._losses.of_field(event.at, event.value)
+        elif isinstance(event, UsageReceived):
+            lose_counts(event.usage, self._target, self.report)
+        else:
+            lose_call_kind(event, dialect(self._target), self.report)
+
+
+def write_canonical(request: Request) -> bytes:
+    """The request as JSON; what is unset is left out."""
+    return encode(msgspec.to_builtins(request))
+
+
+def read_canonical(data: bytes) -> Request:
+    """The request that such JSON holds."""
+    document = decode(data)
+    if isinstance(document, dict) and not isinstance(document.get("messages"), list):
+        raise wrong(document.get("messages"), "/messages", "a list")
+    try:
+        return msgspec.convert(document, Request)
+    except (msgspec.ValidationError, UnicodeError) as error:
+        raise Fault(
+            Code.INVALID_REQUEST,
+            f"not a canonical request: {error}",
+            hint="Make one with `sightline translate request --to canonical` and change that.",
+        ) from None
+
+
+class EventLines:
+    """Each event as one line of JSON."""
+
+    def feed(self, event: StreamEvent) -> bytes:
+        """The line of one event."""
+        return encode(msgspec.to_builtins(event, enc_hook=_fault)) + b"\n"
+
+
+class FoldedReply:
+    """Nothing until the end, then the whole reply."""
+
+    def __init__(self) -> None:
+        self._fold = Fold()
+
+    def feed(self, event: StreamEvent) -> bytes:
+        """The reply, once nothing more comes."""
+        self._fold.add(event)
+        return encode(reply_json(self._fold.reply)) + b"\n" if isinstance(event, Ended) else b""
+
+
+VIEWS: Mapping[str, Callable[[], StreamWriting]] = {"events": EventLines, "reply": FoldedReply}
+
+
+def _fault(value: object) -> object:
+    """Faults are exceptions, the one thing in an event that is not a value."""
+    assert isinstance(value, Fault)
+    return {"code": value.code.value, "message": value.message}
 
 
 @dataclass(frozen=True, slots=True)

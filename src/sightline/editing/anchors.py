@@ -6,23 +6,19 @@ elsewhere.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import accumulate
 
 import msgspec
 
 from sightline.editing.draft import Draft
 from sightline.editing.section import Section, SectionPart
-from sightline.editing.texts import common_prefix, common_suffix
+from sightline.editing.texts import common_prefix, common_suffix, differing_lines
 from sightline.model.comparison import of_message, of_part, of_tool
 from sightline.model.message import Message
 from sightline.model.parts import Part, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import Tool
 from sightline.wire.jsontext import encode
-
-_SIZE = 12
 
 
 class Anchor(msgspec.Struct, frozen=True):
@@ -47,9 +43,9 @@ class Anchors:
 
     @cached_property
     def _pieces(self) -> dict[str, Part | Tool]:
-        found: dict[str, Part | Tool] = {tool.at: tool for tool in self._request.tools}
-        found |= {part.at: part for message in self._request.messages for part in _all_parts(message.parts)}
-        return found
+        parts = [part for message in self._request.messages for part in message.parts]
+        inner = [each for part in parts if isinstance(part, ToolResult) for each in part.parts]
+        return {piece.at: piece for piece in (*self._request.tools, *parts, *inner)}
 
     @cached_property
     def sections(self) -> dict[str, Anchor]:
@@ -85,21 +81,12 @@ class Anchors:
         return _digest(msgspec.to_builtins(of_tool(piece) if isinstance(piece, Tool) else of_part(piece)))
 
 
-def _all_parts(parts: tuple[Part, ...]) -> Iterator[Part]:
-    for part in parts:
-        yield part
-        if isinstance(part, ToolResult):
-            yield from part.parts
-
-
 def _digest(value: object) -> str:
-    return hashlib.blake2b(encode(value), digest_size=_SIZE).hexdigest()  # type: ignore[arg-type] # builtins are JSON
+    return hashlib.blake2b(encode(value), digest_size=12).hexdigest()  # type: ignore[arg-type] # builtins are JSON
 
 
 CONTEXT = 32
 """How many characters of its line a hunk has beside it as context, on each side, where they make it unique."""
-_MOST_LINES = 4_000
-"""More lines than this, both texts together, are compared as one piece: a diff would take too long."""
 
 
 class Hunk(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -121,30 +108,28 @@ class Hunk(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return self.before + self.new + self.after
 
 
-class HunkMatch(msgspec.Struct, frozen=True):
-    """How often the context of a hunk is found in a text; `at` is where its `old` begins, if that is once."""
-
-    count: int
-    at: int = 0
-
-
 def hunks_between(old: str, new: str) -> tuple[Hunk, ...]:
     """The patch that makes `new` of `old`: one hunk for each group of lines that differ, trimmed to what differs.
 
     The context of a hunk ends with its line, so that the patch survives when the lines around it change. It is longer
     only where the same words occur more than once in `old`.
     """
-    return tuple(_with_context(old, start, stop, text) for start, stop, text in _differences(old, new))
+    found: list[Hunk] = []
+    for start, stop, text in differing_lines(old, new):
+        head = common_prefix(old[start:stop], text)
+        tail = common_suffix(old[start:stop], text, min(stop - start, len(text)) - head)
+        found.append(_with_context(old, start + head, stop - tail, text[head : len(text) - tail]))
+    return tuple(found)
 
 
 def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:
     """The text after all hunks; None where one of them has no single place, or two of them want the same one."""
     spots: list[tuple[int, Hunk]] = []
     for hunk in hunks:
-        place = find(text, hunk)
-        if place.count != 1:
+        places = find(text, hunk)
+        if len(places) != 1:
             return None
-        spots.append((place.at, hunk))
+        spots.append((places[0], hunk))
     spots.sort(key=lambda each: each[0], reverse=True)
     end = len(text)
     for at, hunk in spots:
@@ -155,18 +140,18 @@ def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:
     return text
 
 
-def find(text: str, hunk: Hunk) -> HunkMatch:
-    """Where a hunk belongs. A place that shows the change already, as an insertion that was made before, is none."""
+def find(text: str, hunk: Hunk) -> list[int]:
+    """Each place where the context of a hunk is, by where its `old` begins. A place that shows the change already, as
+    an insertion that was made before, is none."""
     if not hunk.sought:
-        return HunkMatch(1) if not text else HunkMatch(0)
+        return [] if text else [0]
     done = [(at, at + len(hunk.made)) for at in _occurrences(text, hunk.made)] if hunk.sought in hunk.made else []
     size = len(hunk.sought)
-    found = [
-        at
+    return [
+        at + len(hunk.before)
         for at in _occurrences(text, hunk.sought)
         if not any(start <= at and at + size <= stop for start, stop in done)
     ]
-    return HunkMatch(len(found), found[0] + len(hunk.before)) if found else HunkMatch(0)
 
 
 def _occurrences(text: str, words: str) -> Iterator[int]:
@@ -184,23 +169,6 @@ def _with_context(text: str, start: int, stop: int, new: str) -> Hunk:
     while True:
         hunk = Hunk(text[begin:start], text[start:stop], new, text[stop:end])
         is_whole = begin == 0 and end == len(text)
-        if is_whole or (hunk.sought.strip() and find(text, hunk) == HunkMatch(1, start)):
+        if is_whole or (hunk.sought.strip() and find(text, hunk) == [start]):
             return hunk
         begin, end = max(0, begin - CONTEXT), min(len(text), end + CONTEXT)
-
-
-def _differences(old: str, new: str) -> Iterator[tuple[int, int, str]]:
-    """What differs: from where to where in `old`, and what is there in `new`."""
-    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    if len(old_lines) + len(new_lines) > _MOST_LINES:
-        old_lines, new_lines = [old], [new]
-    old_at, new_at = ([0, *accumulate(map(len, lines))] for lines in (old_lines, new_lines))
-    for tag, i, j, k, m in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield _trim_common_ends(old_at[i], old[old_at[i] : old_at[j]], new[new_at[k] : new_at[m]])
-
-
-def _trim_common_ends(start: int, old: str, new: str) -> tuple[int, int, str]:
-    head = common_prefix(old, new)
-    tail = common_suffix(old, new, min(len(old), len(new)) - head)
-    return start + head, start + len(old) - tail, new[head : len(new) - tail]

@@ -5,10 +5,11 @@ Places in operations are places on screen.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
+from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.editing.deletions import Deletions, edit_refusal, parent_of
 from sightline.editing.document import WholeDocument
@@ -34,7 +35,7 @@ from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolC
 from sightline.model.request import Request
 from sightline.model.tools import OpaqueTool, Tool
 from sightline.wire import jsontext
-from sightline.wire.document import WireDocument
+from sightline.wire.document import WireDocument, spells
 from sightline.wire.pointer import covers, index, join, parse_pointer, refusal, resolve
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ def check_readable(before: "Draft", after: "Draft") -> None:
     """Refuse what makes a request that could be read one that cannot."""
     fault = after.fault
     if fault is not None and before.fault is None:
-        raise edit_refusal(
-            f"the request could not be read any more: {fault.message}", fault.hint, pointer=fault.pointer
-        )
+        message = f"the request could not be read any more: {fault.message}"
+        raise edit_refusal(message, fault.hint, pointer=fault.pointer)
 
 
 def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> None:
@@ -61,13 +61,14 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
     if after is before:
         return
     check_readable(before, after)
-    found = _errors(before.dialect, after.request)
+    found = errors_among(after.problems)
     if not found:
         return
-    allowed = [before.request, before.first.request, *([before.whole.reading.request] if restores else [])]
+    undeleted = before.whole.reading.request if restores else None
+    allowed = [before.problems, before.first.problems, dialect(before.dialect).problems(undeleted) if undeleted else []]
     known = Counter[str]()
-    for request in allowed:
-        known |= Counter(map(_mask_numbers, _errors(before.dialect, request)))
+    for problems in allowed:
+        known |= Counter(map(_mask_numbers, errors_among(problems)))
     # Ids and numbers are masked: how often a message occurs tells enough.
     new = Counter(map(_mask_numbers, found)) - known
     if new:
@@ -75,8 +76,8 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
         raise edit_refusal(f"the request would be rejected: {why}", "Change what that names first; nothing was done.")
 
 
-def _errors(name: str, request: Request | None) -> list[str]:
-    problems = [] if request is None else dialect(name).problems(request)
+def errors_among(problems: Sequence[Problem]) -> list[str]:
+    """The messages of those problems for which an API refuses a request."""
     return [problem.message for problem in problems if problem.severity == "error"]
 
 
@@ -121,7 +122,14 @@ class _Cascade:
         for pieces in _thoughts(self._request):
             self._together(pieces)
         for message in self._request.messages:
-            if self._says_nothing(message):
+            # A message that has lost something is gone where what it still holds is none: marks, or a mere thought.
+            is_touched = not self.holds(message.at) and any(self.holds(part.at) for part in message.parts)
+            if is_touched and all(
+                self.holds(part.at)
+                or isinstance(part, CacheBreakpoint | Thinking)
+                or (isinstance(part, Opaque) and part.mirrored)
+                for part in message.parts
+            ):
                 self.gone.add(message.at)
         self._reasoning()
         self._drop_orphan_text()
@@ -131,12 +139,6 @@ class _Cascade:
     def _together(self, parts: list[Part]) -> None:
         if any(self.holds(part.at) for part in parts):
             self.gone |= {part.at for part in parts if not self.holds(part.at)}
-
-    def _says_nothing(self, message: Message) -> bool:
-        """Whether a message has lost something, and what it still holds is no message: marks, or a mere thought."""
-        if self.holds(message.at) or not any(self.holds(part.at) for part in message.parts):
-            return False
-        return all(self.holds(part.at) or _is_silent(part) for part in message.parts)
 
     def _reasoning(self) -> None:
         """An item of reasoning goes with what it led to, where reasoning is an item."""
@@ -199,10 +201,6 @@ def _names(tool: Tool) -> list[str]:
     return [function.name for function in tool.functions] if isinstance(tool, OpaqueTool) else [tool.name]
 
 
-def _is_silent(part: Part) -> bool:
-    return isinstance(part, (CacheBreakpoint, Thinking)) or (isinstance(part, Opaque) and part.mirrored)
-
-
 def _is_reasoning(message: Message) -> bool:
     return any(isinstance(part, Thinking) for part in message.parts)
 
@@ -215,13 +213,13 @@ def _thoughts(request: Request) -> Iterator[list[Part]]:
         for part in message.parts:
             if keys and isinstance(part, Opaque) and part.mirrored:
                 pieces.append(part)
-                is_sealed = isinstance(part.value, dict) and not keys.isdisjoint(part.value)
-                if is_sealed:
+                if isinstance(part.value, dict) and not keys.isdisjoint(part.value):
                     yield pieces
                     pieces = []
 
 
-Change: TypeAlias = SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch
+SingleChange: TypeAlias = SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody
+Change: TypeAlias = SingleChange | Batch
 
 
 def apply_operation(draft: "Draft", operation: Change) -> "Draft":
@@ -239,9 +237,8 @@ def apply_operation(draft: "Draft", operation: Change) -> "Draft":
             check_sound(draft, after, restores=True)
         case Batch():
             # Step by step it may be broken for a while, as long as the whole is sound.
-            changes_structure = any(
-                isinstance(each, (Delete, Restore, Duplicate, SetRole)) for each in operation.operations
-            )
+            structural = (Delete, Restore, Duplicate, SetRole)
+            changes_structure = any(isinstance(each, structural) for each in operation.operations)
             if changes_structure or after.whole.deletions != draft.whole.deletions:
                 check_sound(draft, after, restores=True)
         case _:
@@ -250,16 +247,14 @@ def apply_operation(draft: "Draft", operation: Change) -> "Draft":
 
 
 def _apply(draft: "Draft", operation: Change) -> "Draft":
-    if isinstance(operation, Batch):
-        for each in operation.operations:
-            draft = draft.with_edit(each) if isinstance(each, Reset) else _apply(draft, each)
-        return draft
-    if isinstance(operation, (SetText, Delete, Restore, Duplicate, SetRole)):
-        return draft.with_whole(_by_section(draft, operation))
-    return draft.with_whole(_by_place(draft, operation))
+    if not isinstance(operation, Batch):
+        return draft.with_whole(_change(draft, operation))
+    for each in operation.operations:
+        draft = draft.with_edit(each) if isinstance(each, Reset) else _apply(draft, each)
+    return draft
 
 
-def _by_section(draft: "Draft", operation: SetText | Delete | Restore | Duplicate | SetRole) -> WholeDocument:
+def _change(draft: "Draft", operation: SingleChange) -> WholeDocument:
     match operation:
         case SetText():
             return _set_text(draft, operation)
@@ -271,12 +266,6 @@ def _by_section(draft: "Draft", operation: SetText | Delete | Restore | Duplicat
             return _duplicate(draft, operation)
         case SetRole():
             return _set_role(draft.whole, operation)
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _by_place(draft: "Draft", operation: Set | Insert | Remove | Move | SetBody) -> WholeDocument:
-    match operation:
         case Set():
             return _set(draft, operation)
         case Insert():
@@ -309,19 +298,12 @@ def _set_text(draft: "Draft", operation: SetText) -> WholeDocument:
 def _set(draft: "Draft", operation: Set) -> WholeDocument:
     text = jsontext.encode(operation.value)
     if not operation.pointer:
-        return draft.whole if _says(draft.data, text) else draft.whole.replace_document(text)
+        return draft.whole if spells(draft.data, text) else draft.whole.replace_document(text)
     place = _there(draft, operation.pointer)
     # What is deleted within the value is not on screen, and so is no difference.
     if jsontext.encode(resolve(draft.document, operation.pointer)) == text:
         return draft.whole
     return draft.whole.set(place, operation.value)
-
-
-def _says(data: bytes, text: bytes) -> bool:
-    try:
-        return jsontext.encode(jsontext.decode(data)) == text
-    except Fault:
-        return False
 
 
 def _insert(draft: "Draft", operation: Insert) -> WholeDocument:
@@ -358,7 +340,7 @@ def _delete(whole: WholeDocument, target: EditTarget) -> WholeDocument:
     if all(whole.deletions.holds(place) for place in target.places):
         return whole
     deleted = cascade_of(whole.reading, request, whole.deletions, frozenset(target.places))
-    return whole.with_deletions(whole.deletions.with_group(deleted, whole.reading.document))
+    return whole.with_deletions(Deletions.of((*whole.deletions.groups, deleted), whole.reading.document))
 
 
 def _restore(whole: WholeDocument, target: EditTarget) -> WholeDocument:
@@ -376,14 +358,9 @@ def _duplicate(draft: "Draft", operation: Duplicate) -> WholeDocument:
     if whole.deletions.holds(message.at):
         raise edit_refusal("what is deleted cannot be doubled", "Restore it first.")
     shown = whole.deletions.to_screen(message.at)
-    text = _text_of(draft, shown)
+    text = WireDocument(draft.data).text_of(shown)
     behind = f"{parent_of(message.at)}/{int(parse_pointer(message.at)[-1]) + 1}"
     return whole.insert(behind, resolve(draft.document, shown), text)
-
-
-def _text_of(draft: "Draft", pointer: str) -> bytes:
-    """The exact bytes of a value on screen."""
-    return WireDocument(draft.data).text_of(pointer)
 
 
 def _is_item(whole: WholeDocument, place: str) -> bool:
@@ -407,12 +384,7 @@ def _set_body(draft: "Draft", operation: SetBody) -> WholeDocument:
     try:
         data = operation.body.encode("utf-8")
     except UnicodeEncodeError:
-        raise Fault(
-            Code.INVALID_REQUEST,
-            "the body holds half a surrogate pair, which UTF-8 cannot carry",
-            hint="Write that character as an escape, \\ud800 for example.",
-            status=400,
-        ) from None
-    if data == draft.data:
-        return draft.whole
-    return draft.whole.replace_document(data)
+        message = "the body holds half a surrogate pair, which UTF-8 cannot carry"
+        hint = "Write that character as an escape, \\ud800 for example."
+        raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=400) from None
+    return draft.whole if data == draft.data else draft.whole.replace_document(data)

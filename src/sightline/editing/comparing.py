@@ -80,14 +80,9 @@ def _entries(draft: Draft) -> Iterator[_Entry]:
                     side = Side(section.id, part.text, part.id, part.pointer)
                     yield _Entry(section.kind, label, part.name, contents[part.id].content, side)
         else:
-            side = Side(section.id, _text_of(section), "", section.pointer)
+            lines = [_words(part) for part in section.parts if not part.deleted and part.type != "cache_breakpoint"]
+            side = Side(section.id, "\n".join(lines) if lines else section.text, "", section.pointer)
             yield _Entry(section.kind, section.label, section.role, anchors.sections[section.id].content, side)
-
-
-def _text_of(section: Section) -> str:
-    """All that a section says, part by part."""
-    lines = [_words(part) for part in section.parts if not part.deleted and part.type != "cache_breakpoint"]
-    return "\n".join(lines) if lines else section.text
 
 
 def _words(part: SectionPart) -> str:
@@ -156,13 +151,10 @@ def _line(before: _Entry | None, after: _Entry | None) -> Compared:
     shown = after or before
     assert shown is not None
     old, new = None if before is None else before.side, None if after is None else after.side
-    return Compared(_change(before, after), shown.label, shown.kind, old, new)
-
-
-def _change(before: _Entry | None, after: _Entry | None) -> Comparison:
-    if before is None or after is None:
-        return "added" if before is None else "removed"
-    return "same" if before.content == after.content else "changed"
+    change: Comparison = "added" if before is None else "removed"
+    if before is not None and after is not None:
+        change = "same" if before.content == after.content else "changed"
+    return Compared(change, shown.label, shown.kind, old, new)
 
 
 class SectionChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,13 +238,7 @@ def texts_of(parts: Sequence[Part]) -> list[str]:
 
 
 def _who(section: Section) -> str:
-    match section.kind:
-        case "tool_result":
-            return "tool"
-        case "tool_call":
-            return "call"
-        case _:
-            return section.role
+    return {"tool_result": "tool", "tool_call": "call"}.get(section.kind, section.role)
 
 
 def _parts_with_new_text(parts: Sequence[Part], change: SectionChange) -> Iterator[Part]:

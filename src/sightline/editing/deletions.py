@@ -21,10 +21,19 @@ from sightline.wire.spans import Layout, Span
 
 def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> bytes:
     """The bytes of a JSON text without some entries, named by the place of their container and their tokens in it."""
-    layouts = _Layouts(data)
+    # Each container is scanned once, so that many deletions do not scan the text as often.
+    known: dict[str, Layout] = {"": spans.parent(data, "/-")[0]}
+
+    def layout_at(pointer: str) -> Layout:
+        if pointer not in known:
+            above = layout_at(parent_of(pointer))
+            at = above.entry(parse_pointer(pointer)[-1], pointer)
+            known[pointer] = spans.layout_of(data, Span(above.starts[at], above.stops[at]), pointer)
+        return known[pointer]
+
     gone: list[tuple[int, int]] = []
     for holder, tokens in entries.items():
-        layout, names = layouts.of(holder), set(tokens)
+        layout, names = layout_at(holder), set(tokens)
         keys = layout.keys if layout.keys is not None else map(str, range(len(layout.heads)))
         gone += cuts(layout, [at for at, key in enumerate(keys) if key in names])
     view, pieces, kept = memoryview(data), list[memoryview](), 0
@@ -32,27 +41,6 @@ def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> byt
         pieces.append(view[kept:start])
         kept = stop
     return b"".join((*pieces, view[kept:]))
-
-
-class _Layouts:
-    """The containers of a JSON text. Each is scanned once, so that many deletions do not scan the text as often."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._known: dict[str, Layout] = {}
-
-    def of(self, pointer: str) -> Layout:
-        """The entries of the container at a place."""
-        known = self._known.get(pointer)
-        if known is None:
-            if pointer:
-                above = self.of(parent_of(pointer))
-                at = above.entry(parse_pointer(pointer)[-1], pointer)
-                known = spans.layout_of(self._data, Span(above.starts[at], above.stops[at]), pointer)
-            else:
-                known, _ = spans.parent(self._data, "/-")
-            self._known[pointer] = known
-        return known
 
 
 Shift: TypeAlias = Callable[[str], str | None]
@@ -193,10 +181,6 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         """The places that were taken at or below this one."""
         return frozenset(place for place in self.places if covers(pointer, place))
 
-    def with_group(self, places: frozenset[str], document: Json) -> "Deletions":
-        """One more deletion."""
-        return Deletions.of((*self.groups, places), document)
-
     def restore(self, pointer: str) -> "Deletions":
         """Without the deletions that took this place, or that took something within it if none did."""
         groups = tuple(group for group in self.groups if not any(covers(place, pointer) for place in group))
@@ -258,16 +242,12 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         return document
 
     @cached_property
-    def _outer(self) -> frozenset[str]:
-        """The places that no other one covers."""
-        return frozenset(place for place in self.places if not self.holds(parent_of(place)))
-
-    @cached_property
     def _entries(self) -> dict[str, set[str]]:
         """What is cut, as the tokens in each container."""
         entries: dict[str, set[str]] = defaultdict(set)
-        for place in self._outer:
-            entries[parent_of(place)].add(parse_pointer(place)[-1])
+        for place in self.places:
+            if not self.holds(parent_of(place)):  # nor is anything within it cut by itself
+                entries[parent_of(place)].add(parse_pointer(place)[-1])
         return dict(entries)
 
     @cached_property

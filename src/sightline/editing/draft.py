@@ -1,20 +1,53 @@
-"""A draft: one document under edit, as a value, and the history of drafts that makes undo."""
+"""A draft: one document under edit, as a value, its sections, and the history of drafts that makes undo."""
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
+from msgspec.structs import replace
+
+from sightline.dialects.dialect import Problem
+from sightline.dialects.registry import dialect
 from sightline.editing.changes import apply_operation
-from sightline.editing.deletions import edit_refusal, parent_of
+from sightline.editing.deletions import Deletions, edit_refusal, parent_of
 from sightline.editing.document import WholeDocument
 from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
-from sightline.editing.reading import OPTIONS, OTHER, TOOLS, DocumentReading, list_of, tools_of
-from sightline.editing.section import Section
-from sightline.editing.sectioning import Sectioning
+from sightline.editing.reading import (
+    OPTIONS,
+    OTHER,
+    TOOLS,
+    DocumentReading,
+    PartIds,
+    list_of,
+    options_of,
+    part_key,
+    tools_of,
+    type_of,
+)
+from sightline.editing.section import (
+    CallReference,
+    Kind,
+    PartType,
+    Section,
+    SectionPart,
+    can_gain_text,
+    category_of,
+    details_of,
+    kind_of,
+    label_of,
+    text_of,
+    tool_name,
+)
+from sightline.editing.texts import EditableText, words_of, words_of_option, words_of_tool
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
+from sightline.model.message import Message
+from sightline.model.parts import CacheBreakpoint, ToolCall, ToolResult
 from sightline.model.request import Request
-from sightline.wire.pointer import covers
+from sightline.model.tools import Tool
+from sightline.wire.pointer import covers, parse_pointer
 
 MOST_STEPS = 200
 MOST_BYTES = 64 * 1024 * 1024
@@ -83,12 +116,17 @@ class Draft:
         return DocumentReading.of(self.dialect, whole.deletions.apply_to_value(whole.reading.document))
 
     @cached_property
+    def problems(self) -> Sequence[Problem]:
+        """What the API would refuse or ignore in the request; none where it cannot be read at all."""
+        return () if self.request is None else tuple(dialect(self.dialect).problems(self.request))
+
+    @cached_property
     def sections(self) -> tuple[Section, ...]:
         """The document as a person reads it."""
         # Nothing is carried over from the draft before. With a megabyte of 400 items an edit takes 3 to 5 ms to apply,
         # 7 to 10 ms for the sections, 4 to 7 ms for the tokens and 2 to 20 ms for the checks (Python 3.11, one core of
         # a busy server): too little to notice while typing, and caches by identity would have to be right everywhere.
-        return Sectioning(self.whole).make_sections(self.data)
+        return _Sectioning(self.whole).make_sections(self.data)
 
     @property
     def size(self) -> int:
@@ -98,14 +136,18 @@ class Draft:
     def release_caches(self) -> None:
         """Free what can be made again, so that a history of drafts holds little more than their bytes."""
         if self is not self.first:
-            self.__dict__.pop("sections", None)
-            self.__dict__.pop("screen", None)
+            for name in ("sections", "screen", "problems"):
+                self.__dict__.pop(name, None)
 
     def with_edit(self, operation: Edit) -> "Draft":
         """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
-        if isinstance(operation, Reset):
-            return self._reset()
-        return apply_operation(self, operation)
+        if not isinstance(operation, Reset):
+            return apply_operation(self, operation)
+        if not self.is_dirty and not self.whole.deletions:
+            return self
+        first = self.first.whole
+        names = first.names.with_count(self.whole.names.count)  # no id is given out twice
+        return Draft(first._replace(names=names), self.dialect, self.model, self.first)
 
     def with_whole(self, whole: WholeDocument) -> "Draft":
         """The draft of a changed document; the same one if it is the same document."""
@@ -135,13 +177,154 @@ class Draft:
             return names[TOOLS].id
         return names[OPTIONS].id if OPTIONS in names else ""
 
-    def _reset(self) -> "Draft":
-        """The first draft, with no id given out twice."""
-        first = self.first.whole
-        if not self.is_dirty and not self.whole.deletions:
-            return self
-        names = first.names.with_count(self.whole.names.count)
-        return Draft(first._replace(names=names), self.dialect, self.model, self.first)
+
+class _Sectioning:
+    """Makes the sections of one document."""
+
+    def __init__(self, whole: WholeDocument) -> None:
+        self._reading = whole.reading
+        self._names = whole.names
+        self._deletions = whole.deletions
+
+    def make_sections(self, data: bytes) -> tuple[Section, ...]:
+        """The sections in the order of the conversation, then the tools and the options."""
+        request = self._reading.request
+        if request is None:
+            return (self._unread(data),)
+        sections = self._conversation(request)
+        if tools := tools_of(self._reading):
+            sections.append(self._tools(tools))
+        if options := options_of(self._reading):
+            sections.append(self._options(options))
+        return tuple(sections)
+
+    def _conversation(self, request: Request) -> list[Section]:
+        calls, kinds = self._calls(request), [kind_of(message) for message in request.messages]
+        # The last message on screen that is a person's own: what is before it is past.
+        own = (
+            n for n, kind in enumerate(kinds) if kind == "user" and not self._deletions.holds(request.messages[n].at)
+        )
+        last, counts = max(own, default=0), Counter[str]()
+        sections: list[Section] = []
+        for number, (message, kind) in enumerate(zip(request.messages, kinds, strict=True)):
+            counts[kind] += 1
+            sections.append(self._section(message, kind, counts[kind], calls, is_past=number < last))
+        return sections
+
+    def _calls(self, request: Request) -> Mapping[str, CallReference]:
+        """The call that each result answers, by the result's place."""
+        home = {
+            part.at: self._names.sections[message.at].id
+            for message in request.messages
+            for part in message.parts
+            if isinstance(part, ToolCall)
+        }
+        return {
+            result.at: CallReference(call.id, call.name, call.arguments, home[call.at])
+            for call, result in self._reading.pairs
+            if isinstance(call, ToolCall)
+        }
+
+    def _section(
+        self, message: Message, kind: Kind, ordinal: int, calls: Mapping[str, CallReference], *, is_past: bool
+    ) -> Section:
+        named = self._names.sections[message.at]
+        answers = tuple(calls[part.at] for part in message.parts if isinstance(part, ToolResult) and part.at in calls)
+        is_deleted = self._deletions.holds(message.at)
+        document, name = self._reading.document, self._reading.name
+        parts = tuple(
+            self._make_part(
+                named, message.at, type_of(part), part.at, words_of(part, document, name), **details_of(part)
+            )
+            for part in message.parts
+        )
+        # What is deleted is not what an edit replaces, unless all of it is.
+        live = [part for part in parts if is_deleted or not part.deleted]
+        text, reason = text_of(
+            live, can_gain_text=can_gain_text(message, Deletions() if is_deleted else self._deletions)
+        )
+        return Section(
+            id=named.id,
+            kind=kind,
+            role=message.role,
+            label=label_of(message, kind, ordinal, tuple(answer.name for answer in answers)),
+            pointer="" if is_deleted else self._deletions.to_screen(message.at),
+            text=text,
+            editable=not reason,
+            deleted=is_deleted,
+            parts=parts,
+            category=category_of(message, kind, is_past=is_past),
+            answers=answers,
+            reason=reason,
+            has_cache_mark=any(isinstance(part, CacheBreakpoint) for part in message.parts),
+        )
+
+    def _make_part(
+        self, named: PartIds, section: str, kind: PartType, at: str, words: EditableText, **details: Any
+    ) -> SectionPart:
+        is_deleted = self._deletions.holds(at)
+        made = SectionPart(
+            id=named.parts[part_key(kind, at, section)],
+            type=kind,
+            pointer="" if is_deleted else self._deletions.to_screen(at),
+            text=words.shown,
+            editable=words.is_editable,
+            deleted=is_deleted,
+            reason=words.reason,
+            is_json=words.is_json,
+        )
+        return replace(made, **details) if details else made
+
+    def _tools(self, tools: tuple[Tool, ...]) -> Section:
+        named, document = self._names.sections[TOOLS], self._reading.document
+        parts = tuple(
+            self._make_part(named, TOOLS, "tool", tool.at, words_of_tool(tool, document), name=tool_name(tool))
+            for tool in tools
+        )
+        return self._bundle(named, "tools", f"Tools ({len(tools)})", parts, list_of(tools[0].at))
+
+    def _options(self, options: Mapping[str, Json]) -> Section:
+        named = self._names.sections[OPTIONS]
+        parts = tuple(
+            self._make_part(
+                named, OPTIONS, "option", place, words_of_option(place, value), name=parse_pointer(place)[-1]
+            )
+            for place, value in options.items()
+        )
+        return self._bundle(named, "options", "Options", parts, "")
+
+    def _bundle(self, named: PartIds, kind: Kind, label: str, parts: tuple[SectionPart, ...], place: str) -> Section:
+        """A section of parts that are edited one by one."""
+        is_deleted = all(part.deleted for part in parts)
+        return Section(
+            id=named.id,
+            kind=kind,
+            role="",
+            label=label,
+            pointer="" if is_deleted else self._deletions.to_screen(place),
+            text="",
+            editable=False,
+            deleted=is_deleted,
+            parts=parts,
+            category="tools" if kind == "tools" else "options",
+            reason="Edit its parts one by one.",
+        )
+
+    def _unread(self, data: bytes) -> Section:
+        fault = self._reading.fault
+        return Section(
+            id=self._names.sections[OTHER].id,
+            kind="other",
+            role="",
+            label="Body",
+            pointer="",
+            text=data.decode("utf-8", "replace"),
+            editable=False,
+            deleted=False,
+            parts=(),
+            category="user",
+            reason=f"It cannot be read ({fault.message if fault else ''}): edit it by its places, or as a whole.",
+        )
 
 
 class Editable(Protocol):

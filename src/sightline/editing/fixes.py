@@ -1,6 +1,6 @@
 """One-click fixes: edits that remove a problem."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -18,12 +18,13 @@ from sightline.dialects.json_schemas import (
     UNTYPED,
     optional_properties,
     or_null,
+    strict_schema,
 )
 from sightline.dialects.openai_rules import GRAMMAR, KINDS, RANGE, RANGES, SYNTAXES, TOOL_FORM
-from sightline.dialects.option_values import USER_ID, hash_id
+from sightline.dialects.option_table import USER_ID, hash_id
 from sightline.dialects.registry import dialect
-from sightline.dialects.strict_schema import strict_schema
 from sightline.dialects.validity import TOOL_NAME
+from sightline.editing.changes import errors_among
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Edit, Insert, Move, Reset, Set, SetRole, SetText
 from sightline.editing.section import PartType, Section, SectionPart
@@ -56,14 +57,14 @@ _SCHEMAS = frozenset({"parameters", "schema"})
 """Where tools and formats of answers hold a schema that may be strict."""
 
 
-class Remedy(NamedTuple):
-    """What a button says, and the edits that it makes."""
+class Fix(msgspec.Struct, frozen=True):
+    """What a button says, and the edits that it makes in one step."""
 
     label: str
     operations: tuple[Edit, ...]
 
 
-def remedies(draft: Draft, pointer: str, rule: str, facts: Facts) -> Iterator[Remedy]:
+def remedies(draft: Draft, pointer: str, rule: str, facts: Facts) -> Iterator[Fix]:
     """The edits that would satisfy this rule at this place, the gentlest first."""
     mend = _MENDING.get(rule)
     if mend is None:
@@ -82,7 +83,12 @@ class _Place(NamedTuple):
     facts: Facts
 
 
-def _require_all(place: _Place) -> Iterator[Remedy]:
+def _set(place: _Place, label: str, value: Json) -> Fix:
+    """Another value in this place."""
+    return Fix(label, (Set(pointer=place.pointer, value=value),))
+
+
+def _require_all(place: _Place) -> Iterator[Fix]:
     """Every property required; those that were optional may be null instead, which is OpenAI's own advice."""
     node = place.value
     if not isinstance(node, dict):
@@ -93,12 +99,12 @@ def _require_all(place: _Place) -> Iterator[Remedy]:
     required: list[Json] = list(properties)
     nullable: JsonObject = {name: or_null(each) if name in optional else each for name, each in properties.items()}
     loose: JsonObject = {**node, "properties": nullable, "required": required}
-    yield Remedy("Require all, optional ones may be null", (Set(pointer=place.pointer, value=loose),))
-    yield Remedy("Require all", (Set(pointer=place.pointer, value={**node, "required": required}),))
+    yield _set(place, "Require all, optional ones may be null", loose)
+    yield _set(place, "Require all", {**node, "required": required})
     yield from _strictly_or_not(place)
 
 
-def _strictly_or_not(place: _Place) -> Iterator[Remedy]:
+def _strictly_or_not(place: _Place) -> Iterator[Fix]:
     """The whole schema put right in one step where that can be done, or no promise to keep to it."""
     for root, holder in _holders(place.draft.document, place.pointer):
         schema = resolve(holder, root.removeprefix(_above(root)))
@@ -106,8 +112,8 @@ def _strictly_or_not(place: _Place) -> Iterator[Remedy]:
             continue
         made = strict_schema(schema)
         if made.obstacle is None:
-            yield Remedy("Make the whole schema strict", (Set(pointer=root, value=made.schema),))
-        yield Remedy("Do not be strict", (Set(pointer=f"{_above(root)}/strict", value=False),))
+            yield Fix("Make the whole schema strict", (Set(pointer=root, value=made.schema),))
+        yield Fix("Do not be strict", (Set(pointer=f"{_above(root)}/strict", value=False),))
         return
 
 
@@ -124,27 +130,27 @@ def _above(pointer: str) -> str:
     return pointer.rpartition("/")[0]
 
 
-def _close(place: _Place) -> Iterator[Remedy]:
+def _close(place: _Place) -> Iterator[Fix]:
     at = f"{place.pointer}/additionalProperties"
     is_there = isinstance(place.value, dict) and "additionalProperties" in place.value
     edit = Set(pointer=at, value=False) if is_there else Insert(pointer=at, value=False)
-    yield Remedy("Say additionalProperties false", (edit,))
+    yield Fix("Say additionalProperties false", (edit,))
     yield from _strictly_or_not(place)
 
 
-def _say_object(place: _Place) -> Iterator[Remedy]:
+def _say_object(place: _Place) -> Iterator[Fix]:
     if isinstance(place.value, dict) and "properties" in place.value:
-        yield Remedy("Say that it is an object", (Insert(pointer=f"{place.pointer}/type", value="object"),))
+        yield Fix("Say that it is an object", (Insert(pointer=f"{place.pointer}/type", value="object"),))
     yield from _strictly_or_not(place)
 
 
-def _name_type(place: _Place) -> Iterator[Remedy]:
+def _name_type(place: _Place) -> Iterator[Fix]:
     kinds = place.value if isinstance(place.value, list) else [place.value]
     known = [_nearest_type(kind) for kind in kinds]
     if None not in known:
         value: Json = list(known) if isinstance(place.value, list) else known[0]
         words = ", ".join(str(word) for word in known)
-        yield Remedy(f"Say {words}", (Set(pointer=place.pointer, value=value),))
+        yield _set(place, f"Say {words}", value)
 
 
 def _nearest_type(kind: Json) -> str | None:
@@ -154,12 +160,12 @@ def _nearest_type(kind: Json) -> str | None:
     return _WORDS.get(word) or next(iter(get_close_matches(word, TYPES, 1)), None)
 
 
-def _rename_tool(place: _Place) -> Iterator[Remedy]:
+def _rename_tool(place: _Place) -> Iterator[Fix]:
     name = place.value
     if isinstance(name, str) and name:
         fitting = dialect(place.draft.dialect).names.fit(name)
         edits = [Set(pointer=at, value=fitting) for at in (place.pointer, *_choices_of(place.draft, name))]
-        yield Remedy(f"Call it {fitting}", tuple(edits))
+        yield Fix(f"Call it {fitting}", tuple(edits))
 
 
 def _choices_of(draft: Draft, name: str) -> Iterator[str]:
@@ -177,7 +183,7 @@ def _places_of(name: str, value: Json, at: str) -> Iterator[str]:
         yield from _places_of(name, inner, join(at, key))
 
 
-def _reshape_tool(place: _Place) -> Iterator[Remedy]:
+def _reshape_tool(place: _Place) -> Iterator[Fix]:
     """A tool with its fields where the API has them: beside its type, or under it."""
     tool = place.value
     if not isinstance(tool, dict) or tool.get("type") not in KINDS:
@@ -193,52 +199,34 @@ def _reshape_tool(place: _Place) -> Iterator[Remedy]:
         output = flat.get("format")
         if isinstance(output, dict) and isinstance(grammar := output.get("grammar"), dict):
             flat["format"] = {"type": "grammar", **grammar}
-        yield Remedy("Write it flat", (Set(pointer=place.pointer, value=flat),))
+        yield _set(place, "Write it flat", flat)
         return
     nested: JsonObject = {key: each for key, each in tool.items() if key != "type"}
     output = nested.get("format")
     if isinstance(output, dict) and output.get("type") == "grammar" and "grammar" not in output:
         grammar = {key: each for key, each in output.items() if key != "type"}
         nested["format"] = {"type": "grammar", "grammar": grammar}
-    yield Remedy(f"Write it under {kind}", (Set(pointer=place.pointer, value={"type": kind, kind: nested}),))
+    yield _set(place, f"Write it under {kind}", {"type": kind, kind: nested})
 
 
-def _name_syntax(place: _Place) -> Iterator[Remedy]:
-    for syntax in SYNTAXES:
-        yield Remedy(f"Say {syntax}", (Set(pointer=place.pointer, value=syntax),))
-
-
-def _into_range(place: _Place) -> Iterator[Remedy]:
+def _into_range(place: _Place) -> Iterator[Fix]:
     least, most = RANGES[place.pointer.removeprefix("/")]
     value = most if isinstance(place.value, int | float) and place.value > most else least
-    yield Remedy(f"Set it to {value}", (Set(pointer=place.pointer, value=value),))
+    yield _set(place, f"Set it to {value}", value)
 
 
-def _hash_user(place: _Place) -> Iterator[Remedy]:
-    yield Remedy("Send a hash of it", (Set(pointer=place.pointer, value=hash_id(str(place.value))),))
-
-
-def _think_adaptively(place: _Place) -> Iterator[Remedy]:
+def _think_adaptively(place: _Place) -> Iterator[Fix]:
     if "adaptive" in (place.facts.thinking or ()):
-        yield Remedy("Think adaptively", (Set(pointer="/thinking", value={"type": "adaptive"}),))
+        yield Fix("Think adaptively", (Set(pointer="/thinking", value={"type": "adaptive"}),))
 
 
-def _lower_effort(place: _Place) -> Iterator[Remedy]:
+def _lower_effort(place: _Place) -> Iterator[Fix]:
     nearest = nearest_effort(str(place.value), place.facts.efforts or ())
     if nearest is not None:
-        yield Remedy(f"Say {nearest}", (Set(pointer=place.pointer, value=nearest),))
+        yield _set(place, f"Say {nearest}", nearest)
 
 
-def _rename_limit(place: _Place) -> Iterator[Remedy]:
-    yield Remedy("Call it max_completion_tokens", (Move(source=place.pointer, pointer="/max_completion_tokens"),))
-
-
-def _speak_as_user(place: _Place) -> Iterator[Remedy]:
-    section = place.draft.section_at(place.pointer)
-    yield Remedy("Say it as the user", (SetRole(section=section, role="user"),))
-
-
-_MENDING: Mapping[str, Callable[[_Place], Iterator[Remedy]]] = {
+_MENDING: Mapping[str, Callable[[_Place], Iterable[Fix]]] = {
     REQUIRED: _require_all,
     CLOSED: _close,
     UNTYPED: _say_object,
@@ -246,13 +234,17 @@ _MENDING: Mapping[str, Callable[[_Place], Iterator[Remedy]]] = {
     SCHEMA_TYPE: _name_type,
     TOOL_NAME: _rename_tool,
     TOOL_FORM: _reshape_tool,
-    GRAMMAR: _name_syntax,
+    GRAMMAR: lambda place: [_set(place, f"Say {syntax}", syntax) for syntax in SYNTAXES],
     RANGE: _into_range,
-    USER_ID: _hash_user,
+    USER_ID: lambda place: [_set(place, "Send a hash of it", hash_id(str(place.value)))],
     THINKING: _think_adaptively,
     EFFORT: _lower_effort,
-    OLD_LIMIT: _rename_limit,
-    INLINE_SYSTEM: _speak_as_user,
+    OLD_LIMIT: lambda place: [
+        Fix("Call it max_completion_tokens", (Move(source=place.pointer, pointer="/max_completion_tokens"),))
+    ],
+    INLINE_SYSTEM: lambda place: [
+        Fix("Say it as the user", (SetRole(section=place.draft.section_at(place.pointer), role="user"),))
+    ],
 }
 
 
@@ -267,21 +259,12 @@ _DROP: dict[PartType, str] = {
     "cache_breakpoint": "Drop this cache mark",
     "tool": "Drop this tool",
 }
-_USUAL_LIMIT = 4096
-_MANY = 1_000_000
 
 
-class Fix(msgspec.Struct, frozen=True):
-    """What a button says, and the edits that it makes in one step."""
-
-    label: str
-    operations: tuple[Edit, ...]
-
-
-def fixes_for(draft: Draft, problem: Problem, facts: Facts) -> tuple[Fix, ...]:
-    """The fixes that this draft takes, the gentlest first."""
-    errors = _errors(draft)
-    return tuple(fix for fix in _fixes(draft, problem, facts) if _works(draft, fix, errors))
+def fixes_for(draft: Draft, problem: Problem, facts: Facts, tries: Iterator[object]) -> tuple[Fix, ...]:
+    """The fixes that this draft takes, the gentlest first. Each takes one of the `tries` that are left, and once there
+    are none no more are offered."""
+    return tuple(fix for fix, _ in zip(_fixes(draft, problem, facts), tries, strict=False) if _works(draft, fix))
 
 
 def part_at(section: Section, pointer: str) -> SectionPart | None:
@@ -296,31 +279,26 @@ def section_of(draft: Draft, pointer: str) -> Section | None:
     return draft.section(name) if name else None
 
 
-def _works(draft: Draft, fix: Fix, errors: int) -> bool:
-    """Whether the draft, which has so many errors, takes it and is no worse for it."""
+def _works(draft: Draft, fix: Fix) -> bool:
+    """Whether the draft takes it and is no worse for it. Nothing is worse than a request that cannot be read."""
     try:
         after = draft.with_edit(Batch(operations=fix.operations))
     except Fault:
         return False
-    return after is not draft and _errors(after) <= errors
-
-
-def _errors(draft: Draft) -> int:
-    if draft.request is None:
-        return _MANY
-    return sum(problem.severity == "error" for problem in dialect(draft.dialect).problems(draft.request))
+    if after is draft or after.request is None:
+        return after is not draft and draft.request is None
+    return draft.request is None or len(errors_among(after.problems)) <= len(errors_among(draft.problems))
 
 
 def _fixes(draft: Draft, problem: Problem, facts: Facts) -> Iterator[Fix]:
     if draft.request is None:
         yield Fix("Back to the request as it came", (Reset(),))
         return
-    for remedy in remedies(draft, problem.pointer, problem.rule, facts):
-        yield Fix(remedy.label, remedy.operations)
+    yield from remedies(draft, problem.pointer, problem.rule, facts)
     if problem.pointer and problem.pointer == draft.request.options.places.get("max_tokens") and facts.max_output:
         yield Fix(f"Set it to {facts.max_output}", (Set(pointer=problem.pointer, value=facts.max_output),))
     if problem.pointer == "/max_tokens":
-        value = facts.max_output or _USUAL_LIMIT
+        value = facts.max_output or 4096
         yield Fix(f"Set it to {value}", (Insert(pointer="/max_tokens", value=value),))
     section = section_of(draft, problem.pointer)
     if section is None:
@@ -329,10 +307,6 @@ def _fixes(draft: Draft, problem: Problem, facts: Facts) -> Iterator[Fix]:
     if part is None:
         yield Fix("Drop this message", (Delete(section=section.id),))
         return
-    yield from _part_fixes(section, part, problem)
-
-
-def _part_fixes(section: Section, part: SectionPart, problem: Problem) -> Iterator[Fix]:
     if part.type == "tool_call" and "arguments" in problem.message:
         yield Fix("Call it with {}", (SetText(section=section.id, part=part.id, text="{}"),))
     label = f"Leave out {part.name}" if part.type == "option" else _DROP.get(part.type, "Drop this part")

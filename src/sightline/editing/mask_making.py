@@ -6,7 +6,7 @@ from sightline.editing.anchors import Anchors, hunks_between
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, apply_masks, masks_beside, with_id
 from sightline.editing.operations import Delete, Edit, Keep, Set, SetText
-from sightline.editing.section import Section, SectionPart, text_in
+from sightline.editing.section import Section, text_in
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import covers
@@ -33,7 +33,7 @@ class Keeper:
         if part and part not in self._anchors.parts(sent):
             raise unkeepable("the client did not send this part, so it will not send it again")
         if isinstance(operation, Delete):
-            return section, self._delete(sent, part)
+            return section, self._make_mask(Mask(kind="delete"), sent, part)
         return section, self._text(sent, part, after.section(section))
 
     def between(self, start: Draft, now: Draft) -> list[tuple[str, Mask]]:
@@ -51,12 +51,13 @@ class Keeper:
 
     def _changes(self, sent: Section, old: Section, new: Section) -> Iterator[Mask]:
         if new.deleted:
-            yield self._delete(sent, "")
+            yield self._make_mask(Mask(kind="delete"), sent, "")
             return
         before = {part.id: part for part in old.parts}
-        gone = [part for part in new.parts if part.deleted and not _was_deleted(before, part)]
+        gone_before = {part.id for part in old.parts if part.deleted}
+        gone = [part for part in new.parts if part.deleted and part.id not in gone_before]
         for part in gone:
-            yield self._delete(sent, part.id)
+            yield self._make_mask(Mask(kind="delete"), sent, part.id)
         words = {part.id for part in new.parts if part.type == "text"}
         is_whole = not gone and (new.text != old.text or old.deleted)
         if is_whole:
@@ -69,9 +70,6 @@ class Keeper:
                 if part.id not in self._anchors.parts(sent):
                     raise unkeepable("a part was added, and the client will not send it")
                 yield self._text(sent, part.id, new)
-
-    def _delete(self, sent: Section, part: str) -> Mask:
-        return self._make_mask(Mask(kind="delete"), sent, part)
 
     def _text(self, sent: Section, part: str, now: Section) -> Mask:
         """A patch; for a value that is no prose, or where there was nothing, the whole text."""
@@ -133,10 +131,6 @@ def unkeepable(message: str) -> Fault:
     """An edit that no mask can repeat."""
     hint = "New texts of sections, parts and options, and deletions, can be kept; send the rest without keep."
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
-
-
-def _was_deleted(before: dict[str, SectionPart], part: SectionPart) -> bool:
-    return part.id in before and before[part.id].deleted
 
 
 def _target(before: Draft, operation: Edit) -> tuple[str, str]:

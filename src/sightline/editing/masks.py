@@ -7,23 +7,26 @@ nothing is changed and the outcome says so.
 """
 
 import hashlib
-from collections.abc import Sequence
-from typing import Literal, assert_never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import msgspec
 
+from sightline.catalog.reading import read_value
 from sightline.dialects.dialect import Problem
 from sightline.editing.anchors import Anchor, Anchors, Hunk, apply_patch, find
-from sightline.editing.changes import check_sound
+from sightline.editing.changes import cascade_of, check_sound
+from sightline.editing.deletions import Deletions, parent_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText
 from sightline.editing.section import Section, SectionPart, text_in
-from sightline.editing.stripping import Strip, apply_strip
+from sightline.editing.targets import target_of
 from sightline.editing.validity import argument_problems, schema_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
-from sightline.wire.jsontext import MISFIT, encode
+from sightline.wire.jsontext import encode
 
 MaskKind = Literal["set_text", "patch", "delete", "strip"]
 Result = Literal["applied", "missing", "ambiguous", "refused"]
@@ -39,6 +42,14 @@ _SINGULAR = ("system", "developer")
 
 REPORTED = ("at", "applied", "missed", "last_exchange")
 """What the API reports of a mask beside what it is; it may come back in a list that is put in place."""
+
+
+class Strip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which things go: results or thinking older than so many turns of the user, or the tool of this name."""
+
+    what: Literal["tool_results", "thinking", "tool"] = msgspec.field(name="class")
+    older_than: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tool: str = ""
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -72,10 +83,8 @@ class MaskOutcome(msgspec.Struct, frozen=True):
 
 def read_masks(value: Json) -> tuple[Mask, ...]:
     """The masks that a JSON list holds; a fault says what is wrong with it, and then none of them counts."""
-    try:
-        masks = msgspec.convert([_bare(each) for each in value] if isinstance(value, list) else value, tuple[Mask, ...])
-    except MISFIT as error:
-        raise _wrong(f"not a list of masks: {error}") from None
+    bare: Json = [_bare(each) for each in value] if isinstance(value, list) else value
+    masks: tuple[Mask, ...] = read_value(bare, tuple[Mask, ...], subject="the masks", hint=_HINT, status=422)
     for number, mask in enumerate(masks):
         lacks = (mask.strip is None) if mask.kind == "strip" else (mask.anchor is None or mask.strip is not None)
         is_text, is_patch = mask.text is not None, mask.hunks is not None
@@ -93,9 +102,11 @@ def _bare(value: Json) -> Json:
     return {key: each for key, each in value.items() if key not in REPORTED} if isinstance(value, dict) else value
 
 
+_HINT = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
+
+
 def _wrong(message: str) -> Fault:
-    hint = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
-    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+    return Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
 
 
 def project_of(session: str) -> str:
@@ -103,15 +114,10 @@ def project_of(session: str) -> str:
     return session.rpartition("@")[2] if "@" in session else ""
 
 
-def strip_of(strip: Strip, scope: Keep, name: str) -> Mask:
-    """The mask that strips a class of things from every request."""
-    made = Mask(scope=scope, name="" if scope == "all" else name, kind="strip", strip=strip, label=strip.label)
-    return with_id(made)
-
-
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
     """The masks for the requests of a session and a project."""
-    return tuple(mask for mask in masks if _is_for(mask, session, project))
+    names = {"session": session, "project": project, "all": ""}
+    return tuple(mask for mask in masks if mask.name == names[mask.scope] and (mask.name or mask.scope != "project"))
 
 
 def apply_masks(
@@ -147,18 +153,6 @@ def _is_by_hand(mask: Mask) -> bool:
 
 
 _Place = tuple[Section, SectionPart | None]
-
-
-def _is_for(mask: Mask, session: str, project: str) -> bool:
-    match mask.scope:
-        case "session":
-            return mask.name == session
-        case "project":
-            return bool(project) and mask.name == project
-        case "all":
-            return True
-        case unreachable:
-            assert_never(unreachable)
 
 
 def masks_beside(masks: Sequence[Mask], scope: Keep) -> list[Mask]:
@@ -263,7 +257,7 @@ def _patchable(places: list[_Place], mask: Mask, hunks: Sequence[Hunk]) -> list[
     found: list[_Place] = []
     for place in places:
         section, part = place
-        counts = [find(section.text if part is None else part.text, hunk).count for hunk in hunks]
+        counts = [len(find(section.text if part is None else part.text, hunk)) for hunk in hunks]
         if all(counts):
             found += [place] * max(counts)
     return found
@@ -289,7 +283,8 @@ def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, 
     name = None if part is None else part.id
     if mask.kind == "delete":
         edit: Edit = Delete(section=section.id, part=name)
-        if _is_deleted(draft, section.id, name):  # another deletion took it along
+        now = draft.section(section.id)
+        if now.deleted or any(each.deleted for each in now.parts if each.id == name):  # another deletion took it along
             return draft, MaskOutcome(mask.id, "applied", section.id)
     elif mask.hunks is None:
         edit = SetText(section=section.id, part=name, text=mask.text or "")
@@ -302,11 +297,6 @@ def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, 
         return _sound(draft, draft.with_edit(edit), section.id), MaskOutcome(mask.id, "applied", section.id)
     except Fault as fault:
         return draft, MaskOutcome(mask.id, "refused", section.id, fault.message)
-
-
-def _is_deleted(draft: Draft, section: str, part: str | None) -> bool:
-    found = draft.section(section)
-    return found.deleted or any(each.deleted for each in found.parts if each.id == part)
 
 
 def _sound(before: Draft, after: Draft, name: str) -> Draft:
@@ -337,3 +327,108 @@ def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, MaskOutcome]:
     if not result.gone and strip.what == "tool":
         return draft, MaskOutcome(mask.id, "missing", why=f"no tool named {strip.tool!r} is in this request")
     return result.draft, MaskOutcome(mask.id, "applied", result.gone[0] if result.gone else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Stripped:
+    """The draft without them; the sections from which something is gone, and those where it had to stay and why."""
+
+    draft: Draft
+    gone: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    why: str = ""
+
+
+def apply_strip(draft: Draft, strip: Strip) -> Stripped:
+    """The draft without what the strip names."""
+    chosen = list(_parts_to_strip(draft, strip))
+    if not chosen:
+        return Stripped(draft)
+    sections = tuple(dict.fromkeys(section.id for section, _ in chosen))
+    after = _together(draft, chosen)
+    try:
+        check_sound(draft, after)
+    except Fault:
+        return _one_by_one(draft, chosen)
+    return Stripped(after, sections)
+
+
+def _together(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Draft:
+    """The draft without all of these, looked through once: a long conversation has hundreds of them.
+
+    What had to go together is one deletion, so that each can be restored by itself.
+    """
+    whole, request = draft.whole, draft.whole.reading.request
+    assert request is not None  # there are sections to choose from
+    places = [place for section, part in chosen for place in target_of(whole, section.id, part.id).places]
+    deleted = cascade_of(whole.reading, request, whole.deletions, frozenset(places))
+    groups = _groups(deleted, [(one.at, other.at) for one, other in whole.reading.pairs])
+    deletions = Deletions.of((*whole.deletions.groups, *groups), whole.reading.document)
+    return draft.with_whole(whole.with_deletions(deletions))
+
+
+def _groups(deleted: frozenset[str], pairs: list[tuple[str, str]]) -> list[frozenset[str]]:
+    """What was taken, parted so that the two halves of a pair are never apart."""
+    group = {place: {place} for place in sorted(deleted)}
+    for one, other in pairs:
+        mine, theirs = _covering(deleted, one), _covering(deleted, other)
+        if mine and theirs and group[mine] is not group[theirs]:
+            joined = group[mine] | group[theirs]
+            group |= dict.fromkeys(joined, joined)
+    return [frozenset(places) for places in {id(places): places for places in group.values()}.values()]
+
+
+def _covering(deleted: frozenset[str], place: str) -> str:
+    while place and place not in deleted:
+        place = parent_of(place)
+    return place
+
+
+def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stripped:
+    """Where all at once is refused, as much as can go."""
+    gone: dict[str, None] = {}
+    kept: dict[str, None] = {}
+    why = ""
+    for section, part in chosen:
+        try:
+            draft = draft.with_edit(Delete(section=section.id, part=part.id))
+            gone[section.id] = None
+        except Fault as fault:
+            kept[section.id] = None
+            why = why or fault.message
+    return Stripped(draft, tuple(gone), tuple(kept), why)
+
+
+def _parts_to_strip(draft: Draft, strip: Strip) -> Iterator[tuple[Section, SectionPart]]:
+    shown = [section for section in draft.sections if not section.deleted]
+    if strip.what == "tool":
+        tools = [section for section in shown if section.kind == "tools"]
+        yield from ((section, part) for section, part in _parts(tools, "tool") if part.name == strip.tool)
+        return
+    turns = [index for index, section in enumerate(shown) if _is_turn(section)]
+    older_than = strip.older_than
+    if strip.what == "thinking" and shown and _is_under_way(shown):
+        # Providers want the thinking of a turn back for as long as its tools are being called.
+        older_than = max(1, older_than)
+    end = len(shown) if not older_than else turns[-older_than] if len(turns) >= older_than else 0
+    yield from _parts(shown[:end], "tool_result" if strip.what == "tool_results" else "thinking")
+
+
+def _parts(sections: list[Section], kind: str) -> Iterator[tuple[Section, SectionPart]]:
+    for section in sections:
+        for part in section.parts:
+            if part.type == kind and not part.deleted:
+                yield section, part
+
+
+def _is_turn(section: Section) -> bool:
+    """Whether this is a person's turn; results and reminders in the user's role are not."""
+    return section.kind == "user" and any(
+        part.type in ("text", "image", "document", "audio") and not part.deleted for part in section.parts
+    )
+
+
+def _is_under_way(shown: list[Section]) -> bool:
+    """Whether the conversation ends with results, so that the model goes on with its turn."""
+    last = next((section for section in reversed(shown) if section.kind not in ("tools", "options")), None)
+    return last is not None and any(part.type == "tool_result" and not part.deleted for part in last.parts)

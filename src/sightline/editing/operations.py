@@ -7,9 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.errors import Code, Fault
+from sightline.catalog.reading import read_value
 from sightline.model.json import Json
-from sightline.wire.jsontext import MISFIT
 
 Keep = Literal["session", "project", "all"]
 
@@ -133,8 +132,5 @@ _HINT = (
 
 def operation(value: Json) -> HoldOperation:
     """The operation that a JSON value asks for; a fault says what is wrong with it."""
-    try:
-        read: HoldOperation = msgspec.convert(value, HoldOperation)
-        return read
-    except MISFIT as error:
-        raise Fault(Code.INVALID_REQUEST, f"no such edit: {error}", hint=_HINT, status=400) from None
+    read: HoldOperation = read_value(value, HoldOperation, subject="the edit", hint=_HINT, status=400)
+    return read

@@ -27,12 +27,8 @@ Pairs: TypeAlias = tuple[tuple[Part, Part], ...]
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use", "mcp_approval_request"})
 
 
-def pairs_of(messages: Iterable[Message]) -> Pairs:
+def pairs_of(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
     """The pairs of a conversation: by id, or by name and order where there is none."""
-    return tuple(_pairs(messages))
-
-
-def _pairs(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
     waiting: dict[str, list[Part]] = {}
     for message in messages:
         for part in message.parts:
@@ -44,7 +40,12 @@ def _pairs(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
                     if calls:
                         yield calls.pop(0), part
                 case Opaque():
-                    yield from _foreign(part, waiting)
+                    # A kind that only its dialect knows: a server's tools, and what they need approval for.
+                    role, call_id = _role(part.value)
+                    if role == "call":
+                        waiting.setdefault(f"~{call_id}", []).append(part)
+                    elif role == "result" and waiting.get(f"~{call_id}"):
+                        yield waiting[f"~{call_id}"].pop(0), part
                 case _:
                     pass
 
@@ -59,15 +60,6 @@ def _calls_by_name(waiting: dict[str, list[Part]], result: ToolResult) -> list[P
         named = (calls for calls in waiting.values() if calls and getattr(calls[0], "name", None) == result.name)
         return next(named, None)
     return waiting.get(f"@{result.name}")
-
-
-def _foreign(part: Opaque, waiting: dict[str, list[Part]]) -> Iterator[tuple[Part, Part]]:
-    """Calls and results of kinds that only their dialect knows: a server's tools, and what they need approval for."""
-    role, call_id = _role(part.value)
-    if role == "call":
-        waiting.setdefault(f"~{call_id}", []).append(part)
-    elif role == "result" and waiting.get(f"~{call_id}"):
-        yield waiting[f"~{call_id}"].pop(0), part
 
 
 def _role(value: Json) -> tuple[str, str]:
@@ -106,7 +98,7 @@ class DocumentReading:
     @cached_property
     def pairs(self) -> Pairs:
         """Which result answers which call."""
-        return pairs_of(self.request.messages if self.request else ())
+        return tuple(pairs_of(self.request.messages if self.request else ()))
 
     @cached_property
     def container(self) -> str:

@@ -15,9 +15,6 @@ from sightline.wire.jsontext import decode, encode
 from sightline.wire.sse import SseDecoder
 
 _REFERENCE = "previous_response_id"
-_OPENINGS = (b"{", b"[")
-_ENDINGS = ("response.completed", "response.incomplete", "response.done")
-_HINT = "Send the request as it is, or start the conversation again without stored state."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +25,9 @@ class ChainLink:
     reply: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    id: str
-    output: tuple[bytes, ...]
-
-
 def previous_of(data: bytes) -> str:
     """The id of the response that a request goes on from, empty if it goes on from none."""
-    body = decode(data)
-    found = body.get(_REFERENCE) if isinstance(body, dict) else None
+    found = _object(data).get(_REFERENCE)
     return found if isinstance(found, str) else ""
 
 
@@ -59,29 +49,37 @@ def expand_request(data: bytes, chain: Sequence[ChainLink]) -> bytes:
                 f"not from {expected or 'the beginning'}"
             )
         _check_state(link.request)
-        answer = _answer(link.reply, number)
-        items += [*_input(link.request), *answer.output]
-        expected = answer.id
+        response, finished = _response(link.reply)
+        output = response.get("output")
+        if response.get("status") not in ("completed", "incomplete") or not isinstance(output, list):
+            raise _refusal(f"the answer of link {number} is not whole in the record")
+        # Some servers end a stream with an empty output, although they streamed each item before.
+        items += [*_input(link.request), *map(encode, output or finished)]
+        expected = str(response.get("id", ""))
     if reference != expected:
         raise _refusal(f"the response {reference!r} is not in the record, so what it stands for is not known")
-    document = WireDocument(data).remove(f"/{_REFERENCE}")
-    return _with_items(document, items)
+    return _with_items(WireDocument(data).remove(f"/{_REFERENCE}"), items)
 
 
-def _refusal(message: str, hint: str = _HINT) -> Fault:
+def _refusal(
+    message: str, hint: str = "Send the request as it is, or start the conversation again without stored state."
+) -> Fault:
     return Fault(Code.INVALID_REQUEST, message, hint=hint, pointer=f"/{_REFERENCE}", status=422)
 
 
-def _check_state(data: bytes) -> None:
+def _object(data: bytes) -> JsonObject:
     body = decode(data)
-    if isinstance(body, dict) and body.get("conversation") is not None:
+    return body if isinstance(body, dict) else {}
+
+
+def _check_state(data: bytes) -> None:
+    if _object(data).get("conversation") is not None:
         raise _refusal("a stored conversation is kept by the provider alone")
 
 
 def _input(data: bytes) -> list[bytes]:
     """The input items of a request, each as its own bytes."""
-    body = decode(data)
-    value = body.get("input") if isinstance(body, dict) else None
+    value = _object(data).get("input")
     if isinstance(value, list):
         layout, _ = spans.parent(data, "/input/-")
         return [data[start:stop] for start, stop in zip(layout.starts, layout.stops, strict=True)]
@@ -92,32 +90,20 @@ def _user_message(text: str) -> JsonObject:
     return {"type": "message", "role": "user", "content": text}
 
 
-def _answer(data: bytes, number: int) -> _Answer:
-    response, finished = _response(data)
-    output = response.get("output")
-    if response.get("status") not in ("completed", "incomplete") or not isinstance(output, list):
-        raise _refusal(f"the answer of link {number} is not whole in the record")
-    # Some servers end a stream with an empty output, although they streamed each item before.
-    items = output or finished
-    return _Answer(str(response.get("id", "")), tuple(encode(item) for item in items))
-
-
 def _response(data: bytes) -> tuple[JsonObject, list[Json]]:
     """The `response` object of an answer, and the items that a stream reported as finished."""
-    if data.lstrip().startswith(_OPENINGS):
-        whole = decode(data)
-        return (whole if isinstance(whole, dict) else {}), []
+    if data.lstrip().startswith((b"{", b"[")):
+        return _object(data), []
     decoder = SseDecoder()
     response: JsonObject = {}
     finished: list[Json] = []
     for frame in [*decoder.feed(data), *decoder.close()]:
-        event = decode(frame.data) if frame.data.startswith(b"{") else None
-        if not isinstance(event, dict):
-            continue
-        if event.get("type") == "response.output_item.done":
+        event = _object(frame.data) if frame.data.startswith(b"{") else {}
+        kind, ended = event.get("type"), event.get("response")
+        if kind == "response.output_item.done":
             finished.append(event.get("item"))
-        elif event.get("type") in _ENDINGS and isinstance(event.get("response"), dict):
-            response = event["response"]  # type: ignore[assignment] # the line above looked
+        elif kind in ("response.completed", "response.incomplete", "response.done") and isinstance(ended, dict):
+            response = ended
     return response, finished
 
 

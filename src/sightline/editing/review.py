@@ -53,16 +53,6 @@ class TokenBudget(msgspec.Struct, frozen=True):
         return Estimate(self.estimate.tokens, self.estimate.low, self.estimate.high, self.estimate.how)
 
 
-def budget_of(draft: Draft, estimator: Estimator, facts: Facts) -> TokenBudget:
-    """Count one draft."""
-    return count_draft(draft, estimator, facts)[0]
-
-
-def with_tokens(sections: tuple[Section, ...], budget: TokenBudget) -> tuple[Section, ...]:
-    """The sections with their tokens."""
-    return tuple(msgspec.structs.replace(section, tokens=budget.sections.get(section.id)) for section in sections)
-
-
 _BUNDLES = ("tools", "options")
 
 
@@ -85,9 +75,11 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
         if section.kind in _BUNDLES and not section.deleted:
             tokens[section.id] = _tokens(sums[section.category])
     whole, is_counted = estimator.whole(request, raw)
-    budget = _budget(sums, tokens, raw, whole, facts.context_window, _reserve(request, facts))
+    reserve = facts.max_output if request.options.max_tokens is None else request.options.max_tokens
+    budget = _budget(sums, tokens, raw, whole, facts.context_window, reserve)
     # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
-    return budget, whole if is_counted else _at_least(whole, raw.low)
+    low = whole.low if is_counted else min(whole.low, raw.low)
+    return budget, Estimate(whole.tokens, low, whole.high, whole.how)
 
 
 def _count_sections(
@@ -118,9 +110,9 @@ def _budget(
     reserve: int | None,
 ) -> TokenBudget:
     if whole != raw and raw.tokens:
-        scale = _Scale(whole, raw)
-        tokens = {name: scale.of(each) for name, each in tokens.items()}
-        sums = {category: _estimate(scale.of(_tokens(each))) for category, each in sums.items()}
+        tokens = {name: _scale(each, whole, raw) for name, each in tokens.items()}
+        scaled = {category: _scale(_tokens(each), whole, raw) for category, each in sums.items()}
+        sums = {category: Estimate(each.tokens, each.low, each.high) for category, each in scaled.items()}
         others = sum_estimates(each for category, each in sums.items() if category != "options")
         sums["options"] = _less(whole, others)
     return TokenBudget(
@@ -142,17 +134,12 @@ def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
     return found
 
 
-class _Scale:
-    """What past counts of the provider say about the whole is shared out over its pieces."""
-
-    def __init__(self, whole: Estimate, raw: Estimate) -> None:
-        self._raw, self._whole = raw, whole
-
-    def of(self, piece: Tokens) -> Tokens:
-        tokens = piece.tokens * self._whole.tokens // self._raw.tokens
-        low = piece.low * self._whole.low // max(1, self._raw.low)
-        high = piece.high * self._whole.high // self._raw.high
-        return Tokens(tokens, min(low, tokens), max(high, tokens))
+def _scale(piece: Tokens, whole: Estimate, raw: Estimate) -> Tokens:
+    """A piece's share of what past counts of the provider say about the whole."""
+    tokens = piece.tokens * whole.tokens // raw.tokens
+    low = piece.low * whole.low // max(1, raw.low)
+    high = piece.high * whole.high // raw.high
+    return Tokens(tokens, min(low, tokens), max(high, tokens))
 
 
 def _less(whole: Estimate, share: Estimate) -> Estimate:
@@ -164,20 +151,8 @@ def _plus(total: Estimate, more: Estimate) -> Estimate:
     return Estimate(total.tokens + more.tokens, total.low + more.low, total.high + more.high, more.how or total.how)
 
 
-def _at_least(whole: Estimate, low: int) -> Estimate:
-    return Estimate(whole.tokens, min(whole.low, low), whole.high, whole.how)
-
-
 def _tokens(estimate: Estimate) -> Tokens:
     return Tokens(estimate.tokens, estimate.low, estimate.high)
-
-
-def _estimate(tokens: Tokens) -> Estimate:
-    return Estimate(tokens.tokens, tokens.low, tokens.high)
-
-
-def _reserve(request: Request, facts: Facts) -> int | None:
-    return facts.max_output if request.options.max_tokens is None else request.options.max_tokens
 
 
 class EditCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,21 +201,6 @@ class Costs:
             money=money(found, found.broken_tokens, now.tokens, self._prices),
             money_by_edit=money(found, by_edit, now.tokens, self._prices),
         )
-
-
-def cost_of(
-    previous: Request | None,
-    original: Request,
-    edited: Request,
-    estimator: Estimator,
-    facts: Facts,
-    *,
-    section_at: Callable[[str], str] | None = None,
-) -> EditCost:
-    """The cost of one edit, against the previous request of the conversation; without one nothing was cached."""
-    if previous is None:
-        return EditCost()
-    return Costs(previous, original, estimator, facts).of(edited, section_at=section_at)
 
 
 class Reviewed(msgspec.Struct, frozen=True):

@@ -28,36 +28,16 @@ from sightline.model.parts import (
 from sightline.model.tools import OpaqueTool, Tool
 
 Kind = Literal[
-    "system",
-    "developer",
-    "user",
-    "context",
-    "history",
-    "assistant",
-    "tool_call",
-    "tool_result",
-    "thinking",
-    "other",
-    "tools",
-    "options",
-]
+    "system", "developer", "user", "context", "history", "assistant", "tool_call", "tool_result", "thinking", "other",
+    "tools", "options",
+]  # fmt: skip
 Category = Literal["system", "tools", "history", "user", "attachments", "options"]
 """What a section counts as in the budget."""
 
 PartType = Literal[
-    "text",
-    "refusal",
-    "image",
-    "document",
-    "audio",
-    "thinking",
-    "tool_call",
-    "tool_result",
-    "cache_breakpoint",
-    "opaque",
-    "tool",
-    "option",
-]
+    "text", "refusal", "image", "document", "audio", "thinking", "tool_call", "tool_result", "cache_breakpoint",
+    "opaque", "tool", "option",
+]  # fmt: skip
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -136,19 +116,6 @@ _CONTEXT = re.compile(
 )
 """How agents open the words that they put in a user's mouth."""
 
-_TITLES: dict[Kind, str] = {
-    "system": "System",
-    "developer": "Developer",
-    "user": "User",
-    "context": "Context",
-    "history": "History",
-    "assistant": "Assistant",
-    "tool_call": "Assistant",
-    "tool_result": "Result",
-    "thinking": "Thinking",
-    "other": "Other",
-}
-
 
 def kind_of(message: Message) -> Kind:
     """The kind of a message, by its role and by what it holds."""
@@ -159,18 +126,14 @@ def kind_of(message: Message) -> Kind:
         case "tool":
             return "tool_result"
         case "assistant":
-            return _answer(parts)
+            others = [part for part in parts if not isinstance(part, Thinking)]
+            if not others:
+                return "thinking" if parts else "assistant"
+            if all(isinstance(part, ToolCall) for part in others):
+                return "tool_call"
+            return "other" if all(isinstance(part, Opaque) for part in parts) else "assistant"
         case _:
             return _kind_of_user_message(message, parts)
-
-
-def _answer(parts: Sequence[Part]) -> Kind:
-    others = [part for part in parts if not isinstance(part, Thinking)]
-    if not others:
-        return "thinking" if parts else "assistant"
-    if all(isinstance(part, ToolCall) for part in others):
-        return "tool_call"
-    return "other" if all(isinstance(part, Opaque) for part in parts) else "assistant"
 
 
 def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
@@ -189,7 +152,7 @@ def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
 
 def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ...]) -> str:
     """The label of a message: what it is, and whom or what it is about. `ordinal` counts the messages of its kind."""
-    title = _TITLES[kind]
+    title = {"tool_call": "Assistant", "tool_result": "Result"}.get(kind, kind.capitalize())
     if kind == "system" and not message.at.rpartition("/")[2].isdecimal():
         return "System prompt"
     about = message.name or _about(message, kind, answered)

@@ -22,7 +22,7 @@ from sightline.model.tools import OpaqueTool, Tool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join, resolve
 
-_SEALS = (b'"encrypted', b'"signature"', b'"thoughtSignature"', b'"thought_signature"')
+_SEALS = ('"encrypted', '"signature"', '"thoughtSignature"', '"thought_signature"')
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -73,7 +73,13 @@ def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
         case ToolResult():
             return _result(part, document, paths)
         case Opaque():
-            return _opaque(part)
+            spelled = as_text(part.value)
+            if part.mirrored:
+                return EditableText(text=spelled, reason="It says what stands elsewhere too: edit it by its place.")
+            if any(seal in spelled for seal in _SEALS):
+                reason = "It holds something sealed by the provider: edit it by its place."
+                return EditableText(text=spelled, reason=reason)
+            return EditableText((Leaf(part.at, spelled, is_json=True),))
         case _:
             return EditableText(reason="Only words can be edited here.")
 
@@ -82,9 +88,8 @@ def words_of_tool(tool: Tool, document: Json) -> EditableText:
     """The definition of a tool, as JSON."""
     value = resolve(document, tool.at)
     if isinstance(tool, OpaqueTool) and tool.value != value:
-        return EditableText(
-            text=as_text(tool.value), reason="It is in one object with other tools: edit it by its place."
-        )
+        reason = "It is in one object with other tools: edit it by its place."
+        return EditableText(text=as_text(tool.value), reason=reason)
     return EditableText((Leaf(tool.at, as_text(value), is_json=True),))
 
 
@@ -149,21 +154,9 @@ def _result(part: ToolResult, document: Json, paths: LeafPaths) -> EditableText:
         if isinstance(found, dict | list):
             return EditableText((Leaf(join(part.at, *path), as_text(found), is_json=True),))
     if part.kind == "apply_patch":  # it may say nothing but how it went
-        return EditableText(
-            (Leaf(join(part.at, "output"), "", is_there=isinstance(value, dict) and "output" in value),)
-        )
+        is_there = isinstance(value, dict) and "output" in value
+        return EditableText((Leaf(join(part.at, "output"), "", is_there=is_there),))
     return EditableText(reason="The result has no words.")
-
-
-def _opaque(part: Opaque) -> EditableText:
-    spelled = encode(part.value)
-    if part.mirrored:
-        return EditableText(text=spelled.decode(), reason="It says what stands elsewhere too: edit it by its place.")
-    if any(seal in spelled for seal in _SEALS):
-        return EditableText(
-            text=spelled.decode(), reason="It holds something sealed by the provider: edit it by its place."
-        )
-    return EditableText((Leaf(part.at, spelled.decode(), is_json=True),))
 
 
 def _follow(value: Json, path: tuple[str, ...]) -> Json:
@@ -262,29 +255,26 @@ def _whole(before: str, new: str, ends: list[int]) -> _Hunk:
 
 def _differences(before: str, new: str) -> Iterator[_Hunk]:
     """The hunks between two texts: by characters, where they are long by lines first."""
-    if len(before) + len(new) <= _MOST_CHARACTERS:
-        yield from _by_characters(before, new)
-        return
-    old_lines, new_lines = before.splitlines(keepends=True), new.splitlines(keepends=True)
+    is_short = len(before) + len(new) <= _MOST_CHARACTERS
+    for window in [_Hunk(0, len(before), new)] if is_short else differing_lines(before, new):
+        if window.stop - window.start + len(window.text) > _MOST_CHARACTERS:
+            yield window
+            continue
+        old = before[window.start : window.stop]
+        for tag, start, stop, begin, end in SequenceMatcher(None, old, window.text, autojunk=False).get_opcodes():
+            if tag != "equal":
+                yield _Hunk(start + window.start, stop + window.start, window.text[begin:end])
+
+
+def differing_lines(old: str, new: str) -> Iterator[_Hunk]:
+    """Each group of lines that differ; all of the text as one where it has so many lines that a diff takes too long."""
+    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
     if len(old_lines) + len(new_lines) > _MOST_LINES:
-        yield _Hunk(0, len(before), new)
-        return
+        old_lines, new_lines = [old], [new]
     old_at, new_at = ([0, *accumulate(map(len, lines))] for lines in (old_lines, new_lines))
     for tag, i, j, k, m in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        start, stop, text = old_at[i], old_at[j], new[new_at[k] : new_at[m]]
-        if stop - start + len(text) > _MOST_CHARACTERS:
-            yield _Hunk(start, stop, text)
-        else:
-            for hunk in _by_characters(before[start:stop], text):
-                yield _Hunk(hunk.start + start, hunk.stop + start, hunk.text)
-
-
-def _by_characters(before: str, new: str) -> Iterator[_Hunk]:
-    for tag, start, stop, begin, end in SequenceMatcher(None, before, new, autojunk=False).get_opcodes():
         if tag != "equal":
-            yield _Hunk(start, stop, new[begin:end])
+            yield _Hunk(old_at[i], old_at[j], new[new_at[k] : new_at[m]])
 
 
 def common_prefix(one: str, other: str) -> int:

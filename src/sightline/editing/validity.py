@@ -6,7 +6,7 @@ A problem that the client's own request already had never blocks it: what the cl
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from sightline.editing.draft import Draft
 from sightline.editing.fixes import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING, Fix, fixes_for
 from sightline.editing.operations import Edit, Set
 from sightline.model.comparison import of_part
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
@@ -28,10 +28,7 @@ from sightline.tokens.estimate import Estimate
 from sightline.wire.pointer import join, resolve
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """A signed part and its section."""
-
+class _SignedPart(NamedTuple):
     part: Part
     section: str
 
@@ -63,9 +60,8 @@ def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
                 repair = tuple(_repair(draft, seal.part.at, homes[0].part.at))
                 yield BrokenSignature(Problem(seal.part.at, "what this seal covers was changed"), repair)
             elif seal.section not in sections:
-                words = (
-                    "this sealed part is a copy of one that stands elsewhere" if is_home else "this sealed part moved"
-                )
+                copied = "this sealed part is a copy of one that stands elsewhere"
+                words = copied if is_home else "this sealed part moved"
                 yield BrokenSignature(Problem(seal.part.at, words, "warning" if is_home else "error"))
 
 
@@ -78,17 +74,21 @@ def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:
         yield Set(pointer=at, value=sent)
 
 
-def _seals(draft: Draft) -> dict[str, list[Seal]]:
-    found: dict[str, list[Seal]] = defaultdict(list)
+def _seals(draft: Draft) -> dict[str, list[_SignedPart]]:
+    found: dict[str, list[_SignedPart]] = defaultdict(list)
     if draft.request is not None:
         for message in draft.request.messages:
             for part in message.parts:
                 if isinstance(part, Text | Image | Thinking | ToolCall) and part.signature:
-                    found[part.signature].append(Seal(part, draft.section_at(part.at)))
+                    found[part.signature].append(_SignedPart(part, draft.section_at(part.at)))
     return found
 
 
-_WORDS: dict[Modality, str] = {"image": "pictures", "pdf": "documents", "audio": "sound"}
+_MODALITIES: dict[type[Image | Document | Audio], tuple[Modality, str]] = {
+    Image: ("image", "pictures"),
+    Document: ("pdf", "documents"),
+    Audio: ("audio", "sound"),
+}
 _RULES = {"budget": THINKING, "mode": THINKING, "effort": EFFORT}
 
 
@@ -103,9 +103,9 @@ def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
     if facts.input is not None:
         for message in request.messages:
             for part in _media(message.parts):
-                modality = _modality(part)
+                modality, words = _MODALITIES[type(part)]
                 if modality not in facts.input:
-                    yield Problem(part.at, f"this model is not known to take {_WORDS[modality]}", "warning")
+                    yield Problem(part.at, f"this model is not known to take {words}", "warning")
 
 
 def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
@@ -150,9 +150,10 @@ def schema_problems(request: Request) -> Iterator[Problem]:
 
 def _schema_faults(schema: JsonObject, *, is_strict: bool) -> Iterator[tuple[str, bool]]:
     kind = schema.get("type")
+    listed = kind if isinstance(kind, list) else [kind]
     if kind is None:
         yield "do not say that they are an object", False
-    elif not _says_object(kind):
+    elif not any(isinstance(word, str) and word.lower() == "object" for word in listed):
         yield f"are of type {kind!r} and not an object", True
     properties = schema.get("properties", {})
     if not isinstance(properties, dict):
@@ -170,11 +171,6 @@ def _schema_faults(schema: JsonObject, *, is_strict: bool) -> Iterator[tuple[str
     yield from ((f"require {name!r}, which is no property", is_strict) for name in required if name not in properties)
 
 
-def _says_object(kind: Json) -> bool:
-    words = kind if isinstance(kind, list) else [kind]
-    return any(isinstance(word, str) and word.lower() == "object" for word in words)
-
-
 def _media(parts: tuple[Part, ...]) -> Iterator[Image | Document | Audio]:
     for part in parts:
         if isinstance(part, Image | Document | Audio):
@@ -183,20 +179,10 @@ def _media(parts: tuple[Part, ...]) -> Iterator[Image | Document | Audio]:
             yield from _media(part.parts)
 
 
-def _modality(part: Image | Document | Audio) -> Modality:
-    match part:
-        case Image():
-            return "image"
-        case Document():
-            return "pdf"
-        case Audio():
-            return "audio"
-        case unreachable:
-            assert_never(unreachable)
-
-
-_MOST_FIXED = 30
-"""Trying fixes costs time, and a user rarely needs more at once."""
+_MOST_TRIES, _MOST_BYTES_TRIED = 50, 4_000_000
+"""How many fixes are tried for one review, and for how many bytes of documents. A try makes the edits and checks what
+comes of them, 5 to 8 ms for a megabyte, and every keystroke is a review: 20 problems took 200 to 600 ms. Problems
+beyond that are shown without fixes until others are gone."""
 
 
 class ValidityFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,30 +209,29 @@ def check_draft(draft: Draft, *, facts: Facts, estimate: Estimate | None = None,
     `is_vendor`: it goes to a provider that refuses all that the vendor of the dialect and of the model refuses. Other
     servers may take more, so that there the same is only a warning.
     """
-    findings = _find_problems(draft, facts, is_vendor=is_vendor)
-    findings += _signature_findings(draft, facts)
+    tries = iter(range(min(_MOST_TRIES, max(1, _MOST_BYTES_TRIED // max(1, len(draft.data))))))
+    findings = _find_problems(draft, facts, tries, is_vendor=is_vendor)
+    for broken in find_broken_signatures(draft):
+        finding = _finding(draft, broken.problem, facts, tries, is_inherited=False)
+        repair = (Fix("Put it back as it came", broken.repair),) if broken.repair else ()
+        findings.append(msgspec.structs.replace(finding, fixes=(*repair, *finding.fixes)))
     findings += _budget(draft, facts, estimate)
     return Validity(all(finding.severity != "error" for finding in findings), tuple(findings))
 
 
-def _find_problems(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[ValidityFinding]:
+def _find_problems(draft: Draft, facts: Facts, tries: Iterator[object], *, is_vendor: bool) -> list[ValidityFinding]:
     problems = list(dict.fromkeys(_structural(draft, facts, is_vendor=is_vendor)))
-    known = _count_inherited(draft, facts, problems, is_vendor=is_vendor)
+    known = Counter[tuple[str, str]]()
+    if draft.is_dirty and any(problem.severity == "error" for problem in problems):  # else it changes nothing
+        inherited = dict.fromkeys(_structural(draft.first, facts, is_vendor=is_vendor))
+        known.update(_key(draft.first, problem) for problem in inherited)
     findings: list[ValidityFinding] = []
     for problem in problems:
         key = _key(draft, problem)
         is_inherited = not draft.is_dirty or known[key] > 0
         known[key] -= 1
-        is_fixed = len(findings) < _MOST_FIXED
-        findings.append(_finding(draft, problem, facts, is_inherited=is_inherited, is_fixed=is_fixed))
+        findings.append(_finding(draft, problem, facts, tries, is_inherited=is_inherited))
     return findings
-
-
-def _signature_findings(draft: Draft, facts: Facts) -> Iterator[ValidityFinding]:
-    for broken in find_broken_signatures(draft):
-        finding = _finding(draft, broken.problem, facts, is_inherited=False, is_fixed=True)
-        repair = (Fix("Put it back as it came", broken.repair),) if broken.repair else ()
-        yield msgspec.structs.replace(finding, fixes=(*repair, *finding.fixes))
 
 
 def _structural(draft: Draft, facts: Facts, *, is_vendor: bool) -> Iterator[Problem]:
@@ -255,19 +240,15 @@ def _structural(draft: Draft, facts: Facts, *, is_vendor: bool) -> Iterator[Prob
         assert draft.fault is not None  # one of the two is there
         yield Problem(draft.fault.pointer or "", f"{draft.dialect} does not read this: {draft.fault.message}")
         return
-    yield from dialect(draft.dialect).problems(request)
+    yield from draft.problems
     yield from argument_problems(request)
     yield from schema_problems(request)
     yield from limit_problems(request, facts)
     for problem in (*dialect(draft.dialect).vendor_problems(draft.document), *refusal_problems(request, facts)):
         yield problem if is_vendor else replace(problem, severity="warning")
-    yield from _other_form(draft, request)
-
-
-def _other_form(draft: Draft, request: Request) -> Iterator[Problem]:
-    """The client still waits for the form of answer that it asked for."""
     first = draft.first.request
     if first is not None and bool(first.options.stream) != bool(request.options.stream):
+        # The client still waits for the form of answer that it asked for.
         at = request.options.places.get("stream", "")
         waits, gets = ("a stream", "one piece") if first.options.stream else ("one piece", "a stream")
         yield Problem(at, f"the client waits for {waits} and will get {gets}", "warning")
@@ -296,21 +277,14 @@ def _key(draft: Draft, problem: Problem) -> tuple[str, str]:
     return draft.section_at(problem.pointer), problem.message
 
 
-def _count_inherited(draft: Draft, facts: Facts, found: list[Problem], *, is_vendor: bool) -> Counter[tuple[str, str]]:
-    """How often each problem was there before; it is only asked if that can change anything."""
-    if not draft.is_dirty or all(problem.severity != "error" for problem in found):
-        return Counter()
-    first = draft.first
-    problems = dict.fromkeys(_structural(first, facts, is_vendor=is_vendor))
-    return Counter(_key(first, problem) for problem in problems)
-
-
-def _finding(draft: Draft, problem: Problem, facts: Facts, *, is_inherited: bool, is_fixed: bool) -> ValidityFinding:
+def _finding(
+    draft: Draft, problem: Problem, facts: Facts, tries: Iterator[object], *, is_inherited: bool
+) -> ValidityFinding:
     return ValidityFinding(
         pointer=problem.pointer,
         section=draft.section_at(problem.pointer),
         message=problem.message,
         severity="warning" if is_inherited else problem.severity,
         inherited=is_inherited,
-        fixes=fixes_for(draft, problem, facts) if is_fixed else (),
+        fixes=fixes_for(draft, problem, facts, tries),
     )

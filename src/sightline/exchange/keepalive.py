@@ -41,7 +41,7 @@ def sign_of_life(request: ClientRequest) -> bytes:
 
 def wants_usage(request: ClientRequest) -> bool:
     """Whether the client takes the counts of a stream; only those of one dialect have to ask for them."""
-    if not request.is_stream or not dialect(request.dialect).clients.asks_for_usage:
+    if not request.is_stream or not dialect(request.dialect).support.asks_for_usage:
         return True
     try:
         return bool(dialect(request.dialect).read_request(decode(request.body)).options.include_usage)

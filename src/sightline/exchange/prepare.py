@@ -9,8 +9,8 @@ from sightline.catalog.compose import Prompt, compose
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import call_to
+from sightline.dialects.json_schemas import with_strict_schemas
 from sightline.dialects.registry import dialect
-from sightline.dialects.strict_schema import with_strict_schemas
 from sightline.dialects.translate import write_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import TextHeaders
@@ -69,6 +69,7 @@ def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
         facts=choice.facts,
         model=choice.model,
         dialect=choice.dialect,
+        support=dialect(choice.dialect).support,
     )
 
 

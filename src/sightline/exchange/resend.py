@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
@@ -20,7 +20,6 @@ from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.recording.replay_request import again, elsewhere, had_credential
 from sightline.exchange.relay import Relay
-from sightline.exchange.routing import has_key
 from sightline.model.events import StreamEvent
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
@@ -52,7 +51,7 @@ class ResendSources:
         if exchange.is_count:
             raise Fault(Code.USAGE, f"{exchange.id} only counted tokens", hint="Replay one that asked a model.")
         if model:
-            arriving: DialectName = exchange.received.dialect  # type: ignore[assignment] # nothing else ever comes
+            arriving = exchange.received.dialect
             self._need_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
             request = elsewhere(exchange, model)
             is_as_received = request.dialect != exchange.spoken
@@ -79,7 +78,7 @@ class ResendSources:
             raise Fault(Code.AUTH, f"the variable {variable} is not set", hint=hint)
 
     def _has_key(self, provider: Provider) -> bool:
-        return has_key(provider, self._environment)
+        return provider.has_key(self._environment)
 
 
 class Resender:

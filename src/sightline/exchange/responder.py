@@ -8,9 +8,8 @@ from typing import NamedTuple
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
-from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.streaming import no_reply
-from sightline.dialects.translate import translate_reply
+from sightline.dialects.translate import StreamTranslation, translate_reply
 from sightline.errors import Fault
 from sightline.exchange import client_response
 from sightline.exchange.client_response import ClientResponse

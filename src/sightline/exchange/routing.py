@@ -22,11 +22,6 @@ PLACEHOLDER = "sightline-needs-no-key"
 """What `sightline run` gives a client that demands a key where none is set. It is no credential."""
 
 
-def has_key(provider: Provider, environment: Mapping[str, str]) -> bool:
-    """Whether the provider's key is set, or it takes none. The embedded model gets its key when it starts."""
-    return provider.embedded or not provider.key_env or bool(environment.get(provider.key_env, "").strip())
-
-
 class Router:
     """Routes requests by the catalogue and the keys that are set, and remembers the routes of recent ones."""
 
@@ -40,7 +35,7 @@ class Router:
         key = request.dialect, request.provider, request.model, has_credential(request)
         choice = self._routes.get(key)
         if choice is None:
-            choice = route_for(self._catalog, request, lambda provider: has_key(provider, self._environment))
+            choice = route_for(self._catalog, request, lambda provider: provider.has_key(self._environment))
             if len(self._routes) >= _MOST_ROUTES:
                 self._routes.clear()
             self._routes[key] = choice
@@ -53,7 +48,7 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
 
     Where the client's own credential is used, the provider of the choice names no key. Raises MODEL_UNKNOWN.
     """
-    arriving: DialectName = request.dialect  # type: ignore[assignment] # the server knows no others
+    arriving = request.dialect
     if request.provider:
         return _with_own(_provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
     try:

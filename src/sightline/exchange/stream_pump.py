@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
-from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_response import ResponseBody

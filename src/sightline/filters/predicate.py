@@ -230,7 +230,8 @@ def matches(
             counted = _number(subject, name)
             return counted is not None and _COMPARED[operator](counted, number)
         case TopicTerm():
-            return is_filed(expression, _path(subject))
+            path = subject.value("topic")
+            return is_filed(expression, path if isinstance(path, tuple) else ())
         case unreachable:
             assert_never(unreachable)
 
@@ -255,11 +256,6 @@ def _number(subject: FilterSubject, name: str) -> float | None:
     values = [subject.value(part) for part in SUMS.get(name, (name,))]
     known = [value for value in values if isinstance(value, int | float)]
     return sum(known) if known else None
-
-
-def _path(subject: FilterSubject) -> tuple[str, ...]:
-    value = subject.value("topic")
-    return value if isinstance(value, tuple) else ()
 
 
 S = TypeVar("S", bound=FilterSubject)

@@ -344,14 +344,6 @@ def _flag_term(comparison: FieldComparison) -> Expression:
     )
 
 
-def _latest(comparison: FieldComparison) -> Expression:
-    return Latest(_count(comparison))
-
-
-def _in_context(comparison: FieldComparison) -> Expression:
-    return InContext(_count(comparison))
-
-
 def _count(comparison: FieldComparison) -> int:
     _refuse_ordering(comparison, "a count")
     return count(comparison.source, comparison.value)
@@ -377,6 +369,6 @@ _READERS: Mapping[Kind, Callable[[FieldComparison], Expression]] = {
     Kind.YES_NO: _flag_term,
     Kind.AGE: _age_term,
     Kind.DATE: _date_term,
-    Kind.LATEST: _latest,
-    Kind.CONTEXT: _in_context,
+    Kind.LATEST: lambda comparison: Latest(_count(comparison)),
+    Kind.CONTEXT: lambda comparison: InContext(_count(comparison)),
 }

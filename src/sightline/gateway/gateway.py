@@ -11,8 +11,8 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
+from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.dialects.faults import status_of
-from sightline.dialects.paths import dialect_of_model_paths
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders

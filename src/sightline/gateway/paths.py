@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
 
-from sightline.dialects.paths import dialect_by_prefix, dialect_by_version, match_path
+from sightline.dialects.endpoint import dialect_by_client, dialect_by_prefix, dialect_by_version, match_path
 
 Kind = Literal["ask", "models", "model", "unknown"]
 
@@ -71,12 +71,7 @@ def parse_path(raw: str) -> GatewayPath:
 
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
     """The caller's dialect: by the path, else by the headers."""
-    if place.dialect:
-        return place.dialect
-    names = {name for name, _ in headers}
-    if b"x-goog-api-key" in names or b"x-goog-api-client" in names or query.startswith("key=") or "&key=" in query:
-        return "gemini"
-    return "anthropic" if b"anthropic-version" in names else "openai-chat"
+    return place.dialect or dialect_by_client({name.decode("latin-1") for name, _ in headers}, query)
 
 
 def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:

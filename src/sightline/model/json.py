@@ -1,6 +1,8 @@
-"""The type of any JSON value; the one place where the shape of foreign data is not known."""
+"""The type of any JSON value, the one place where the shape of foreign data is not known, and what all values share."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 if TYPE_CHECKING:
     Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -8,3 +10,16 @@ else:
     Json = Any  # msgspec cannot decode into a recursive alias, and decodes JSON into nothing else anyway
 
 JsonObject: TypeAlias = dict[str, Json]
+
+
+class Value(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"
+):
+    """A value that may have a place in a wire document.
+
+    `at` is the JSON pointer of that place, empty for a value that was composed here. `extras` are the fields that
+    were beside the ones we model; they are written back unchanged to the dialect that they came from.
+    """
+
+    at: str = ""
+    extras: dict[str, Json] = {}

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from sightline.model.json import Value
 from sightline.model.parts import Part
-from sightline.model.value import Value
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 

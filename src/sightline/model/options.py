@@ -4,8 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.model.json import Json
-from sightline.model.value import Value
+from sightline.model.json import Json, Value
 
 
 class PlainFormat(Value, frozen=True, tag="text"):

@@ -4,8 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.model.json import Json
-from sightline.model.value import Value
+from sightline.model.json import Json, Value
 
 ToolKind = Literal["function", "custom", "local_shell", "shell", "apply_patch", "computer", "tool_search"]
 """What is called: a function, a tool that takes free text, or a tool that a provider has built in and the client runs.

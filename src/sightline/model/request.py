@@ -1,9 +1,9 @@
 """A request in no vendor's shape."""
 
+from sightline.model.json import Value
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.tools import Tool, ToolChoice
-from sightline.model.value import Value
 
 
 class Request(Value, frozen=True, tag=False):

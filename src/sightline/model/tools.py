@@ -4,9 +4,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.model.json import Json
+from sightline.model.json import Json, Value
 from sightline.model.parts import CacheBreakpoint, ToolKind
-from sightline.model.value import Value
 
 
 class Grammar(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

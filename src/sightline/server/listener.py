@@ -15,8 +15,8 @@ from typing import Final
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
 from sightline.server.http_connection import Application, ClientConnection
+from sightline.web.access import LOOPBACK, OriginGuard, host_name
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
-from sightline.web.guard import LOOPBACK, OriginGuard, host_name
 from sightline.workbench.workbench import Workbench
 
 _LOG = logging.getLogger("sightline.server")

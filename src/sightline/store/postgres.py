@@ -215,6 +215,8 @@ REPLICA = "replica"
 class PostgresStore:
     """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
 
+    hear = None
+
     def __init__(
         self, address: PostgresAddress, readers: PostgresPool, journal: EntryJournal, writer: RecordWriter
     ) -> None:

@@ -4,9 +4,9 @@ A chat is such a log, and so is a run of tools. Only the writer of a log underst
 before it adds them. Retention leaves logs alone.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -14,6 +14,9 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.summary import Summary
+
+if TYPE_CHECKING:
+    from sightline.store.digest import ReplyText
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -82,6 +85,11 @@ class Store(Protocol):
     @property
     def logbook(self) -> Logbook:
         """The logs beside the record."""
+        ...
+
+    @property
+    def hear(self) -> "Callable[[ReplyText], None] | None":
+        """Takes what a reply says before its end is recorded; None where the store reads that from the record."""
         ...
 
     def record(self, entries: Sequence[Entry]) -> None:

@@ -103,30 +103,26 @@ class Metrics:
 
     def _metric(self, name: str, now: float) -> Json:
         points: list[Json] = [
-            self._point(series, _BOUNDS[name], each, now) for (of, each), series in self._series.items() if of == name
+            {
+                "attributes": attributes(dict(labels)),
+                "startTimeUnixNano": nanoseconds(self.since),
+                "timeUnixNano": nanoseconds(now),
+                "count": str(series.count),
+                "sum": series.total,
+                "min": series.low,
+                "max": series.high,
+                "bucketCounts": [str(each) for each in series.buckets],
+                "explicitBounds": list(_BOUNDS[name]),
+            }
+            for (of, labels), series in self._series.items()
+            if of == name
         ]
         histogram: Json = {"aggregationTemporality": _CUMULATIVE, "dataPoints": points}
         return {"name": name, "unit": _UNITS[name], "description": _ABOUT[name], "histogram": histogram}
 
-    def _point(
-        self, series: _Series, bounds: Sequence[float], labels: tuple[tuple[str, Json], ...], now: float
-    ) -> JsonObject:
-        return {
-            "attributes": attributes(dict(labels)),
-            "startTimeUnixNano": nanoseconds(self.since),
-            "timeUnixNano": nanoseconds(now),
-            "count": str(series.count),
-            "sum": series.total,
-            "min": series.low,
-            "max": series.high,
-            "bucketCounts": [str(each) for each in series.buckets],
-            "explicitBounds": list(bounds),
-        }
-
 
 _LOG = logging.getLogger("sightline.telemetry")
 _PATH = "/v1/traces"
-_METRICS_PATH = "/v1/metrics"
 _MOST_WAITING = 2048
 _MOST_AT_ONCE = 256
 _PAUSE = 5.0
@@ -155,10 +151,6 @@ def _run_of(facts: Sequence[FactEntry]) -> str:
     return next((name for name in values if name.startswith(RUN_PREFIX)), "")
 
 
-def _span(ended: EndedExchange) -> JsonObject:
-    return span(ended.facts, ended.bodies, place_of(ended.run) if ended.run else None, ended.run)
-
-
 class Exporter:
     """Give it what is recorded, by `took`, and what runs do, as a `RunObserver`. `with_content` sends what was said
     too; `headers` are the collector's. Spans go to `/v1/traces` and metrics to `/v1/metrics` of the endpoint.
@@ -180,12 +172,12 @@ class Exporter:
     ) -> None:
         self._client = client
         root = endpoint.rstrip("/").removesuffix(_PATH)
-        self._url, self._metrics_url = root + _PATH, root + _METRICS_PATH
+        self._url, self._metrics_url = root + _PATH, f"{root}/v1/metrics"
         self._now = now
         self._metrics = None if now is None else Metrics(now())
         self._runs: dict[str, str] = {}
         """The run of each request that is under way."""
-        self._version = version
+        self._scope: Json = {"name": "sightline", "version": version}
         self._headers = (("content-type", "application/json"), *(headers or {}).items())
         self._with_content = with_content
         self._pause = pause
@@ -282,7 +274,14 @@ class Exporter:
         """One batch; False where the collector cannot be reached now, and the batch waits for the next time."""
         batch = [self._ready.popleft() for _ in range(min(_MOST_AT_ONCE, len(self._ready)))]
         try:
-            is_taken = await self._post(encode(self._document(batch)))
+            spans: list[Json] = [
+                span(each.facts, each.bodies, place_of(each.run) if each.run else None, each.run)
+                if isinstance(each, EndedExchange)
+                else each
+                for each in batch
+            ]
+            scope: Json = {"scope": self._scope, "spans": spans}
+            is_taken = await self._post(encode({"resourceSpans": [{"resource": _RESOURCE, "scopeSpans": [scope]}]}))
         except Fault as fault:
             is_taken = False
             self._tell(fault.message)
@@ -312,10 +311,6 @@ class Exporter:
             _LOG.info("the collector at %s takes no metrics: status %d", self._metrics_url, response.status)
             self._metrics = None
 
-    @property
-    def _scope(self) -> Json:
-        return {"name": "sightline", "version": self._version}
-
     async def _post(self, body: bytes) -> bool:
         request = HttpRequest("POST", self._url, self._headers, body)
         async with await self._client.send(request, _TIMEOUTS) as response:
@@ -328,10 +323,6 @@ class Exporter:
         else:
             self._is_silent = False
         return True
-
-    def _document(self, batch: Sequence[EndedExchange | JsonObject]) -> Json:
-        spans: list[Json] = [_span(each) if isinstance(each, EndedExchange) else each for each in batch]
-        return {"resourceSpans": [{"resource": _RESOURCE, "scopeSpans": [{"scope": self._scope, "spans": spans}]}]}
 
     def _tell(self, why: str) -> None:
         """Once for each time that it goes wrong, and not for every batch."""

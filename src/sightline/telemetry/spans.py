@@ -15,7 +15,7 @@ from sightline.agent.core.limits import total_usage, usage_of
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.agent.service.run_log import conversation_of
-from sightline.catalog.foreign_names import OPENTELEMETRY_NAMES
+from sightline.catalog.provider import OPENTELEMETRY_NAMES
 from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
@@ -122,19 +122,35 @@ def span(
     }
     if bodies:
         values |= _content(received, attempt, facts, bodies)
+    name = f"{values['gen_ai.operation.name']} {values['gen_ai.request.model']}".strip()
+    failure = end.message if isinstance(end, ExchangeFailed) else end.reason if isinstance(end, Dropped) else None
+    times = facts[0].at, facts[-1].at
+    return _span((trace, hash_of(facts[0].exchange)[32:48], parent), name, _CLIENT, times, values, failure)
+
+
+def _span(
+    place: tuple[str, str, str],
+    name: str,
+    kind: int,
+    times: tuple[float, float],
+    values: Mapping[str, Json],
+    failure: str | None,
+) -> JsonObject:
+    """A span as OTLP writes it. `place` is its trace, its id and its parent, which may be empty."""
+    trace, span_id, parent = place
     shown: JsonObject = {
         "traceId": trace,
-        "spanId": hash_of(facts[0].exchange)[32:48],
-        "name": f"{values['gen_ai.operation.name']} {values['gen_ai.request.model']}".strip(),
-        "kind": _CLIENT,
-        "startTimeUnixNano": nanoseconds(facts[0].at),
-        "endTimeUnixNano": nanoseconds(facts[-1].at),
+        "spanId": span_id,
+        "name": name,
+        "kind": kind,
+        "startTimeUnixNano": nanoseconds(times[0]),
+        "endTimeUnixNano": nanoseconds(times[1]),
         "attributes": attributes(values),
     }
     if parent:
         shown["parentSpanId"] = parent
-    if isinstance(end, ExchangeFailed | Dropped):
-        shown["status"] = {"code": _ERROR, "message": end.message if isinstance(end, ExchangeFailed) else end.reason}
+    if failure is not None:
+        shown["status"] = {"code": _ERROR, "message": failure}
     return shown
 
 
@@ -142,26 +158,20 @@ def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
     """What was done, and by whom: the attributes that spans and metrics share."""
     received = next(entry.fact for entry in facts if isinstance(entry.fact, Received))
     attempt = next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
-    address, port = ("", None) if attempt is None else _server(attempt.url)
+    url = urlsplit("" if attempt is None else attempt.url)  # empty where the address is not on record
     spoken = find_dialect((attempt or received).dialect)
     return {
         "gen_ai.operation.name": "chat" if spoken is None else spoken.operation,
         "gen_ai.provider.name": "" if attempt is None else provider_name(attempt.provider),
         "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
-        "server.address": address,
-        "server.port": port,
+        "server.address": url.hostname or "",
+        "server.port": url.port or _PORTS.get(url.scheme),
     }
 
 
 def provider_name(name: str) -> str:
     """A provider as the conventions call it."""
     return OPENTELEMETRY_NAMES.get(name, name)
-
-
-def _server(url: str) -> tuple[str, int | None]:
-    """The host and the port of an address; nothing of one that is not on record."""
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
 def _session_of(received: Received) -> str:
@@ -276,7 +286,7 @@ def _value(value: Json) -> Json:
 
 
 AGENT = "sightline"
-_INTERNAL, _FAILURE = 1, 2
+_INTERNAL = 1
 _FAILED = frozenset({"failed", "cancelled", "limit"})
 
 
@@ -305,19 +315,9 @@ def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | N
         "sightline.run.end": end.why,
         "error.type": end.why if end.why in _FAILED else None,
     }
-    trace, span = place_of(run)
-    shown: JsonObject = {
-        "traceId": trace,
-        "spanId": span,
-        "name": f"invoke_agent {AGENT}",
-        "kind": _INTERNAL,
-        "startTimeUnixNano": nanoseconds(facts[0][0]),
-        "endTimeUnixNano": nanoseconds(facts[-1][0]),
-        "attributes": attributes(values),
-    }
-    if end.why in _FAILED:
-        shown["status"] = {"code": _FAILURE, "message": f"the run ended: {end.why}"}
-    return shown
+    failure = f"the run ended: {end.why}" if end.why in _FAILED else None
+    times = facts[0][0], facts[-1][0]
+    return _span((*place_of(run), ""), f"invoke_agent {AGENT}", _INTERNAL, times, values, failure)
 
 
 def tool_span(
@@ -337,19 +337,9 @@ def tool_span(
         arguments = call.arguments
         values["gen_ai.tool.call.arguments"] = arguments if isinstance(arguments, str) else encode(arguments).decode()
         values["gen_ai.tool.call.result"] = _result(outcome)
-    shown: JsonObject = {
-        "traceId": trace,
-        "spanId": hash_of(f"{run} {call.key} {began}")[32:48],
-        "parentSpanId": parent,
-        "name": f"execute_tool {call.name}",
-        "kind": _INTERNAL,
-        "startTimeUnixNano": nanoseconds(began),
-        "endTimeUnixNano": nanoseconds(ended),
-        "attributes": attributes(values),
-    }
-    if outcome.is_error:
-        shown["status"] = {"code": _FAILURE, "message": "the tool reports an error"}
-    return shown
+    place = trace, hash_of(f"{run} {call.key} {began}")[32:48], parent
+    failure = "the tool reports an error" if outcome.is_error else None
+    return _span(place, f"execute_tool {call.name}", _INTERNAL, (began, ended), values, failure)
 
 
 def _result(outcome: ToolOutcome) -> str:

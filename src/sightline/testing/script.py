@@ -14,7 +14,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
-from sightline.dialects.paths import provider_dialects
+from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import DEFAULT, dialect
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
@@ -102,7 +102,9 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The pieces in which the reply of a round comes, as a provider of this dialect sends them."""
         scripted = self.rounds[number]
         if scripted.capture:
-            return _frames(self.captures[scripted.capture])
+            # A capture as it came, an event at a time.
+            text = self.captures[scripted.capture].replace(b"\r\n", b"\n")
+            return [frame + b"\n\n" for frame in text.split(b"\n\n") if frame.strip()]
         writer = dialect(dialect_name).stream_writer(
             Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report()
         )
@@ -138,20 +140,16 @@ def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Scri
     try:
         script = msgspec.convert(decode(first), Script)
         for scripted in script.rounds:
-            _check(scripted)
+            for delta in scripted.deltas:
+                if isinstance(delta, dict):
+                    _delta(delta)
+            if scripted.capture and scripted.deltas:
+                raise Fault(Code.USAGE, "a round has deltas or a capture, not both")
     except (*MISFIT, Fault) as error:
         words = error.message if isinstance(error, Fault) else str(error)
         raise Fault(Code.USAGE, f"{files[0]} is no script: {words}", hint=_HINT) from None
     captures = {scripted.capture: read(scripted.capture, files[0]) for scripted in script.rounds if scripted.capture}
     return msgspec.structs.replace(script, captures=captures)
-
-
-def _check(scripted: ScriptedRound) -> None:
-    for delta in scripted.deltas:
-        if isinstance(delta, dict):
-            _delta(delta)
-    if scripted.capture and scripted.deltas:
-        raise Fault(Code.USAGE, "a round has deltas or a capture, not both")
 
 
 def _delta(value: dict[str, Json]) -> ThinkingDelta | CallDelta:
@@ -194,12 +192,6 @@ def _call(delta: CallDelta, part: int, otherwise: str) -> list[StreamEvent]:
         *(ArgumentsReceived(part, fragment) for fragment in fragments),
         ToolCallCompleted(part),
     ]
-
-
-def _frames(data: bytes) -> list[bytes]:
-    """A capture as it came, an event at a time."""
-    text = data.replace(b"\r\n", b"\n")
-    return [frame + b"\n\n" for frame in text.split(b"\n\n") if frame.strip()]
 
 
 def _dialect_of(data: bytes, name: str) -> str:

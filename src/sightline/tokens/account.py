@@ -11,6 +11,7 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, allowances, amount_needed
+from sightline.wire.cache import BoundedCache
 
 Metric: TypeAlias = Literal["requests", "tokens"]
 Count: TypeAlias = tuple[float, int, int]
@@ -131,10 +132,6 @@ class SlidingWindow:
             self._tokens -= gone.tokens
 
 
-_MINUTE_STEP = 1.0
-_DAY_STEP = 300.0
-_MOST_OBSERVATIONS = 32
-_BY_TOKEN = ("tokens", "input_tokens")
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 
@@ -170,7 +167,8 @@ class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
         need = amount_needed(reported.counted, tokens)
         if reported.limit is not None:
             need = min(need, int(reported.limit))
-        spent = self.requests if reported.counted == "requests" else self.tokens if reported.counted in _BY_TOKEN else 0
+        is_by_token = reported.counted in ("tokens", "input_tokens")
+        spent = self.requests if reported.counted == "requests" else self.tokens if is_by_token else 0
         rate = (
             (reported.limit - reported.remaining) / reported.reset
             if reported.refills and reported.limit and reported.reset
@@ -195,6 +193,9 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
     quiet_until: _Time = 0.0
 
 
+_MOST_UNREAD = 32
+
+
 @dataclass(slots=True)
 class _UnreadHeaders:
     """Headers of an answer of which no one has asked yet what they say, and what has been sent since."""
@@ -215,9 +216,9 @@ class Account:
     """
 
     def __init__(self) -> None:
-        self.minute = SlidingWindow(MINUTE, _MINUTE_STEP)
-        self.day = SlidingWindow(DAY, _DAY_STEP)
-        self._observations: dict[tuple[Counted, float | None], AllowanceObservation] = {}
+        self.minute = SlidingWindow(MINUTE, step=1.0)
+        self.day = SlidingWindow(DAY, step=300.0)
+        self._observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
         self._unread: dict[tuple[bytes, ...], _UnreadHeaders] = {}
         """By the names of the headers: what answers of one kind said before is of no interest."""
         self.quiet_until = 0.0
@@ -252,20 +253,16 @@ class Account:
         return [*self._observations.values(), *self._unread.values()]
 
     def observe(self, seen: AllowanceObservation) -> None:
-        key = seen.allowance.counted, seen.allowance.window
-        self._observations.pop(key, None)
-        self._observations[key] = seen
-        if len(self._observations) > _MOST_OBSERVATIONS:
-            del self._observations[next(iter(self._observations))]
+        self._observations.put((seen.allowance.counted, seen.allowance.window), seen)
 
     def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float, at: float) -> None:
         """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
         self._unread[tuple([name for name, _ in headers])] = _UnreadHeaders(headers, reported, at)
-        if len(self._unread) > _MOST_OBSERVATIONS:
+        if len(self._unread) > _MOST_UNREAD:
             self._read_headers()
 
     @property
-    def observations(self) -> dict[tuple[Counted, float | None], AllowanceObservation]:
+    def observations(self) -> BoundedCache[tuple[Counted, float | None], AllowanceObservation]:
         """What is known of each limit, by what it counts and for how long."""
         if self._unread:
             self._read_headers()
@@ -293,7 +290,7 @@ class Account:
 
     def has_current_allowance(self, metric: Metric, window: float, now: float) -> bool:
         """Whether the provider's own number of what is left still holds for this limit."""
-        seen = self.observations.get((metric, window))
+        seen = self.observations.peek((metric, window))
         return seen is not None and seen.allowance.remaining is not None and now < seen.ends
 
     def mark_saved(self) -> None:

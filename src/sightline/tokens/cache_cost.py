@@ -128,14 +128,23 @@ class Prefix:
         for group in _ANY_ORDER if spoken is None else spoken.cache.order:
             match group:
                 case "format":
-                    yield Unit("format", _format_at(request), request.options.format)
+                    form = request.options.format
+                    yield Unit("format", "" if form is None else form.at, form)
                 case "tools":
                     tokens = self._estimator.tools(request.tools).tokens
-                    yield _unit("tools", _tools_at(request), request.tools, tokens)
+                    place = request.tools[0].at.rpartition("/")[0] if request.tools else ""
+                    yield _unit("tools", place, request.tools, tokens)
                 case "system":
                     yield from map(self._message, messages[:count])
                 case "settings":
-                    yield Unit("settings", _settings_at(request), _settings(request))
+                    reasoning, choice = request.options.reasoning, request.tool_choice
+                    settings = {
+                        "reasoning": reasoning and (reasoning.mode, reasoning.effort, reasoning.budget),
+                        "choice": choice and (choice.mode, choice.names),
+                        "parallel": request.parallel_tool_calls,
+                    }
+                    changed = reasoning or choice
+                    yield Unit("settings", "" if changed is None else changed.at, settings)
                 case unreachable:
                     assert_never(unreachable)
         yield from map(self._message, messages[count:])
@@ -171,28 +180,6 @@ def _plain(piece: Part | Tool) -> Part | Tool:
 def _plain_tools(value: object) -> list[Tool]:
     assert isinstance(value, tuple)
     return [of_tool(tool) for tool in value]
-
-
-def _format_at(request: Request) -> str:
-    return "" if request.options.format is None else request.options.format.at
-
-
-def _tools_at(request: Request) -> str:
-    return request.tools[0].at.rpartition("/")[0] if request.tools else ""
-
-
-def _settings(request: Request) -> dict[str, object]:
-    reasoning, choice = request.options.reasoning, request.tool_choice
-    return {
-        "reasoning": reasoning and (reasoning.mode, reasoning.effort, reasoning.budget),
-        "choice": choice and (choice.mode, choice.names),
-        "parallel": request.parallel_tool_calls,
-    }
-
-
-def _settings_at(request: Request) -> str:
-    reasoning, choice = request.options.reasoning, request.tool_choice
-    return reasoning.at if reasoning is not None else "" if choice is None else choice.at
 
 
 def _marks(value: Message | tuple[Tool, ...]) -> Iterator[tuple[int, str]]:
@@ -306,8 +293,11 @@ def _by_marks(previous: Prefix, later: Prefix, difference: _Difference | None) -
     """What is read again ends at a mark of the previous request that a mark of the later one is near enough to find."""
     written = [mark for mark in previous.marks if mark.tokens >= LEAST_CACHED]
     cached = max((mark.tokens for mark in written), default=0)
-    matching = [mark for mark in written if difference is None or _stands_before(mark, difference)]
-    kept = max((mark.tokens for mark in matching if _is_found(mark, later)), default=0)
+    end = None if difference is None else (difference.unit, difference.pieces)
+    matching = [mark for mark in written if end is None or (mark.unit, mark.pieces) <= end]
+    reach = [mark.blocks for mark in later.marks]
+    found = [mark for mark in matching if any(0 <= blocks - mark.blocks < LOOKBACK for blocks in reach)]
+    kept = max((mark.tokens for mark in found), default=0)
     if kept >= cached:
         return Reuse(kept, is_written=True)
     if difference is not None and len(matching) < len(written):
@@ -315,14 +305,6 @@ def _by_marks(previous: Prefix, later: Prefix, difference: _Difference | None) -
     place = later.marks[-1].pointer if later.marks else ""
     reason = "a cache mark moved out of reach" if later.marks else "the cache marks are gone"
     return Reuse(kept, cached - kept, place, reason, is_written=True)
-
-
-def _stands_before(mark: Mark, difference: _Difference) -> bool:
-    return (mark.unit, mark.pieces) <= (difference.unit, difference.pieces)
-
-
-def _is_found(written: Mark, later: Prefix) -> bool:
-    return any(0 <= mark.blocks - written.blocks < LOOKBACK for mark in later.marks)
 
 
 def alike(previous: Prefix, later: Prefix) -> int:
@@ -346,14 +328,20 @@ def _difference(previous: Prefix, later: Prefix, known: int) -> _Difference | No
             pieces = _same_pieces(old, new)
             if pieces == old.pieces and index + 1 == len(previous.units):
                 return None  # the last message goes on, as a prefilled answer does
-            return _Difference(index, pieces, _place(new, pieces), _reason(previous, later, index))
+            found = pieces_of(new.value)
+            place = found[pieces].at if 0 < pieces < len(found) else new.pointer
+            return _Difference(index, pieces, place, _reason(previous, later, index))
         index += 1
     return None
 
 
 def _same_pieces(old: Unit, new: Unit) -> int:
     """How many of the first pieces are the same in both."""
-    if not _are_alike(old, new):
+    if isinstance(old.value, Message) and isinstance(new.value, Message):
+        are_alike = (old.value.role, old.value.name) == (new.value.role, new.value.name)
+    else:
+        are_alike = old.kind == new.kind == "tools"
+    if not are_alike:
         return 0
     pieces = 0
     for one, other in zip(pieces_of(old.value), pieces_of(new.value), strict=False):
@@ -361,17 +349,6 @@ def _same_pieces(old: Unit, new: Unit) -> int:
             break
         pieces += 1
     return pieces
-
-
-def _are_alike(old: Unit, new: Unit) -> bool:
-    if isinstance(old.value, Message) and isinstance(new.value, Message):
-        return (old.value.role, old.value.name) == (new.value.role, new.value.name)
-    return old.kind == new.kind == "tools"
-
-
-def _place(unit: Unit, pieces: int) -> str:
-    found = pieces_of(unit.value)
-    return found[pieces].at if 0 < pieces < len(found) else unit.pointer
 
 
 def _reason(previous: Prefix, later: Prefix, index: int) -> str:

@@ -111,7 +111,11 @@ def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
     if not observations:
         return None
     factor, added = _line([(seen.tokens, seen.reported) for seen in observations])
-    misses = [_miss(seen, seen.reported - seen.tokens * factor - added) for seen in observations]
+    misses: list[float] = []  # how far off, in halves of the band that the estimate had
+    for each in observations:
+        residual = each.reported - each.tokens * factor - added
+        half = each.high - each.tokens if residual > 0 else each.tokens - each.low
+        misses.append(max(0.0, abs(residual) - _ROUNDING) / max(1, half))
     width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
     return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
 
@@ -121,12 +125,6 @@ def believable(seen: Sequence[CountObservation]) -> list[CountObservation]:
     usual = [each for each in seen if not each.is_odd]
     odd = len(seen) - len(usual)
     return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
-
-
-def _miss(seen: CountObservation, residual: float) -> float:
-    """How far off, in halves of the band that the estimate had."""
-    half = seen.high - seen.tokens if residual > 0 else seen.tokens - seen.low
-    return max(0.0, abs(residual) - _ROUNDING) / max(1, half)
 
 
 def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
@@ -152,8 +150,8 @@ class Calibration:
     """The latest observations for each model, the models in order of their last use."""
 
     def __init__(self) -> None:
-        self._models: dict[str, deque[CountObservation]] = {}
-        self._ratios: dict[str, Ratio | None] = {}
+        self._models: BoundedCache[str, deque[CountObservation]] = BoundedCache(_MODELS)
+        self._ratios: BoundedCache[str, Ratio | None] = BoundedCache(_MODELS)
 
     @staticmethod
     def key(provider: str, model: str, *, tools: bool, media: bool = False) -> str:
@@ -173,30 +171,26 @@ class Calibration:
             return
         if not raw.tokens or not reported or (cached and reported < raw.low / 2):
             return
-        seen = self._models.pop(key, None) or deque(maxlen=_OBSERVATIONS)
+        seen = self._models.get(key) or deque(maxlen=_OBSERVATIONS)
         seen.append(CountObservation(raw.tokens, raw.low, raw.high, reported))
-        self._models[key] = seen
-        self._ratios.pop(key, None)
-        if len(self._models) > _MODELS:
-            oldest = next(iter(self._models))
-            del self._models[oldest]
-            self._ratios.pop(oldest, None)
+        self._models.put(key, seen)
+        self._ratios.pop(key)
 
     def ratio(self, key: str) -> Ratio | None:
         """What was learned about a model; None where nothing was seen yet."""
-        seen = self._models.get(key)
+        seen = self._models.peek(key)
         if seen is None:
             return None
         if key not in self._ratios:
-            self._ratios[key] = learn_ratio(seen)
-        return self._ratios[key]
+            self._ratios.put(key, learn_ratio(seen))
+        return self._ratios.peek(key)
 
     def lessons(self) -> list[Lesson]:
         """What was learned of each model, by name."""
-        return [self._lesson(key) for key in sorted(self._models)]
+        return [self._lesson(key, seen) for key, seen in sorted(self._models.items(), key=lambda each: each[0])]
 
-    def _lesson(self, key: str) -> Lesson:
-        found, seen = self.ratio(key) or Ratio(1.0, 0.0, 1.0, 0), self._models[key]
+    def _lesson(self, key: str, seen: Sequence[CountObservation]) -> Lesson:
+        found = self.ratio(key) or Ratio(1.0, 0.0, 1.0, 0)
         model, kinds = key, list[str]()
         for ending in (_MEDIA, _TOOLS):
             if model.endswith(ending):
@@ -213,16 +207,19 @@ class Calibration:
     def forget(self, model: str = "") -> list[str]:
         """Unlearn what is known of a model, named as `provider/model` or by its name alone, or of all. What was
         forgotten."""
-        gone = [key for key in self._models if not model or _is_of(key, model)]
-        for key in gone:
-            del self._models[key]
-            self._ratios.pop(key, None)
+        gone: list[str] = []
+        for key in self._models:
+            name = key.removesuffix(_MEDIA).removesuffix(_TOOLS)
+            if not model or model in (key, name, name.partition("/")[2]):
+                self._models.pop(key)
+                self._ratios.pop(key)
+                gone.append(key)
         return gone
 
     @property
     def has_seen(self) -> bool:
         """Whether there is anything to learn from."""
-        return bool(self._models)
+        return len(self._models) > 0
 
     def merge(self, other: "Calibration") -> None:
         """Take in all that another one has seen, as if it had come after."""
@@ -252,11 +249,6 @@ class Calibration:
         return calibration
 
 
-def _is_of(key: str, model: str) -> bool:
-    name = key.removesuffix(_MEDIA).removesuffix(_TOOLS)
-    return model in (key, name, name.partition("/")[2])
-
-
 def _unreadable(why: str) -> Fault:
     return Fault(
         Code.CONFIG,
@@ -265,9 +257,7 @@ def _unreadable(why: str) -> Fault:
     )
 
 
-_SIZE = 12
 _MOST = 512
-_ENCODER = msgspec.json.Encoder()
 
 
 class CountedPrefixes:
@@ -281,7 +271,7 @@ class CountedPrefixes:
     @property
     def counts(self) -> dict[str, int]:
         """All of them, to be kept."""
-        return dict(zip(self._counts, self._counts.values(), strict=True))
+        return dict(self._counts.items())
 
     def note(self, chain: list[str], tokens: int) -> None:
         """The provider counted so many tokens for the request with this chain."""
@@ -309,7 +299,7 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     """The digest of everything but the messages, then one more for each message, which covers all up to it."""
     options = request.options
     around = (provider, model, request.tools, options.format, options.reasoning, options.previous_response_id)
-    state = blake2b(_encode(around), digest_size=_SIZE)
+    state = blake2b(_encode(around), digest_size=12)
     chain = [state.hexdigest()]
     for message in request.messages:
         state.update(_encode(_plain(message)))
@@ -319,7 +309,7 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
 
 def _encode(value: object) -> bytes:
     try:
-        return _ENCODER.encode(value)
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:  # half a character, which clients in JavaScript send
         return ascii(value).encode()
 

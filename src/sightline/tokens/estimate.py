@@ -104,19 +104,6 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
     return Cost(sum(count * price for count, price in parts) / _MILLION, is_bound=is_bound)
 
 
-def total_cost(costs: Iterable[float | None]) -> float | None:
-    """What all of it cost together: None where one of them is not known, since a sum of the others would be too low.
-
-    Nothing at all costs nothing.
-    """
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
-
-
 def _price(prices: Prices, long: LongPrices | None, name: str) -> float | None:
     own: float | None = None if long is None else getattr(long, name)
     usual: float | None = getattr(prices, name)

@@ -1,17 +1,325 @@
-"""What a request will cost in tokens before it is sent, with a band that holds what the provider will report."""
+"""What a request will cost in tokens before it is sent, with a band that holds what the provider will report.
 
-from typing import NamedTuple
+OpenAI's models see a JSON Schema as type declarations, so the count of tools and output schemas follows that text.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple, assert_never
 
 from sightline.catalog.facts import Facts
+from sightline.dialects.dialect import TokenRules
 from sightline.dialects.registry import dialect as find_dialect
+from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Part
+from sightline.model.options import JsonFormat, OutputFormat, PlainFormat, SchemaFormat
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Inline,
+    Opaque,
+    Part,
+    Refusal,
+    Source,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from sightline.model.request import Request
-from sightline.model.tools import Tool
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, sum_estimates
-from sightline.tokens.message_count import MessageCounter, ToolCounter
+from sightline.tokens.media_count import count_image, count_media, image_size
 from sightline.tokens.text_count import TextCounter
+from sightline.wire.cache import BoundedCache
+
+_UNKNOWN_FRAME = (0, 4, 8)
+
+
+class MessageCounter:
+    """Counts messages for one model and one dialect."""
+
+    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter) -> None:
+        self._facts = facts
+        self._rules = rules
+        self._texts = texts
+        self._files: BoundedCache[tuple[str, str], Estimate] = BoundedCache(32)
+
+    def message(self, message: Message) -> Estimate:
+        """A message with what frames it."""
+        total = self._frame(message)
+        for part in message.parts:
+            total += self.part(part)
+        return total
+
+    def part(self, part: Part) -> Estimate:
+        """One part."""
+        match part:
+            case Text():
+                return self._texts.count(part.text) + self._signature(part.signature)
+            case Refusal():
+                return self._texts.count(part.text)
+            case Image():
+                size = image_size(part.source.data) if isinstance(part.source, Inline) else None
+                return count_image(self._facts.image, size, part.detail) + between(*self._rules.picture)
+            case Document():
+                described = self._texts.count(part.title or "") + self._texts.count(part.context or "")
+                return self._file(part.source) + described
+            case Audio():
+                transcript = self._texts.count(part.transcript or "")
+                return transcript if part.source is None else self._file(part.source) + transcript
+            case Thinking():
+                # Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair.
+                read, signed = (
+                    self._texts.count(part.text or "\n\n".join(part.summary)),
+                    self._signature(part.signature),
+                )
+                return between(0, read.tokens or signed.high / 2, max(read.high, signed.high) + 10, read.how)
+            case ToolCall():
+                called = self._texts.count(part.name) + self._texts.count(part.arguments)
+                # Each provider puts the arguments into a form of its own: JSON loses its braces and quotes, or gains.
+                called = between(called.low * 0.6, called.tokens, called.high * 1.25, called.how)
+                return called + between(*self._rules.call) + self._signature(part.signature)
+            case ToolResult():
+                return self._result(part)
+            case CacheBreakpoint():
+                return NOTHING
+            case Opaque():
+                return self.json(part.value)
+            case unreachable:
+                assert_never(unreachable)
+
+    def json(self, value: Json) -> Estimate:
+        """A value that its provider turns into text in its own way: more or less its JSON."""
+        written = self._texts.count(json.dumps(value, ensure_ascii=False))
+        least, usual, most = self._rules.json_share
+        return between(written.low * least, written.tokens * usual, written.high * most + 10, written.how)
+
+    def _frame(self, message: Message) -> Estimate:
+        facts = self._facts
+        if message.role == "system" and not self._rules.frames_system:
+            return between(0, 0, _UNKNOWN_FRAME[1])
+        if facts.message_tokens is None:
+            return between(*_UNKNOWN_FRAME)
+        tokens = facts.message_tokens + 1  # the role
+        if message.role == "assistant":
+            tokens += facts.assistant_tokens or 0
+        calls = message.role == "tool" or any(isinstance(part, ToolCall | ToolResult) for part in message.parts)
+        frame = exactly(tokens) if self._texts.frames_are_known and not calls else between(0, tokens, tokens + 2)
+        if message.name is not None:
+            frame += exactly(facts.name_tokens or 0) + self._texts.count(message.name)
+        return frame
+
+    def _file(self, source: Source) -> Estimate:
+        if not isinstance(source, Inline):
+            return count_media(source, self._rules, self._texts)
+        # An edit counts the whole request again, and decoding a file of some megabytes would be felt with every key.
+        key = source.media_type, source.data
+        known = self._files.get(key)
+        if known is None:
+            known = count_media(source, self._rules, self._texts)
+            self._files.put(key, known)
+        return known
+
+    def _signature(self, signature: str | None) -> Estimate:
+        """A signature may hold thoughts, which some endpoints count and some do not."""
+        return between(0, 0, len(signature) / 4) if signature else NOTHING
+
+    def _result(self, part: ToolResult) -> Estimate:
+        total = between(*self._rules.result)
+        if part.structured is not None:
+            total += self.json(part.structured)
+        for inner in part.parts:
+            total += self.part(inner)
+        return total
+
+
+_DEEPEST = 16
+_REFERENCES = 200
+LONGEST = 1_000_000
+"""About as many characters are written, which is more than any model reads; the rest is `any`."""
+
+
+def declarations(tools: tuple[FunctionTool, ...]) -> str:
+    """The functions of a request as one namespace of types."""
+    lines = ["namespace functions {", ""]
+    left = LONGEST
+    for tool in tools:
+        lines += [f"// {line}" for line in (tool.description or "").splitlines()]
+        schema = tool.schema or {}
+        writer = _Writer(schema, left)
+        members = list(writer.members(schema, 0))
+        left = writer.left
+        if members:
+            lines += [f"type {tool.name} = (_: {{", *members, "}) => any;", ""]
+        else:
+            lines += [f"type {tool.name} = () => any;", ""]
+    return "\n".join([*lines, "} // namespace functions"])
+
+
+def declaration(schema: JsonObject) -> str:
+    """One schema as a type."""
+    return _Writer(schema, LONGEST).type(schema, 0)
+
+
+class _Writer:
+    """Writes one schema. References are followed so and so often, then no more: some schemas never end.
+
+    `left` is how many characters may still be written.
+    """
+
+    def __init__(self, root: JsonObject, left: int) -> None:
+        self.left = left
+        self._root = root
+        self._references = _REFERENCES
+
+    def members(self, schema: JsonObject, depth: int) -> Iterator[str]:
+        properties, required = schema.get("properties"), schema.get("required")
+        if not isinstance(properties, dict):
+            return
+        needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else frozenset()
+        for name, member in properties.items():
+            if self.left <= 0:
+                return
+            if isinstance(member, dict) and isinstance(about := member.get("description"), str):
+                yield from (f"// {line}" for line in self._spend(about).splitlines())
+            line = f"{self._spend(name)}{'' if name in needed else '?'}: {self.type(member, depth + 1)},"
+            if isinstance(member, dict) and "default" in member and self.left > 0:
+                line += f" // default: {self._json(member['default'])}"
+            yield line
+
+    def type(self, schema: Json, depth: int) -> str:
+        if not isinstance(schema, dict) or depth > _DEEPEST or self.left <= 0:
+            return self._spend("any")
+        if isinstance(reference := schema.get("$ref"), str):
+            return self.type(self._resolve(reference), depth + 1)
+        if isinstance(values := schema.get("enum"), list):
+            return " | ".join(self._json(value) for value in values)
+        if "const" in schema:
+            return self._json(schema["const"])
+        for several in ("anyOf", "oneOf", "allOf"):
+            if isinstance(kinds := schema.get(several), list):
+                return " | ".join(self.type(kind, depth + 1) for kind in kinds)
+        named = schema.get("type")
+        if isinstance(named, list):
+            kinds_named = dict.fromkeys(kind if isinstance(kind, str) else "" for kind in named)
+            return " | ".join(self._simple(kind, schema, depth) for kind in kinds_named)
+        return self._simple(named, schema, depth)
+
+    def _simple(self, kind: Json, schema: JsonObject, depth: int) -> str:
+        match kind:
+            case "string" | "boolean" | "null" | "number":
+                return self._spend(str(kind))
+            case "integer":
+                return self._spend("number")
+            case "array":
+                return f"{self.type(schema.get('items'), depth + 1)}[]"
+            case "object":
+                members = list(self.members(schema, depth))
+                return "\n".join(["{", *members, "}"]) if members else "object"
+            case _:
+                return self._spend("any")
+
+    def _json(self, value: Json) -> str:
+        return self._spend(json.dumps(value, ensure_ascii=False))
+
+    def _spend(self, text: str) -> str:
+        self.left -= len(text)
+        return text
+
+    def _resolve(self, reference: str) -> Json:
+        self._references -= 1
+        value: Json = self._root if self._references >= 0 else None
+        for step in filter(None, reference.removeprefix("#").split("/")):
+            if not isinstance(value, dict):
+                return None
+            value = value.get(step)
+        return value
+
+
+_DECLARING = frozenset({"o200k_base", "cl100k_base", "gpt_oss"})
+_SERVER_TOOL = 4000
+_HIDDEN_SPREAD = 0.4
+_UNKNOWN_INSTRUCTIONS = (0, 100, 700)
+_AROUND_A_TOOL = (0, 4, 12)
+
+
+class ToolCounter:
+    """Counts tools and output formats for one model and one dialect."""
+
+    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter, messages: MessageCounter) -> None:
+        self._facts = facts
+        self._rules = rules
+        self._texts = texts
+        self._messages = messages
+
+    @property
+    def _declares(self) -> bool:
+        """Whether it is one of OpenAI's models, by its own vocabulary and not by a nearest one."""
+        facts = self._facts
+        return facts.tokenizer in _DECLARING or (facts.nearest_tokenizer in _DECLARING and facts.token_ratio is None)
+
+    def tools(self, tools: tuple[Tool, ...]) -> Estimate:
+        """All tools together, with what is said once because there are any."""
+        if not tools:
+            return NOTHING
+        functions = tuple(tool for tool in tools if isinstance(tool, FunctionTool))
+        total = self._once()
+        if functions and self._declares:
+            written = self._texts.count(declarations(functions))
+            doubt = 4 + 3 * len(functions)
+            total += between(written.low * 0.85 - doubt, written.tokens, written.high * 1.15 + doubt, written.how)
+        else:
+            for function in functions:
+                total += self._messages.json(
+                    {"name": function.name, "description": function.description, "parameters": function.schema}
+                )
+        for tool in tools:
+            if isinstance(tool, CustomTool):
+                total += between(*_AROUND_A_TOOL)
+                for text in (tool.name, tool.description, tool.grammar and tool.grammar.definition):
+                    total += self._texts.count(text or "")
+            elif isinstance(tool, OpaqueTool):
+                # A provider's own tool brings instructions of an unpublished length.
+                total += self._messages.json(tool.value) + between(0, 0, _SERVER_TOOL)
+        return total
+
+    def output(self, form: OutputFormat | None) -> Estimate:
+        """The output schema, as the model sees it."""
+        match form:
+            case SchemaFormat():
+                return self._estimate_hidden(self._facts.schema_tokens or 0) + self._schema(form.schema)
+            case JsonFormat():
+                return between(0, 0, 10)
+            case PlainFormat() | None:
+                return NOTHING
+            case unreachable:
+                assert_never(unreachable)
+
+    def _once(self) -> Estimate:
+        facts = self._facts
+        if self._rules.has_chat_tools and facts.chat_tools_tokens is not None:
+            return self._estimate_hidden(facts.chat_tools_tokens)
+        return (
+            between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._estimate_hidden(facts.tools_tokens)
+        )
+
+    def _estimate_hidden(self, tokens: int) -> Estimate:
+        return between(tokens * (1 - _HIDDEN_SPREAD), tokens, tokens * (1 + _HIDDEN_SPREAD)) if tokens else NOTHING
+
+    def _schema(self, schema: JsonObject) -> Estimate:
+        """Gemini only constrains the answer; the others also show the schema to the model, whole or as a type."""
+        whole = self._messages.json(schema)
+        if not self._rules.shows_schema:
+            return between(0, 0, whole.high)
+        if not self._declares:
+            return whole
+        short = self._texts.count(declaration(schema))
+        return between(short.low * 0.7, whole.tokens, whole.high + 20, whole.how)
+
 
 _UNKNOWN_REPLY = (0, 5, 90)
 _UNSEEN_HISTORY = 100_000
@@ -109,7 +417,10 @@ class Estimator:
 
     def _once(self, request: Request) -> Estimate:
         facts = self._facts
-        total = self._reply()
+        total = between(*_UNKNOWN_REPLY)
+        if facts.reply_tokens is not None:
+            tokens = facts.reply_tokens
+            total = exactly(tokens) if self._texts.frames_are_known else between(0, tokens, tokens + 12)
         reasoning = request.options.reasoning
         if (
             facts.thinking_tokens
@@ -118,9 +429,3 @@ class Estimator:
         ):
             total += between(0, facts.thinking_tokens, facts.thinking_tokens * 1.5)
         return total
-
-    def _reply(self) -> Estimate:
-        tokens = self._facts.reply_tokens
-        if tokens is None:
-            return between(*_UNKNOWN_REPLY)
-        return exactly(tokens) if self._texts.frames_are_known else between(0, tokens, tokens + 12)

@@ -16,6 +16,7 @@ from sightline.model.json import Json
 from sightline.tokens.account import Account, AccountState, AllowanceObservation, Metric, RateLimits, SlidingWindow
 from sightline.tokens.estimate import is_possible
 from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
+from sightline.wire.cache import BoundedCache
 from sightline.wire.retry_after import retry_after
 
 Reason: TypeAlias = Literal["", "used_up", "reported", "asked", "too_large"]
@@ -75,7 +76,7 @@ class Ledger:
     """Use and limits by provider and model. Times are seconds since 1970; a clock that goes back is borne."""
 
     def __init__(self) -> None:
-        self._accounts: dict[tuple[str, str], Account] = {}
+        self._accounts: BoundedCache[tuple[str, str], Account] = BoundedCache(MOST_ACCOUNTS)
         self._has_news = False
 
     def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
@@ -121,7 +122,7 @@ class Ledger:
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
         """What is allowed: as the provider reported it, else as the catalogue has it."""
-        return self._accounts.get((provider, model), Account()).limits(facts)
+        return (self._accounts.peek((provider, model)) or Account()).limits(facts)
 
     def wait(self, provider: str, model: str, tokens: int, at: float, facts: Facts | None = None) -> Wait:
         """How long a request of this size must wait; of several exceeded limits the longest wait."""
@@ -131,7 +132,18 @@ class Ledger:
         for name, most in sizes:
             if most is not None and tokens > most:
                 return Wait(math.inf, "too_large", name, most)
-        waits = [Wait(account.quiet_until - now, "asked", "retry_after"), *_own_counts(account, limits, tokens, now)]
+        waits = [Wait(account.quiet_until - now, "asked", "retry_after")]
+        own: tuple[tuple[LimitName, SlidingWindow, float, Metric, int, int | None], ...] = (
+            ("rpm", account.minute, MINUTE, "requests", 1, limits.rpm),
+            ("tpm", account.minute, MINUTE, "tokens", tokens, limits.tpm),
+            ("rpd", account.day, DAY, "requests", 1, limits.rpd),
+            ("tpd", account.day, DAY, "tokens", tokens, limits.tpd),
+        )
+        waits += [
+            Wait(window.wait(now, metric, need, allowed), "used_up", name, allowed)
+            for name, window, span, metric, need, allowed in own
+            if allowed is not None and not account.has_current_allowance(metric, span, now)
+        ]
         waits += [
             Wait(seen.wait(now, tokens), "reported", seen.allowance.counted, seen.allowance.limit)
             for seen in account.observations.values()
@@ -176,30 +188,14 @@ class Ledger:
     def from_snapshot(cls, snapshot: Json, now: float) -> Self:
         """The ledger that was kept. Anything else than a snapshot is a `msgspec.ValidationError`."""
         ledger = cls()
-        for state in msgspec.convert(snapshot, LedgerState).accounts[-MOST_ACCOUNTS:]:
-            account = ledger._accounts[state.provider, state.model] = Account.from_state(state)
+        for state in msgspec.convert(snapshot, LedgerState).accounts:
+            account = Account.from_state(state)
             account.time(now)
+            ledger._accounts.put((state.provider, state.model), account)
         return ledger
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
         """The account, and this moment by its own clock."""
-        key = provider, model
-        account = self._accounts.pop(key, None) or Account()
-        self._accounts[key] = account  # at the end: the one at the front was left alone for longest
-        if len(self._accounts) > MOST_ACCOUNTS:
-            del self._accounts[next(iter(self._accounts))]
+        account = self._accounts.get((provider, model)) or Account()
+        self._accounts.put((provider, model), account)
         return account, account.time(at)
-
-
-def _own_counts(account: Account, limits: RateLimits, tokens: int, now: float) -> list[Wait]:
-    waits: list[Wait] = []
-    rows: tuple[tuple[LimitName, SlidingWindow, float, Metric, int, int | None], ...] = (
-        ("rpm", account.minute, MINUTE, "requests", 1, limits.rpm),
-        ("tpm", account.minute, MINUTE, "tokens", tokens, limits.tpm),
-        ("rpd", account.day, DAY, "requests", 1, limits.rpd),
-        ("tpd", account.day, DAY, "tokens", tokens, limits.tpd),
-    )
-    for name, window, span, metric, need, allowed in rows:
-        if allowed is not None and not account.has_current_allowance(metric, span, now):
-            waits.append(Wait(window.wait(now, metric, need, allowed), "used_up", name, allowed))
-    return waits

@@ -109,29 +109,21 @@ def _by_formula(cost: ImageCost, size: Size, detail: str | None) -> Estimate:
     match cost.kind:
         case "tiles":
             tiled = cost.base + cost.tile * _tiles(size)
-            return _exact(cost.base if detail == "low" else tiled)
+            return exactly(cost.base if detail == "low" else tiled, "image formula")
         case "patches":
             patches = ceil(_patches(cost, size) * cost.factor)
             return between(min(patches, cost.base or patches), patches, patches + 1, "image formula")
-        case "area":
-            return _around(_area(cost, size))
+        case "area":  # its provider calls it an approximation
+            tokens = _area(cost, size)
+            return between(tokens * 0.95, tokens, tokens * 1.05 + 5, "image formula")
         case "squares":
             squares = _squares(size) * cost.tile
             # Some endpoints count one square however large the picture is, others one more, for the whole of it.
             return between(cost.tile, squares, squares + (cost.tile if squares > cost.tile else 0), "image formula")
         case "flat":
-            return _exact(cost.base)
+            return exactly(cost.base, "image formula")
         case unreachable:
             assert_never(unreachable)
-
-
-def _exact(tokens: int) -> Estimate:
-    return exactly(tokens, "image formula")
-
-
-def _around(tokens: int) -> Estimate:
-    """A formula that its provider calls an approximation."""
-    return between(tokens * 0.95, tokens, tokens * 1.05 + 5, "image formula")
 
 
 def _fit_within(size: Size, longest: float) -> Size:
@@ -238,8 +230,6 @@ def _webp(head: bytes) -> tuple[int, int] | None:
         bits = int.from_bytes(head[21:25], "little")
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
     if kind == b"VP8 ":
-        return _sides(
-            int.from_bytes(head[26:28], "little") & 0x3FFF,
-            int.from_bytes(head[28:30], "little") & 0x3FFF,
-        )
+        width, height = int.from_bytes(head[26:28], "little"), int.from_bytes(head[28:30], "little")
+        return _sides(width & 0x3FFF, height & 0x3FFF)
     return None

@@ -132,20 +132,15 @@ def reset_wait(seen: tuple[Allowance, ...], tokens: int) -> float | None:
 
     Where no number says what ran out, it is whatever tells only of its reset.
     """
-    lacking = [one.reset for one in seen if one.reset is not None and _lacks(one, tokens)]
-    silent = [one.reset for one in seen if one.reset is not None and one.remaining is None]
+    resets = [(one.reset, one.remaining, amount_needed(one.counted, tokens)) for one in seen if one.reset is not None]
+    lacking = [reset for reset, left, need in resets if left is not None and (left <= 0 or left < need)]
+    silent = [reset for reset, left, _ in resets if left is None]
     return max(lacking or silent, default=None)
 
 
 def amount_needed(counted: Counted, tokens: int) -> int:
     """How much of a limit a request of this size takes, as far as can be known before it is answered."""
-    match counted:
-        case "requests":
-            return 1
-        case "tokens" | "input_tokens":
-            return tokens
-        case _:
-            return 0
+    return {"requests": 1, "tokens": tokens, "input_tokens": tokens}.get(counted, 0)
 
 
 def seconds_until(value: str, now: float) -> float | None:
@@ -159,15 +154,11 @@ def seconds_until(value: str, now: float) -> float | None:
         return plausible(number)
     if _DURATION.fullmatch(value):
         return plausible(sum(float(number) * _SECONDS[unit] for number, unit in _UNIT.findall(value)))
-    moment = _rfc3339(value)
-    if moment is None:
+    try:
+        moment: float | None = timestamp(datetime.fromisoformat(value))
+    except ValueError:
         moment = http_date(value)
     return None if moment is None else plausible(moment - now)
-
-
-def _lacks(allowance: Allowance, tokens: int) -> bool:
-    left = allowance.remaining
-    return left is not None and (left <= 0 or left < amount_needed(allowance.counted, tokens))
 
 
 def _parse_name(name: str) -> tuple[_Limit, str] | None:
@@ -242,11 +233,3 @@ def _items(value: str) -> Iterator[tuple[str, dict[str, float]]]:
 def _count(value: str) -> float | None:
     match = _LEADING_NUMBER.match(value)
     return float(match[0]) if match else None
-
-
-def _rfc3339(value: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return timestamp(moment)

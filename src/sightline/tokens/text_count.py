@@ -6,13 +6,13 @@ weights (the least, the likely, the most), fitted to eight public vocabularies o
 speed of C: a megabyte takes a few milliseconds.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from sightline.catalog.facts import Facts, Tokenizer
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly
+from sightline.wire.cache import BoundedCache
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
@@ -168,8 +168,9 @@ class TextCounter:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._counted: OrderedDict[str, Estimate] = OrderedDict()
-        self._characters = 0
+        self._counted: BoundedCache[str, Estimate] = BoundedCache(
+            _REMEMBERED_TEXTS, weigh=lambda text, _: len(text), most_weight=_REMEMBERED_CHARACTERS
+        )
 
     @property
     def is_exact(self) -> bool:
@@ -191,16 +192,10 @@ class TextCounter:
         if not text:
             return NOTHING
         known = self._counted.get(text)
-        if known is not None:
-            self._counted.move_to_end(text)
-            return known
-        estimate = self._fresh(text)
-        self._counted[text] = estimate
-        self._characters += len(text)
-        while len(self._counted) > _REMEMBERED_TEXTS or self._characters > _REMEMBERED_CHARACTERS:
-            oldest, _ = self._counted.popitem(last=False)
-            self._characters -= len(oldest)
-        return estimate
+        if known is None:
+            known = self._fresh(text)
+            self._counted.put(text, known)
+        return known
 
     def _fresh(self, text: str) -> Estimate:
         facts = self._facts

@@ -472,7 +472,7 @@ export interface EvalBrief {
   summary: TargetFigures[];
 }
 
-/** A run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop it. `file_sha256` is the hash of the suite's file at the start. */
+/** A whole run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop it. `file_sha256` is the hash of the suite's file at the start. */
 export interface EvalShown {
   run: string;
   name: string;
@@ -941,7 +941,7 @@ export interface PlaceShown {
 /** The user's preferences, and the configured settings below them. */
 export interface PreferencesShown {
   settings: SettingsShown;
-  saved_filters: SavedFilterShown[];
+  saved_filters: SavedFilter[];
 }
 
 /** The exact body of the next send; `trouble` says why there is none. `losses` and `additions` are what its dialect cannot express and what it requires in addition. */
@@ -1137,8 +1137,8 @@ export interface RunShown {
   paused: RunPaused | null;
 }
 
-/** A filter that is used as `@name`. */
-export interface SavedFilterShown {
+/** A filter and its name, which no other saved filter has. */
+export interface SavedFilter {
   name: string;
   filter: string;
 }
@@ -1449,8 +1449,8 @@ export interface TopicShown {
   instructions: string | null;
   model: string | null;
   style_directives: string[] | null;
-  parameters: TopicParameters;
   toolsets: string[] | null;
+  parameters: TopicParameters;
   path: string[];
   direct: number;
   total: number;

@@ -6,10 +6,11 @@ from urllib.parse import parse_qs
 import msgspec
 
 from sightline.catalog.problem import quote_word
+from sightline.catalog.reading import names_of, read_value
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
-from sightline.wire.jsontext import MISFIT, decode
+from sightline.wire.jsontext import decode
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_WITH_BODY: Final = 2 * MOST_BYTES
@@ -40,7 +41,7 @@ async def read_bytes(receive: Receive, most: int) -> bytes:
             raise Fault(Code.CANCELLED, "the request was aborted", hint="Send it again.")
         piece = message.get("body", b"")
         size += len(piece)
-        if size <= most:  # the rest is heard all the same: most clients look for an answer only behind it
+        if size <= most:  # the rest is read all the same: most clients send everything before they read
             pieces.append(piece)
         if not message.get("more_body", False):
             break
@@ -57,36 +58,33 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An empty body."""
 
 
-def one(parameters: dict[str, list[str]], name: str) -> str:
-    """The value of a query parameter; empty if it is missing."""
-    return parameters[name][-1] if name in parameters else ""
-
-
 async def read_body(
     receive: Receive, kind: type[W], most: int = MOST_WITH_BODY, *, hint: str = "", status: int = 422
 ) -> W:
     """The body of a call, read into a struct. Raises a Fault if it does not fit or has more than `most` bytes."""
-    body = await order(receive, most)
-    try:
-        return msgspec.convert(body, kind)
-    except MISFIT as error:
-        names = ", ".join(kind.__struct_fields__) or "nothing"
-        hint = hint or f"It takes {names}: docs/reference/http.md says what each is."
-        raise Fault(Code.INVALID_REQUEST, f"this cannot be done: {error}", hint=hint, status=status) from None
+    return struct_of(await order(receive, most), kind, hint=hint, status=status)
+
+
+def struct_of(body: JsonObject, kind: type[W], *, hint: str = "", status: int = 422) -> W:
+    """A JSON object as a struct. Raises a Fault with all that does not fit; `hint` says what to send."""
+    names = ", ".join(names_of(kind)) or "nothing"
+    hint = hint or f"It takes {names}: docs/reference/http.md says what each is."
+    read: W = read_value(body, kind, subject="the body", hint=hint, status=status)
+    return read
 
 
 class Query:
     """The query parameters of an address."""
 
     def __init__(self, text: str) -> None:
-        self._told = parse_qs(text, keep_blank_values=True)
+        self._values = parse_qs(text, keep_blank_values=True)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._told
+        return name in self._values
 
     def text(self, name: str) -> str:
         """A text; empty if the parameter is missing."""
-        return one(self._told, name)
+        return self._values[name][-1] if name in self._values else ""
 
     def number(self, name: str, usual: int) -> int:
         """A whole number, 0 or more."""

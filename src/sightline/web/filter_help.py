@@ -1,9 +1,12 @@
 """Help while the user types a filter: where it is wrong, and completions, with places in UTF-16 units."""
 
+from collections.abc import Callable
+
 import msgspec
 
-from sightline.errors import Code, Fault
-from sightline.filters.writing import Completion
+from sightline.errors import Fault
+from sightline.filters.parsing import Completion
+from sightline.web.bodies import Query
 
 
 class FilterError(msgspec.Struct, frozen=True):
@@ -42,32 +45,26 @@ def mistake(text: str, fault: Fault) -> FilterError:
     return FilterError(message, start + 1, size, fault.hint.partition("\n")[0])
 
 
+def error_in(text: str, parse: Callable[[], object]) -> FilterError | None:
+    """The error that parsing a text gives; None if it is valid."""
+    try:
+        parse()
+    except Fault as fault:
+        return mistake(text, fault)
+    return None
+
+
 def offer(text: str, completion: Completion) -> Offer:
     """A completion, with its place in UTF-16 units."""
     return Offer(completion.text, completion.label, completion.help, _units(text[: completion.start]))
 
 
-def cursor(text: str, position: str) -> int:
-    """The cursor as an index into the text; the end if `position` is empty."""
-    return _letters(text, _number(position))
+def cursor(text: str, query: Query, name: str) -> int:
+    """The browser's cursor in a query parameter, as an index into the text; the end of the text if it is missing."""
+    units = query.number(name, _units(text))
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
 def _units(text: str) -> int:
     """The length of a text in UTF-16 units, as browsers count."""
-    return len(text) + sum(letter > "\uffff" for letter in text)
-
-
-def _letters(text: str, units: int | None) -> int:
-    """The index of a browser's cursor."""
-    if units is None:
-        return len(text)
-    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
-
-
-def _number(text: str) -> int | None:
-    if not text:
-        return None
-    if not text.isdecimal() or len(text) > 9:
-        hint = "at is the number of characters before the cursor."
-        raise Fault(Code.INVALID_REQUEST, f"at is not a number: {text[:40]!r}", hint=hint, status=400)
-    return int(text)
+    return len(text) + sum(character > "\uffff" for character in text)

@@ -48,12 +48,8 @@ class Decoding:
 
     def __init__(self, coding: str, limit: int = LIMIT) -> None:
         if coding not in READABLE:
-            raise Fault(
-                Code.INVALID_REQUEST,
-                f"the content coding {coding!r} is not known",
-                hint="Send the body without a coding, or with gzip, deflate or zstd.",
-                status=415,
-            )
+            hint = "Send the body without a coding, or with gzip, deflate or zstd."
+            raise Fault(Code.INVALID_REQUEST, f"the content coding {coding!r} is not known", hint=hint, status=415)
         self._coding = coding
         self._limit = limit
         self._size = 0
@@ -111,8 +107,5 @@ def _damage_fault(coding: str, why: str) -> Fault:
 
 
 def _too_large(limit: int) -> Fault:
-    return Fault(
-        Code.REQUEST_TOO_LARGE,
-        f"the body has more than {limit} bytes after decoding",
-        hint="Remove or shrink attachments.",
-    )
+    message = f"the body has more than {limit} bytes after decoding"
+    return Fault(Code.REQUEST_TOO_LARGE, message, hint="Remove or shrink attachments.")

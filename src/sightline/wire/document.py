@@ -41,7 +41,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         text = jsontext.encode(value)
         # The whole body is replaced whatever it was, so that a broken one can be mended.
         start, stop = spans.find(self.data, pointer) if pointer else (0, len(self.data))
-        if _says(self.data[start:stop], text):
+        if spells(self.data[start:stop], text):
             return self
         return _splice(self.data, [(start, stop, text)])
 
@@ -81,7 +81,9 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         elif token in layout.keys:
             raise refusal(pointer, f"the key {token!r} is there already", hint="Use set to replace its value.")
         else:
-            text = jsontext.encode(token) + _colon(self.data, layout) + text
+            # The colon as the last member of the object spaces it.
+            last = self.data[layout.heads[-1] : layout.starts[-1]].rpartition(b":")[2] if count else b""
+            text = jsontext.encode(token) + b":" + last + text
         if not count:
             place = layout.span.start + 1
         elif at < count:
@@ -93,7 +95,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         return _splice(self.data, [(place, place, text)])
 
 
-def _says(old: bytes, text: bytes) -> bool:
+def spells(old: bytes, text: bytes) -> bool:
     """Whether the old text spells the value that the new, compact one spells."""
     try:
         return old == text or jsontext.encode(jsontext.decode(old)) == text
@@ -124,10 +126,3 @@ def _gap(data: bytes, layout: spans.Layout, at: int) -> bytes:
     if at == 0:
         return data[layout.span.start + 1 : layout.heads[0]]
     return data[layout.stops[at - 1] : layout.heads[at]].partition(b",")[2]
-
-
-def _colon(data: bytes, layout: spans.Layout) -> bytes:
-    """The colon as the last member of the object spaces it."""
-    if not layout.heads:
-        return b":"
-    return b":" + data[layout.heads[-1] : layout.starts[-1]].rpartition(b":")[2]

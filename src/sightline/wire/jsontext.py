@@ -18,10 +18,9 @@ from sightline.model.json import Json
 BOM = b"\xef\xbb\xbf"
 
 MOST_LEVELS = 1000
-_FRAMES = 4 * MOST_LEVELS
-"""A walk over a value needs up to two frames a level, and begins some way down already."""
-
-sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))  # decoders count with it too, and stop short of the limit
+# A walk over a value needs up to two frames a level, and begins some way down already. Decoders count with the limit
+# too, and stop short of it.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 4 * MOST_LEVELS))
 
 MISFIT = (msgspec.ValidationError, UnicodeEncodeError)
 """What `msgspec.convert` raises for a value of another shape; half a character in a name is the second."""

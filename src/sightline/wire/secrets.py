@@ -7,7 +7,7 @@ query parameters hold one is known to `model.header_names`, because the catalogu
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote, unquote_to_bytes
@@ -44,15 +44,11 @@ class SecretForms:
 
     def mask(self, text: str) -> str:
         """The text without the secrets."""
-        return self._pattern.sub(MASK, text) if self._may_be_in(text) else text
-
-    def _may_be_in(self, text: str) -> bool:
         # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
-        for form in self.literal:
-            if form in text:
-                return True
-        # Neither of these is found in a tenth of the time that the pattern takes to find nothing.
-        return ("\\u" in text or "%" in text) and self._escaped.search(text) is not None
+        # Escapes are looked for first as they begin: that takes a tenth of the time of a pattern that finds nothing.
+        has_escape = ("\\u" in text or "%" in text) and self._escaped.search(text) is not None
+        may_be_there = has_escape or any(form in text for form in self.literal)
+        return self._pattern.sub(MASK, text) if may_be_there else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +132,15 @@ def _encode_text(text: str) -> bytes:
 
 
 def _literal(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    forms = {form for secret in secrets for form in _spellings(secret)}
+    """The ways in which secrets are usually written: as they are, in an address and in JSON."""
+    forms = set(secrets)
+    for secret in secrets:
+        if secret.isprintable():
+            forms |= {quote(secret, safe=""), quote(secret)}
+        for is_ascii in (True, False):
+            inside = json.dumps(secret, ensure_ascii=is_ascii)[1:-1]
+            forms |= {inside, inside.replace("/", r"\/")}
     return tuple(sorted(forms, key=len, reverse=True))
-
-
-def _spellings(secret: str) -> Iterator[str]:
-    """The ways in which a secret is usually written: as it is, in an address and in JSON."""
-    yield secret
-    if secret.isprintable():
-        yield quote(secret, safe="")
-        yield quote(secret)
-    for is_ascii in (True, False):
-        inside = json.dumps(secret, ensure_ascii=is_ascii)[1:-1]
-        yield inside
-        yield inside.replace("/", r"\/")
 
 
 def _escapes_in(secrets: tuple[str, ...]) -> re.Pattern[str]:

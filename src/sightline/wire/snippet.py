@@ -95,12 +95,12 @@ def python(call: RequestTemplate) -> str:
 def _shareable(call: RequestTemplate) -> list[tuple[str, TemplateValue]]:
     """The headers with a variable in place of each value that is a secret by the name of its header: what is printed is
     pasted elsewhere, and settings may hold one in the open."""
-    return [(name, _secret_variable(name) if isinstance(value, str) and is_secret_header(name) else value)
-            for name, value in call.headers]  # fmt: skip
-
-
-def _secret_variable(name: str) -> Variable:
-    return Variable(re.sub(r"\W", "_", name.upper()), help=f"It is the value of the header {name}.")
+    headers = list(call.headers)
+    for place, (name, value) in enumerate(headers):
+        if isinstance(value, str) and is_secret_header(name):
+            variable = Variable(re.sub(r"\W", "_", name.upper()), help=f"It is the value of the header {name}.")
+            headers[place] = name, variable
+    return headers
 
 
 def _has_body(call: RequestTemplate) -> bool:

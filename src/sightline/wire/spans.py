@@ -64,12 +64,7 @@ def find(data: bytes, pointer: str) -> Span:
 def parent(data: bytes, pointer: str) -> tuple[Layout, str]:
     """The container of the place that a pointer names, and the token that names it there."""
     *above, token = parse_pointer(pointer)
-    return _layout(data, _descend(data, above, pointer), pointer), token
-
-
-def layout_of(data: bytes, span: Span, pointer: str) -> Layout:
-    """The container at a place whose bytes are known already."""
-    return _layout(data, span, pointer)
+    return layout_of(data, _descend(data, above, pointer), pointer), token
 
 
 def _descend(data: bytes, tokens: tuple[str, ...] | list[str], pointer: str) -> Span:
@@ -77,7 +72,7 @@ def _descend(data: bytes, tokens: tuple[str, ...] | list[str], pointer: str) -> 
     if not tokens:
         _check(data, span)
     for token in tokens:
-        layout = _layout(data, span, pointer)
+        layout = layout_of(data, span, pointer)
         at = layout.entry(token, pointer)
         span = Span(layout.starts[at], layout.stops[at])
     return span
@@ -95,7 +90,8 @@ def _check(data: bytes, span: Span) -> None:
         jsontext.decode(data)
 
 
-def _layout(data: bytes, span: Span, pointer: str) -> Layout:
+def layout_of(data: bytes, span: Span, pointer: str) -> Layout:
+    """The container at a place whose bytes are known already."""
     opening = data[span.start : span.start + 1]
     if opening == b"{":
         return _members(data, span)

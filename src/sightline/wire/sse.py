@@ -172,9 +172,6 @@ def _field(name: str, value: str) -> bytes:
     if not value:
         return b""
     if "\n" in value or "\r" in value:
-        raise Fault(
-            Code.INVALID_REQUEST,
-            f"a frame's {name} cannot hold a line break: {value!r}",
-            hint="Put text of several lines into the frame's data.",
-        )
+        message = f"a frame's {name} cannot hold a line break: {value!r}"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Put text of several lines into the frame's data.")
     return f"{name}: {value}\n".encode()

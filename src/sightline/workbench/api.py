@@ -1,15 +1,153 @@
-"""The API calls of the workbench by path and method."""
+"""The API calls of the workbench by path and method, and what the page needs to know about this server: models,
+providers, clients, and the calibration of token estimates."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
+import msgspec
+
+from sightline.catalog.catalog import Catalog, facts_of
+from sightline.catalog.clients import KNOWN_CLIENTS, KnownClient
+from sightline.catalog.provider import Provider
+from sightline.dialects.endpoint import address
 from sightline.errors import Code, Fault
+from sightline.exchange.memory import Memory
+from sightline.gateway.models import list_models
+from sightline.tokens.calibration import Lesson
+from sightline.transport.http.target import target
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Receive, WebResponse
+from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler, Routes
+from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
-from sightline.workbench.shapes import About
+from sightline.workbench.shapes import About, ClientShown, ModelShown, Place, ProviderShown
+
+
+def about(
+    version: str,
+    address: str,
+    catalog: Catalog,
+    has_key: Callable[[Provider], bool],
+    *,
+    places: tuple[Place, ...] = ("traffic",),
+    toolsets: Sequence[str] = (),
+) -> About:
+    """The current state."""
+    models = [
+        ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
+        for each in list_models(catalog, has_key)
+    ]
+    known = {(each.id, each.provider) for each in models}
+    return About(
+        version=version,
+        address=address,
+        places=places,
+        models=(*models, *(each for each in _keyless(catalog) if (each.id, each.provider) not in known)),
+        providers=tuple(_provider(name, each, has_key) for name, each in catalog.providers.items()),
+        clients=tuple(_client(each, address) for each in KNOWN_CLIENTS),
+        toolsets=tuple(toolsets),
+    )
+
+
+def _keyless(catalog: Catalog) -> Iterator[ModelShown]:
+    """Models that are configured at providers without a key. Whether such a provider runs is not known, so clients are
+    not offered them; the user who configured them can choose them."""
+    for owner, provider in catalog.providers.items():
+        if not provider.key_env and not provider.embedded:
+            own = (name.removeprefix(f"{owner}/") for name in catalog.models if name.startswith(f"{owner}/"))
+            for model in dict.fromkeys(filter(None, (provider.default_model, *own))):
+                yield ModelShown(model, owner, facts_of(catalog, owner, model).context_window)
+
+
+def _client(client: KnownClient, address: str) -> ClientShown:
+    command = f"sightline run -- {client.program}" if client.program else ""
+    return ClientShown(client.title, command, client.environment(address), client.note)
+
+
+def _provider(name: str, provider: Provider, has_key: Callable[[Provider], bool]) -> ProviderShown:
+    if provider.embedded or has_key(provider):
+        is_passed_on = not provider.embedded and not provider.key_env
+        return ProviderShown(name, ready=True, why="The client's own credential is passed on." if is_passed_on else "")
+    return ProviderShown(name, ready=False, why=f"{provider.key_env} is not set. {provider.key_help}".strip())
+
+
+Probe: TypeAlias = Callable[[HttpRequest], Awaitable[str]]
+"""Returns why a server does not answer; empty if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """`embedded` returns why the embedded model does not answer now; empty if it does."""
+
+    catalog: Catalog
+    has_key: Callable[[Provider], bool]
+    environment: Mapping[str, str]
+    probe: Probe
+    embedded: Callable[[], Awaitable[str]]
+
+    async def list_providers(self) -> tuple[ProviderShown, ...]:
+        """The current state of each provider. One that is `ready` without a reason has answered."""
+        return tuple(await asyncio.gather(*(self._one(*each) for each in self.catalog.providers.items())))
+
+    async def _one(self, name: str, provider: Provider) -> ProviderShown:
+        if provider.embedded:
+            why = await self.embedded()
+            return ProviderShown(name, ready=not why, why=why)
+        if not self.has_key(provider):
+            return _provider(name, provider, self.has_key)
+        try:
+            request = RequestTemplate("GET", address(provider, provider.dialect, "/models"), (), b"").fill(
+                self.environment
+            )
+            is_here = target(request.url).origin.is_loopback
+        except Fault as fault:
+            return ProviderShown(name, ready=False, why=f"{fault.message}.")
+        if is_here:
+            why = await self.probe(request)
+            return ProviderShown(name, ready=not why, why=why)
+        why = f"{provider.key_env} is set." if provider.key_env else "The client's own credential is passed on."
+        return ProviderShown(name, ready=True, why=why)
+
+
+class ForgetWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forget the calibration of this model, `provider/model` or its name alone; without one, of all models."""
+
+    model: str = ""
+
+
+class LearnedShown(msgspec.Struct, frozen=True):
+    """The calibration of each model: its estimates are multiplied by `factor`, plus `added`."""
+
+    lessons: tuple[Lesson, ...]
+
+
+class ForgottenShown(msgspec.Struct, frozen=True):
+    """What was forgotten, by model and kind of request."""
+
+    forgotten: tuple[str, ...]
+
+
+def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
+    """The two calls. `settled` waits until pending counts are learned, so that they are included."""
+
+    async def lessons() -> LearnedShown:
+        if settled is not None:
+            await settled()
+        return LearnedShown(tuple(memory.lessons()))
+
+    async def forget(call: ApiCall) -> ForgottenShown:
+        body = await read_body(call.receive, ForgetWanted)
+        if settled is not None:
+            await settled()
+        return ForgottenShown(tuple(memory.forget(body.model)))
+
+    return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}
+
 
 READING = ("GET", "HEAD")
 
@@ -31,23 +169,19 @@ class Api:
         further: Calls | None = None,
     ) -> None:
         filtering = Filtering(exchanges)
-
-        async def tell_about() -> About:
-            return about()
-
         self._routes = Routes(
             {
                 "exchanges": {
-                    "GET": lambda call: exchanges.list_exchanges(call.query),
+                    "GET": lambda call: exchanges.list_exchanges(Query(call.query)),
                     "POST": lambda call: documents.open(call.receive),
                 },
-                "exchanges/*": {"GET": lambda call: showing.view(call.name, call.query)},
-                "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, call.query)},
+                "exchanges/*": {"GET": lambda call: showing.view(call.name, Query(call.query))},
+                "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
-                "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, call.query)},
+                "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, Query(call.query))},
                 "exchanges/*/replay": {"POST": lambda call: replays.start(call.name, call.receive)},
-                "filter": {"GET": lambda call: filtering.describe(call.query)},
-                "about": {"GET": lambda _call: tell_about()},
+                "filter": {"GET": lambda call: filtering.describe(Query(call.query))},
+                "about": {"GET": _value(about)},
                 **_deciding(deciding),
                 **_intercepting(interceptions),
                 **(further or {}),
@@ -76,15 +210,12 @@ def _deciding(deciding: HoldDecisions | None) -> Calls:
         order: dict[str, Handler] = {"POST": lambda _call: _nothing_held()}
         return {f"exchanges/*/{name}": order for name in ("edits", "release", "drop", "answer")}
 
-    async def waiting() -> tuple[str, ...]:
-        return deciding.waiting
-
     return {
-        "exchanges/*/edits": {"POST": lambda call: deciding.edit(call.name, call.query, call.receive)},
+        "exchanges/*/edits": {"POST": lambda call: deciding.edit(call.name, Query(call.query), call.receive)},
         "exchanges/*/release": {"POST": lambda call: deciding.release(call.name, call.receive)},
         "exchanges/*/drop": {"POST": lambda call: deciding.drop(call.name, call.receive)},
         "exchanges/*/answer": {"POST": lambda call: deciding.answer(call.name, call.receive)},
-        "holds": {"GET": lambda _call: waiting()},
+        "holds": {"GET": _value(lambda: deciding.waiting)},
     }
 
 
@@ -92,27 +223,30 @@ def _intercepting(interceptions: Interceptions | None) -> Calls:
     if interceptions is None:
         return {}
 
-    def telling(ask: Callable[[], object]) -> Handler:
-        async def handle(_call: ApiCall) -> object:
-            return ask()
-
-        return handle
-
     return {
         "interception": {
-            "GET": telling(lambda: interceptions.mode),
+            "GET": _value(lambda: interceptions.mode),
             "PUT": lambda call: interceptions.set_mode(call.receive),
         },
         "rules": {
-            "GET": telling(lambda: interceptions.rules),
+            "GET": _value(lambda: interceptions.rules),
             "PUT": lambda call: interceptions.set_rules(call.receive),
         },
         "masks": {
-            "GET": telling(lambda: interceptions.masks),
+            "GET": _value(lambda: interceptions.masks),
             "PUT": lambda call: interceptions.set_masks(call.receive),
         },
         "masks/*": {"DELETE": lambda call: interceptions.remove_mask(call.name)},
     }
+
+
+def _value(get: Callable[[], object]) -> Handler:
+    """A call that only reads a value."""
+
+    async def handle(_call: ApiCall) -> object:
+        return get()
+
+    return handle
 
 
 async def _nothing_held() -> object:

@@ -5,8 +5,8 @@ masks and limits apply, and returns every fact and every byte as they come.
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -38,26 +38,21 @@ from sightline.transport.clock import Clock
 from sightline.web import replies
 from sightline.web.asgi import Receive, Send, WebResponse, response_body, response_start
 from sightline.web.bodies import MOST_WITH_BODY, read_bytes
+from sightline.wire.cache import BoundedCache
 
 MOST_OTHERS = 64
 """So many relays to providers of commands' own configurations are cached."""
 
 
-class MakeRelay(Protocol):
-    """Makes relays to the providers of commands."""
-
-    def __call__(self, name: str, provider: Provider, environment: Mapping[str, str], *, is_recorded: bool) -> Relay:
-        """A relay that knows this provider under this name, with these variables. Record, holds and limits are
-        shared."""
-        ...
-
+MakeRelay: TypeAlias = Callable[[str, Provider, Mapping[str, str], Relay], Relay]
+"""A relay that knows a provider under a name, with these variables; it shares record, holds and limits with another."""
 
 _TYPE = (b"content-type", b"application/msgpack")
 
 
-class CommandRelays:
-    """The relays for commands: the server's own, the one that records nothing, and those to providers that only a
-    command's configuration has."""
+class CommandCalls:
+    """The two calls of commands. Their requests go through the server's own relay, the one that records nothing, or
+    one to a provider that only a command's configuration has."""
 
     def __init__(
         self,
@@ -70,14 +65,14 @@ class CommandRelays:
         ledger: Ledger,
         clock: Clock,
     ) -> None:
-        self.ledger = ledger
-        self.clock = clock
+        self._ledger = ledger
+        self._clock = clock
         self._relay = relay
         self._aside = aside
         self._catalog = catalog
         self._environment = environment
         self._make_relay = make_relay
-        self._others: dict[tuple[str, bool, bytes], Relay] = {}
+        self._others: BoundedCache[tuple[str, bool, bytes], Relay] = BoundedCache(MOST_OTHERS)
 
     def relay_for(self, call: RelayCall) -> Relay:
         """The relay for a call.
@@ -105,24 +100,18 @@ class CommandRelays:
     ) -> Relay:
         """A relay with these variables, of which the command `brought` some."""
         name = call.asked.provider
+        # Two commands with the same definition and the same keys share connections and limits.
         key = name, call.is_recorded, msgspec.msgpack.encode((provider, sorted(brought.items())))
         relay = self._others.get(key)
         if relay is None:
-            if len(self._others) >= MOST_OTHERS:
-                del self._others[next(iter(self._others))]
-            relay = self._others[key] = self._make_relay(name, provider, environment, is_recorded=call.is_recorded)
+            usual = self._relay if call.is_recorded else self._aside
+            relay = self._make_relay(name, provider, environment, usual)
+            self._others.put(key, relay)
         return relay
 
     async def close(self, grace: float) -> None:
         """Let requests under way finish within so many seconds."""
         await asyncio.gather(*(relay.close(grace) for relay in self._others.values()))
-
-
-class CommandCalls:
-    """The two calls of commands."""
-
-    def __init__(self, relays: CommandRelays) -> None:
-        self._relays = relays
 
     async def wait(self, receive: Receive, send: Send) -> None:
         """Report how long a request must wait."""
@@ -131,8 +120,8 @@ class CommandCalls:
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
-        now = self._relays.clock.now()
-        wait = self._relays.ledger.wait(wait_call.provider, wait_call.model, wait_call.tokens, now, wait_call.facts)
+        now = self._clock.now()
+        wait = self._ledger.wait(wait_call.provider, wait_call.model, wait_call.tokens, now, wait_call.facts)
         await WebResponse(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
 
     async def relay(self, receive: Receive, send: Send) -> None:
@@ -140,7 +129,7 @@ class CommandCalls:
         client."""
         try:
             call = read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
-            relay = self._relays.relay_for(call)
+            relay = self.relay_for(call)
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
@@ -155,7 +144,7 @@ class CommandCalls:
             writing.cancel()
 
     async def _relay_call(self, call: RelayCall, relay: Relay, outbox: "asyncio.Queue[Frame | None]") -> None:
-        request = replace(call.asked, received=self._relays.clock.monotonic())
+        request = replace(call.asked, received=self._clock.monotonic())
 
         def on_recorded(entry: FactEntry) -> None:
             outbox.put_nowait(_fact(entry, relay, request.body))

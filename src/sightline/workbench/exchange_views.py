@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterable
 from typing import TypeAlias
-from urllib.parse import parse_qs
 
 import msgspec
 
@@ -42,7 +41,7 @@ from sightline.model.usage import Usage
 from sightline.store.digest import reply_dialect
 from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
-from sightline.web.bodies import one
+from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode
 from sightline.workbench.shapes import (
@@ -76,7 +75,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)),
         _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
     )
-    told_too = ExchangeDetails(
+    details = ExchangeDetails(
         losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
         additions=tuple(each for fact in happened if isinstance(fact, Translated) for each in fact.additions),
         hashes=hashes,
@@ -91,20 +90,14 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         "dirty": sha256 != original,
         "tokens": _plain(tokens(happened)),
     }
-    return shown | _plain(told_too)
+    return shown | _plain(details)
 
 
 def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
     """The provider's counts, and the estimate."""
     ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed))
     usage = next((usage for usage in ended if usage is not None), Usage())
-    counted = TokensShown(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-    )
+    counted = msgspec.convert(usage, TokensShown, from_attributes=True)
     if budget is None:
         return counted
     estimate = budget.estimate
@@ -200,9 +193,9 @@ class Showing:
 
     # --- the view ---
 
-    async def view(self, exchange: str, query: str = "") -> Shown:
+    async def view(self, exchange: str, query: Query | None = None) -> Shown:
         """Everything about one exchange; with `frames=0` without the bytes of its answer."""
-        has_frames = one(parse_qs(query), "frames") != "0"
+        has_frames = query is None or query.text("frames") != "0"
         facts = await self._records.facts(exchange)
         summary = await self._records.summary(exchange, facts)
         shown: Shown = {**view(summary, facts, has_frames=has_frames)}
@@ -214,8 +207,17 @@ class Showing:
         sent = await self._load_sent(summary, facts)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
-        look = await self._viewing.view_recorded(sent, reply_dialect([entry.fact for entry in facts]))
-        return shown | self._over(look, facts)
+        happened = [entry.fact for entry in facts]
+        look = await self._viewing.view_recorded(sent, reply_dialect(happened))
+        return shown | {
+            "can_undo": False,
+            "can_redo": False,
+            "sections": look.sections,
+            "validity": look.validity,
+            "tokens": tokens(happened, look.budget),
+            "edit_cost": look.cost,
+            "masks": self._holds.outcomes(exchange),
+        }
 
     def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> Changed:
         """The view of a hold; with `before`, only what has changed since."""
@@ -244,18 +246,6 @@ class Showing:
             kept=hold.kept_ids,
         )
 
-    def _over(self, look: DocumentState, facts: list[FactEntry]) -> Shown:
-        counted = tokens([entry.fact for entry in facts], look.budget)
-        return {
-            "can_undo": False,
-            "can_redo": False,
-            "sections": look.sections,
-            "validity": look.validity,
-            "tokens": counted,
-            "edit_cost": look.cost,
-            "masks": self._holds.outcomes(facts[0].exchange),
-        }
-
     async def _load_sent(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
         """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
         body = await self._records.store.body(body_sha256([entry.fact for entry in facts]))
@@ -279,10 +269,10 @@ class Showing:
 
     # --- differences ---
 
-    async def diff(self, exchange: str, query: str) -> Diff:
+    async def diff(self, exchange: str, query: Query) -> Diff:
         """Compare section by section with what came (`original`), with the request before it (`previous`), or with
         another exchange."""
-        against = one(parse_qs(query), "against") or "original"
+        against = query.text("against") or "original"
         hold = self._holds.find(exchange)
         look = await (self._viewing.view_hold(hold) if hold is not None else self._look_at_record(exchange))
         draft = look.draft
@@ -328,8 +318,8 @@ def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
     is_whole = any(isinstance(entry.fact, Held) and entry.fact.phase == "tool_calls" for entry in came.facts)
     if is_whole or came.end is not None:
         return came.events()
-    hearing = ReplyDecoder(dialect(came.spoken))
-    return [event for frame in came.frames for event in hearing.feed(frame.data)]
+    decoder = ReplyDecoder(dialect(came.spoken))
+    return [event for frame in came.frames for event in decoder.feed(frame.data)]
 
 
 def _calls(draft: CallsDraft) -> tuple[Compared, ...]:

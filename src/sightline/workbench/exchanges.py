@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final
-from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,14 +15,13 @@ from sightline.exchange.own_calls import AGENT, path_of
 from sightline.exchange.recording.records import Records
 from sightline.exchange.resend import Resender
 from sightline.filters.fields import FilterScope
-from sightline.filters.parsing import parse
-from sightline.filters.writing import completions
+from sightline.filters.parsing import completions, parse
 from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
 from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
-from sightline.web.bodies import one, read_body
-from sightline.web.filter_help import FilterError, FilterShown, cursor, mistake, offer
+from sightline.web.bodies import Query, read_body
+from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
 from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of
 
@@ -50,26 +48,29 @@ class Exchanges:
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
-    async def list_exchanges(self, query: str) -> JsonObject:
+    async def list_exchanges(self, query: Query) -> JsonObject:
         """The exchanges that match a filter, newest first."""
-        parameters = parse_qs(query, keep_blank_values=True)
-        wanted = parse(one(parameters, "filter"))
-        limit = _limit(one(parameters, "limit"))
+        wanted = parse(query.text("filter"))
+        limit = _limit(query.text("limit"))
         await self._records.store.settle()
-        found = await self._records.store.find(wanted, now=self._now(), before=one(parameters, "before"), limit=limit)
+        found = await self._records.store.find(wanted, now=self._now(), before=query.text("before"), limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
 
     async def summary(self, exchange: str) -> Summary:
         """The summary of one exchange."""
         return await self._records.summary(exchange, await self._records.facts(exchange))
 
-    async def body(self, exchange: str, query: str) -> WebResponse:
+    async def body(self, exchange: str, query: Query) -> WebResponse:
         """The bytes that were or will be sent; with `of=received` those of the client, with `of=original` those before
         any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
-        named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
-        if named == "held":
-            return await self._body_of_hold(exchange)
+        named = query.text("of") or "sent"
         hold = None if self._holds is None else self._holds.find(exchange)
+        if named == "held":
+            if hold is None:
+                await self._records.facts(exchange)  # one that does not exist at all is another error
+                hint = "Leave `of` out for the body that was sent; GET /api/holds lists what is held."
+                raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
+            return replies.data(hold.draft.data, b"application/json")
         if hold is not None and hold.phase == "request" and named in ("sent", "original"):
             # The facts do not say everything yet: a route that only renames the model leaves none before the attempt.
             data = hold.draft.data if named == "sent" else hold.draft.original
@@ -92,14 +93,6 @@ class Exchanges:
         if body is None:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
         return replies.data(body, b"application/json")
-
-    async def _body_of_hold(self, exchange: str) -> WebResponse:
-        hold = None if self._holds is None else self._holds.find(exchange)
-        if hold is None:
-            await self._records.facts(exchange)  # one that is not there at all is another mistake
-            hint = "Leave `of` out for the body that was sent; GET /api/holds lists what is held."
-            raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
-        return replies.data(hold.draft.data, b"application/json")
 
 
 def _limit(text: str) -> int:
@@ -129,30 +122,21 @@ class Filtering:
     def __init__(self, exchanges: Exchanges) -> None:
         self._exchanges = exchanges
 
-    async def describe(self, query: str) -> FilterShown:
+    async def describe(self, query: Query) -> FilterShown:
         """Describe the filter in a query. `at` is the cursor, by default at the end."""
-        parameters = parse_qs(query, keep_blank_values=True)
-        text, scope = one(parameters, "text"), _SCOPES.get(one(parameters, "for"))
+        text, scope = query.text("text"), _SCOPES.get(query.text("for"))
         if scope is None:
             hint = "for is traffic or rules."
             raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
-        at = cursor(text, one(parameters, "at"))
+        at = cursor(text, query, "at")
         offers = completions(text, at, scope=scope, known=await self._values_in_use())
-        error = _error(text, scope)
+        error = error_in(text, lambda: parse(text, scope=scope))
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
     async def _values_in_use(self) -> Mapping[str, Sequence[str]]:
         latest = await self._exchanges.newest(MOST_LOOKED_AT)
         known = {name: [str(getattr(summary, name)) for summary in latest] for name in _REMEMBERED}
         return known | {"tool": [tool for summary in latest for tool in summary.tools]}
-
-
-def _error(text: str, scope: FilterScope) -> FilterError | None:
-    try:
-        parse(text, scope=scope)
-    except Fault as fault:
-        return mistake(text, fault)
-    return None
 
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
@@ -181,16 +165,21 @@ class Replays:
     async def start(self, exchange: str, receive: Receive) -> JsonObject:
         """Send it again and return the id of the new exchange, which is already recorded."""
         model, body, masks = await _read_replay(receive)
-        if self._resending is None:
-            message = "this server answers from the record and sends nothing"
-            raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
+        resender = _need(self._resending)
         summary = await self._exchanges.summary(exchange)
         try:
-            return {"id": await self._resending.start(summary, model=model, body=body, masks=masks)}
+            return {"id": await resender.start(summary, model=model, body=body, masks=masks)}
         except Fault as fault:
             if fault.status is None:
                 fault.status = _STATUS.get(fault.code)
             raise
+
+
+def _need(resender: Resender | None) -> Resender:
+    if resender is None:
+        message = "this server answers from the record and sends nothing"
+        raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
+    return resender
 
 
 async def _read_replay(receive: Receive) -> tuple[str, bytes | None, bool | None]:
@@ -229,14 +218,12 @@ class Documents:
     async def open(self, receive: Receive) -> JsonObject:
         """Hold the document as a new exchange and return its id. It is translated like a client's request, so the
         editor shows what would be sent."""
-        if self._resending is None:
-            message = "this server answers from the record and sends nothing"
-            raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
+        resender = _need(self._resending)
         hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(names())}.'
         document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
         if find_dialect(document.dialect) is None:
             raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
-        return {"id": await self._resending.send(_request(document))}
+        return {"id": await resender.send(_request(document))}
 
 
 def _request(document: DocumentToOpen) -> ClientRequest:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from typing import Annotated
-from urllib.parse import parse_qs
 
 import msgspec
 
+from sightline.catalog.reading import REST
 from sightline.editing.masks import Mask
 from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
@@ -14,10 +14,9 @@ from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Expand, Holds, expand
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.bodies import MOST_WITH_BODY, one, order, read_body, read_json
-from sightline.wire.jsontext import MISFIT
+from sightline.web.bodies import MOST_WITH_BODY, Query, order, read_body, read_json, struct_of
 from sightline.workbench.exchange_views import Showing, Shown
 from sightline.workbench.shapes import Changed, HoldDecided, Intercepting
 
@@ -25,10 +24,12 @@ from sightline.workbench.shapes import Changed, HoldDecided, Intercepting
 class _Release(msgspec.Struct, frozen=True):
     body_sha256: Annotated[str, msgspec.Meta(min_length=1)]
     keep: Keep | None = None
+    others: Annotated[JsonObject, REST] = {}
 
 
 class _Drop(msgspec.Struct, frozen=True):
     reason: str = ""
+    others: Annotated[JsonObject, REST] = {}
 
 
 class _Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +50,7 @@ class HoldDecisions:
         """The ids of held exchanges, in order of arrival."""
         return tuple(hold.exchange for hold in self._holds.waiting)
 
-    async def edit(self, exchange: str, query: str, receive: Receive) -> Changed | Shown:
+    async def edit(self, exchange: str, query: Query, receive: Receive) -> Changed | Shown:
         """Apply one operation and return the new view. With `changed=1` the response has only what changed; with
         `changed=SHA256`, only if that is the hash of the body before. An operation with `if_sha256` is refused if the
         body is another by now."""
@@ -62,11 +63,11 @@ class HoldDecisions:
                 Code.INVALID_REQUEST, "the body has changed since the operation was made", hint=hint, status=409
             )
         if wanted.get("op") == "expand":
-            _check_expand(wanted)
+            struct_of(wanted, Expand, hint='Send {"op": "expand"} alone.', status=400)
             hold = await expand(self._holds, self._records, exchange)
         else:
             hold = self._holds.edit(exchange, operation(wanted))
-        changed = one(parse_qs(query), "changed")
+        changed = query.text("changed")
         if changed in ("", "0"):
             return await self._showing.view(exchange)
         is_known = changed in ("1", before.draft.sha256)
@@ -102,14 +103,6 @@ class HoldDecisions:
         if hold is None:
             await self._records.facts(exchange)
         return self._holds.hold_of(exchange)
-
-
-def _check_expand(wanted: Json) -> None:
-    try:
-        msgspec.convert(wanted, Expand)
-    except MISFIT as error:
-        hint = 'Send {"op": "expand"} alone.'
-        raise Fault(Code.INVALID_REQUEST, f"no such edit: {error}", hint=hint, status=400) from None
 
 
 class Interceptions:

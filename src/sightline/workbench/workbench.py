@@ -144,16 +144,12 @@ class Static:
         stamp = tuple((str(path), (stat := path.stat()).st_mtime_ns, stat.st_size) for path in paths)
         if self._tree is None or self._tree.stamp != stamp:
             files = {path.relative_to(self._folder).as_posix(): path.read_bytes() for path in paths}
-            self._tree = _Tree(stamp, _hash(files), files)
+            state = hashlib.sha256()
+            for name, body in files.items():
+                state.update(f"{name}\0{len(body)}\0".encode())
+                state.update(body)
+            self._tree = _Tree(stamp, state.hexdigest()[:_HASH_LENGTH], files)
         return self._tree
-
-
-def _hash(files: Mapping[str, bytes]) -> str:
-    state = hashlib.sha256()
-    for name, body in files.items():
-        state.update(f"{name}\0{len(body)}\0".encode())
-        state.update(body)
-    return state.hexdigest()[:_HASH_LENGTH]
 
 
 PING = 15.0
@@ -223,10 +219,8 @@ class Workbench:
             await WebResponse(204, b"", list(replies.GUARDED)).to(send)
         elif path == b"/":
             await self._root(scope).to(send)
-        elif path.startswith(PREFIX):
-            await self._file(scope).to(send)
-        elif path == b"/api/health":
-            await self._health(scope).to(send)
+        elif path.startswith(PREFIX) or path == b"/api/health":
+            await self._read(scope).to(send)
         elif not self._access.is_granted(scope["headers"]):
             await replies.no_token().to(send)
         elif path == b"/api/events":
@@ -261,14 +255,12 @@ class Workbench:
             return self._static.nothing()
         return self._static.page()
 
-    def _file(self, scope: AsgiScope) -> WebResponse:
+    def _read(self, scope: AsgiScope) -> WebResponse:
+        """A file of the page, or the state of this server: neither needs the token."""
         if scope["method"] not in READING:
             return replies.wrong_method(scope["method"])
-        return self._static.file(scope["raw_path"])
-
-    def _health(self, scope: AsgiScope) -> WebResponse:
-        if scope["method"] not in READING:
-            return replies.wrong_method(scope["method"])
+        if scope["raw_path"].startswith(PREFIX):
+            return self._static.file(scope["raw_path"])
         proof = self._access.proof(scope["query_string"].decode("latin-1"))
         health: JsonObject = {"status": "ok", "name": "sightline", "version": self._version}
         if trouble := self._trouble():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.api.approvals import Approvals, ApprovalShown, approval_calls
+from sightline.agent.api.runs import Approvals, ApprovalShown, approval_calls
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.errors import Fault

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.api.approvals import Approvals
-from sightline.agent.api.runs import Joining, Runs, run_calls
+from sightline.agent.api.runs import Approvals, Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall as ToolUse
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
@@ -56,9 +57,10 @@ class Desk:
 
     def begin(self, wanted: RunPlan, **more: Any) -> "asyncio.Task[FinishedRun]":
         """A run that asks the page."""
-        settings: dict[str, Any] = {"session": "s", "run": "r_1", "origin": {"toolsets": ["mine"]}, **more}
+        settings: dict[str, Any] = {"id": "r_1", "origin": {"toolsets": ["mine"]}, **more}
         runner, stage = self.stage.runner, self.stage
-        work = runner.run(stage.prompt(), stage.choice, wanted, stage.tools, **settings)
+        new = NewRun(stage.prompt(), stage.choice, wanted, "s", **settings)
+        work = runner.run(new, RunParticipants(stage.tools, runner.questions))
         return asyncio.get_running_loop().create_task(work)
 
 
@@ -224,7 +226,7 @@ def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_bef
     told(story, tmp_path)
 
 
-def test_a_run_whose_tools_nobody_here_knows_is_taken_up_elsewhere(tmp_path: Path) -> None:
+def test_run_with_command_line_tools_cannot_be_resumed_over_the_api(tmp_path: Path) -> None:
     async def story(desk: Desk, upstream: Upstream) -> None:
         upstream.script = [plays(calls(count(1)))]
         watch = desk.stage.hub.watch()

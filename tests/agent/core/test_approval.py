@@ -6,7 +6,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED, DENIED, Pending, RunPolicy
+from sightline.agent.core.rounds import CANCELLED, DENIED, Pending, RunPolicy
 from sightline.agent.core.steps import RunnableCall
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, ToolCall
@@ -59,7 +59,7 @@ def test_patterns_over_arguments(pattern: str, arguments: JsonObject, *, fits: b
     assert not ApprovalRule("write", "allow", {"/path": pattern}).covers("read", arguments)
 
 
-def test_free_text_stands_at_the_empty_pointer() -> None:
+def test_rule_for_free_text_arguments_uses_the_empty_pointer() -> None:
     rule = ApprovalRule("shell", "allow", {"": "ls *"})
     assert rule.covers("shell", "ls -l")
     assert not rule.covers("shell", "rm x")
@@ -140,7 +140,7 @@ def test_a_policy_asks_allows_or_denies() -> None:
     )
 
 
-def test_what_nobody_decides_is_cancelled() -> None:
+def test_undecided_call_is_cancelled() -> None:
     call = pending()
     assert RunPolicy(Policy(), Cap()).decide(call, None, COUNT) == ""
     assert (call.fate, call.outcome) == ("cancelled", text_outcome(CANCELLED, is_error=True))

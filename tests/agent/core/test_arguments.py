@@ -18,8 +18,7 @@ from sightline.agent.core.arguments import (
     unwrap,
     without_nulls,
 )
-from sightline.agent.core.schema import validate
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, validate
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall
 from tests.loop_stage import COUNT, SHELL, TOOLBOX
@@ -58,7 +57,7 @@ def test_an_unknown_tool_is_answered_with_those_that_may_have_been_meant() -> No
     assert asked("x", "{}", Toolbox()) == RefusedArguments("The tool 'x' does not exist. No tool can be called.")
 
 
-def test_a_disabled_tool_is_told_apart_from_an_unknown_one() -> None:
+def test_disabled_tool_is_reported_differently_from_an_unknown_tool() -> None:
     refused = asked("format_disk", "{}")
     assert isinstance(refused, RefusedArguments)
     assert refused.text.startswith("The tool 'format_disk' is disabled and cannot be called.")
@@ -199,7 +198,7 @@ def test_text_is_never_taken_for_something_else_where_text_is_right() -> None:
     assert repair_value({"a": '{"x": 1}'}, of(rule))[0] == {"a": '{"x": 1}'}
 
 
-def test_what_came_out_of_a_string_may_still_be_wrong_and_that_is_told() -> None:
+def test_value_parsed_from_a_string_is_still_validated() -> None:
     value, verdict, repairs = repair_value({"a": "{}"}, of({"$ref": "#/$defs/P"}))
     assert (value, [each.what for each in repairs]) == ({"a": {}}, ["JSON in a string was read as object"])
     assert [each.pointer for each in verdict.mismatches] == ["/a"]

@@ -35,7 +35,7 @@ def kinds(history: RunConversation) -> list[str]:
     return [each.kind for each in history.take_amendments()]
 
 
-def test_amendments_are_told_once() -> None:
+def test_amendments_are_reported_only_once() -> None:
     history = RunConversation(question(), "openai-chat")
     history.amend("part", "x", "y")
     assert kinds(history) == ["part"]
@@ -63,7 +63,7 @@ def test_what_the_provider_remembers_is_not_missing(request_: Request) -> None:
     assert RunConversation(request_, "openai-responses").request is request_
 
 
-def test_a_stray_result_is_taken_out_where_nobody_remembers_its_call() -> None:
+def test_orphan_tool_result_is_removed_from_the_initial_request() -> None:
     request = Request("m", (*question().messages, Message("user", (ToolResult("x"),))), dialect="anthropic")
     history = RunConversation(request, "anthropic")
     assert history.request.messages == question().messages
@@ -97,7 +97,7 @@ def test_an_empty_reply_leaves_no_message() -> None:
     assert history.request.messages == question().messages
 
 
-def test_parts_that_the_provider_refuses_are_left_out_and_told() -> None:
+def test_parts_refused_by_the_provider_are_dropped_and_reported() -> None:
     history = RunConversation(question("anthropic"), "anthropic")
     history.add_turn((Thinking("Hm."), Text(" "), Text("Yes.")))
     assert history.request.messages[-1].parts == (Text("Yes."),)
@@ -150,7 +150,7 @@ def test_a_result_says_what_its_dialect_wants() -> None:
     assert (structured.structured, structured.name, structured.is_error) == ({"x": 1}, None, None)
 
 
-def test_what_is_added_to_a_request_that_somebody_edited_is_written_as_plainly_as_to_another() -> None:
+def test_messages_added_to_an_edited_request_use_the_plain_form() -> None:
     history = RunConversation(question("openai-chat"), "openai-chat")
     history.add_calls((count(1, "a"),), (history.result_for(count(1, "a"), "a", text_outcome("one")),), "")
     body = write_request(history.request, "openai-chat", Target(), Report(), with_url=True)
@@ -158,7 +158,7 @@ def test_what_is_added_to_a_request_that_somebody_edited_is_written_as_plainly_a
     assert (asked["content"], result["content"]) == (None, "one"), "many servers take neither an empty list nor parts"
 
 
-def test_a_picture_that_a_result_may_not_hold_stands_behind_the_results() -> None:
+def test_image_not_allowed_in_a_tool_result_is_moved_after_the_results() -> None:
     history = RunConversation(question("openai-chat"), "openai-chat")
     history.add_calls((count(1, "a"),), (ToolResult("a", (PICTURE,)),), "See above.")
     *_, results, user = history.request.messages
@@ -167,7 +167,7 @@ def test_a_picture_that_a_result_may_not_hold_stands_behind_the_results() -> Non
     assert kinds(history) == ["part"]
 
 
-def test_a_picture_that_nobody_takes_is_left_out() -> None:
+def test_image_of_unsupported_type_is_dropped() -> None:
     history = RunConversation(question("anthropic"), "anthropic")
     odd = Image(Inline("image/x-odd", "aGk="))
     history.add_calls((count(1, "a"),), (ToolResult("a", (Text("Here:"), odd)),), " ")
@@ -278,7 +278,7 @@ def test_a_whole_conversation_stays_the_very_same() -> None:
     assert pair_calls(messages, named=False) == (messages, ())
 
 
-def test_a_call_that_nobody_answered_is_answered_behind_its_turn() -> None:
+def test_missing_tool_result_is_inserted_after_the_assistant_message() -> None:
     messages, amendments = pair_calls((ASKED, called("a"), ASKED), named=False)
     assert messages == (ASKED, called("a"), Message("tool", (missing("a"),)), ASKED)
     assert [(each.kind, each.why) for each in amendments] == [("missing_result", "every call needs one")]
@@ -300,7 +300,7 @@ def test_results_in_the_user_s_name_belong_to_the_turn_too() -> None:
     assert messages == (called("a", "b"), result, Message("tool", (missing("a"),)))
 
 
-def test_a_result_that_answers_nothing_is_taken_out_and_told() -> None:
+def test_tool_result_without_a_call_is_removed_and_reported() -> None:
     stray = ToolResult("x", (Text("ok"),), at="/messages/1")
     mixed: tuple[Part, ...] = (stray, Text("And now?"))
     messages, amendments = pair_calls((ASKED, Message("user", mixed)), named=False)

@@ -16,11 +16,12 @@ from sightline.agent.core.limits import (
     charge,
     find_reached_limit,
     next_limit,
+    quota_of,
     total_usage,
     usage_of,
+    waiting_by,
 )
 from sightline.agent.core.output import text_outcome
-from sightline.agent.core.quota import quota_of, waiting_by
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.catalog.facts import Facts, Prices
@@ -49,7 +50,7 @@ def test_a_limit_is_reached_when_all_of_it_is_spent() -> None:
     assert find_reached_limit(RunLimits(requests=None), RunUsage(requests=10**6), BEFORE_ASK) is None
 
 
-def test_somebody_can_be_asked_where_raising_would_help() -> None:
+def test_raising_a_limit_is_offered_only_when_it_would_help() -> None:
     assert find_reached_limit(RunLimits(tokens=10, behaviour="confirm"), RunUsage(tokens=12), BEFORE_USE) == Reached(
         "tokens", 10, 12, 15
     )
@@ -58,13 +59,13 @@ def test_somebody_can_be_asked_where_raising_would_help() -> None:
     )
 
 
-def test_a_used_up_limit_of_calls_keeps_nobody_from_asking() -> None:
+def test_exhausted_tool_call_limit_does_not_block_model_requests() -> None:
     spent = RunUsage(tool_calls=3)
     assert find_reached_limit(RunLimits(tool_calls=3), spent, BEFORE_ASK) is None
     assert find_reached_limit(RunLimits(tool_calls=3), spent, BEFORE_USE) is not None
 
 
-def test_what_nobody_counts_cannot_be_limited() -> None:
+def test_limit_on_an_unmeasured_quantity_is_reported_as_unenforceable() -> None:
     spent = RunUsage(unmeasured=("tokens", "cost"))
     assert find_reached_limit(RunLimits(), spent, BEFORE_ASK) is None
     found = find_reached_limit(RunLimits(cost=0.5, behaviour="confirm"), spent, BEFORE_ASK)
@@ -72,7 +73,7 @@ def test_what_nobody_counts_cannot_be_limited() -> None:
     assert found.words == "the limit of 0.5 US dollars cannot be held: the cost so far is not known"
 
 
-def test_a_limit_is_told_in_words() -> None:
+def test_reached_limit_is_described_in_words() -> None:
     assert Reached("tool_calls", 2, 2).words == "the limit of 2 tool calls is reached"
 
 
@@ -188,14 +189,13 @@ def used(*tokens: int) -> Ledger:
 
 def test_what_the_account_allows_can_go_now() -> None:
     quota = quota_of(used(100), "acme", "large", 200, NOW, FACTS)
-    assert (quota.line, quota.can_wait, quota.can_go_at) == ("", False, NOW)
+    assert (quota.line, quota.can_go_at) == ("", NOW)
     assert quota.used == RateLimits(1, 100, 1, 100)
     assert quota.limits == RateLimits(2, 1_000, 100, 1_000_000)
 
 
-def test_a_used_up_minute_says_when_it_can_go_and_offers_to_wait() -> None:
+def test_a_used_up_minute_says_when_it_can_go() -> None:
     quota = quota_of(used(1, 1), "acme", "large", 200, NOW, FACTS)
-    assert quota.can_wait
     assert quota.can_go_at == NOW + 61
     assert quota.line == "can go in 61 s: requests per minute (2)"
 
@@ -206,7 +206,7 @@ def test_a_used_up_day_says_so_too() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "line"), [(30, "can go in 30 s"), (600, "can go in 10 min")])
-def test_a_pause_that_the_provider_asked_for_is_kept(seconds: int, line: str) -> None:
+def test_retry_after_pause_of_the_provider_is_respected(seconds: int, line: str) -> None:
     ledger = Ledger()
     ledger.observe_headers("acme", "large", {"retry-after": str(seconds)}, NOW)
     assert quota_of(ledger, "acme", "large", 1, NOW).line == f"{line}: the pause that the provider asked for"
@@ -214,7 +214,7 @@ def test_a_pause_that_the_provider_asked_for_is_kept(seconds: int, line: str) ->
 
 def test_what_is_larger_than_a_minute_allows_never_can_go() -> None:
     quota = quota_of(Ledger(), "acme", "large", 2_000, NOW, FACTS)
-    assert (quota.can_wait, quota.can_go_at) == (False, None)
+    assert quota.can_go_at is None
     assert quota.line == "2,000 tokens are more than tokens per minute allow (1,000); make the request smaller"
 
 

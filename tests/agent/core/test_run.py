@@ -5,10 +5,10 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED
-from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import RunPlan, ToolLoop, run
+from sightline.agent.core.rounds import CANCELLED, FinishedRun
+from sightline.agent.core.run import Loop, RunPlan, ToolLoop, run
 from sightline.agent.core.steps import (
+    Answer,
     Approve,
     AskModel,
     CallsDecided,
@@ -42,6 +42,21 @@ def results(request: Request) -> list[tuple[str, str]]:
     ]
 
 
+def begun(plan: RunPlan) -> Loop:
+    """A run that waits for its first reply."""
+    loop = run(question(), plan)
+    next(loop)
+    return loop
+
+
+def finish(loop: Loop, answer: Answer) -> FinishedRun:
+    """How the run ends with this answer."""
+    with pytest.raises(StopIteration) as stop:
+        loop.send(answer)
+    ended: FinishedRun = stop.value.value
+    return ended
+
+
 # --- rounds -----------------------------------------------------------------------------------------
 
 
@@ -56,8 +71,7 @@ def test_a_model_that_calls_nothing_has_answered() -> None:
 
 def test_results_follow_in_the_order_of_the_calls_however_they_were_completed() -> None:
     driver = Driver([calls(count(1, "a"), count(2, "b"), count(3, "c"))])
-    loop = run(question(), plan())
-    next(loop)
+    loop = begun(plan())
     used = loop.send(Replied(driver.replies[0]))
     assert isinstance(used, Use)
     asked = loop.send(Used({call.key: text_outcome(call.key) for call in reversed(used.calls)}))
@@ -104,9 +118,8 @@ def test_a_request_that_was_edited_goes_into_the_later_rounds() -> None:
     assert later.request.messages[0] == edited.messages[0]
 
 
-def test_words_beside_the_results_are_told_to_the_model() -> None:
-    loop = run(question(), plan())
-    next(loop)
+def test_context_given_with_tool_results_is_sent_to_the_model() -> None:
+    loop = begun(plan())
     loop.send(Replied(calls(count(1))))
     asked = loop.send(Used({"1.1": text_outcome("1")}, context="Hurry."))
     assert isinstance(asked, AskModel)
@@ -121,7 +134,7 @@ def test_a_forced_choice_is_followed_once() -> None:
     assert [each.kind for each in ended.amendments] == ["tool_choice"]
 
 
-def test_a_conversation_with_lost_calls_is_made_whole_and_that_is_told() -> None:
+def test_missing_tool_results_are_filled_in_and_reported() -> None:
     lost = (Message("assistant", (ToolCall("x", "count", "{}"),)), *question().messages)
     driver = Driver([says()])
     ended = driver.play(Request("m", (*question().messages, *lost)), plan())
@@ -140,7 +153,7 @@ def test_an_id_that_a_model_uses_again_is_echoed_where_the_provider_takes_it() -
     assert not ended.amendments
 
 
-def test_where_the_provider_refuses_it_the_id_is_spelled_apart_and_that_is_told() -> None:
+def test_duplicate_call_id_is_renamed_and_reported_if_provider_refuses_it() -> None:
     driver = Driver([calls(count(1, "a")), calls(count(2, "a"))])
     ended = driver.play(question(), plan("anthropic"))
     assert [each for each, _ in results(driver.asked[2])] == ["a", "a_2"]
@@ -171,7 +184,7 @@ def test_a_call_that_cannot_be_run_is_answered_with_what_is_wrong(call: ToolCall
     assert (ended.rounds[0].calls[0].fate, ended.rounds[0].mistakes, ended.why) == ("refused", 1, "answered")
 
 
-def test_a_mistake_beside_a_good_call_keeps_nobody_from_running_that() -> None:
+def test_invalid_call_does_not_prevent_a_valid_call_from_running() -> None:
     driver = Driver([calls(ToolCall("x", "nope", "{}"), count(1, "y"))])
     driver.play(question(), plan())
     assert [each for each, _ in results(driver.asked[1])] == ["x", "y"]
@@ -192,7 +205,7 @@ def test_what_was_repaired_runs_and_the_model_sees_what_it_wrote() -> None:
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
-def test_calls_of_a_reply_that_was_cut_are_told_and_not_run(finish: str) -> None:
+def test_calls_of_a_truncated_reply_are_reported_and_not_run(finish: str) -> None:
     cut = reply(Text("I will"), ToolCall("c", "count", '{"n": 1'), finish=finish)  # type: ignore[arg-type]
     driver = Driver([cut])
     ended = driver.play(question(), plan())
@@ -267,7 +280,7 @@ def test_cost_stops_the_run() -> None:
     assert (ended.why, len(driver.asked), ended.rounds[0].cost) == ("limit", 2, pytest.approx(0.00002))
 
 
-def test_a_cost_that_nobody_can_know_is_refused_at_the_start() -> None:
+def test_cost_limit_without_known_prices_is_rejected_at_start() -> None:
     with pytest.raises(Fault) as caught:
         run(question(), limited(cost=1.0))
     assert caught.value.code is Code.USAGE
@@ -280,30 +293,20 @@ def test_time_stops_the_run() -> None:
 
 
 def test_what_is_cut_off_once_the_time_is_up_is_cut_off_by_the_limit() -> None:
-    def stopped(plan: RunPlan, seconds: float) -> FinishedRun:
-        loop = run(question(), plan)
-        next(loop)
-        with pytest.raises(StopIteration) as stop:
-            loop.send(RunStopped(seconds))
-        ended: FinishedRun = stop.value.value
-        return ended
-
-    late = stopped(limited(seconds=4.0), 4.0)
+    late = finish(begun(limited(seconds=4.0)), RunStopped(4.0))
     assert late.why == "limit"
     assert late.reached is not None
     assert late.reached.words == "the limit of 4 seconds is reached"
-    assert stopped(limited(seconds=4.0), 3.9).why == "cancelled"
-    assert stopped(plan(limits=RunLimits(seconds=4.0, behaviour="confirm")), 4.0).why == "cancelled"
+    assert finish(begun(limited(seconds=4.0)), RunStopped(3.9)).why == "cancelled"
+    assert finish(begun(plan(limits=RunLimits(seconds=4.0, behaviour="confirm"))), RunStopped(4.0)).why == "cancelled"
 
 
 def test_calls_that_the_end_of_the_time_cuts_off_say_so() -> None:
-    loop = run(question(), limited(seconds=4.0))
-    next(loop)
+    loop = begun(limited(seconds=4.0))
     loop.send(Replied(calls(count(1, "a"), count(2, "b")), elapsed=1.0))
-    with pytest.raises(StopIteration) as stop:
-        loop.send(RunStopped(4.0, {"1.1": text_outcome("in time")}))
-    done, cut_off = stop.value.value.rounds[0].calls
-    assert (stop.value.value.why, done.fate, cut_off.fate) == ("limit", "ran", "limit")
+    ended = finish(loop, RunStopped(4.0, {"1.1": text_outcome("in time")}))
+    done, cut_off = ended.rounds[0].calls
+    assert (ended.why, done.fate, cut_off.fate) == ("limit", "ran", "limit")
     assert cut_off.outcome == text_outcome(
         "This call was not run to its end: the limit of 4 seconds is reached.", is_error=True
     )
@@ -325,8 +328,7 @@ def test_a_limit_that_cannot_be_held_ends_the_run() -> None:
 
 
 def test_an_estimate_holds_where_the_provider_tells_nothing() -> None:
-    loop = run(question(), limited(tokens=1000))
-    next(loop)
+    loop = begun(limited(tokens=1000))
     estimate = Usage(input_tokens=1, output_tokens=2)
     assert isinstance(loop.send(Replied(reply(count(1), usage=None), estimate=estimate)), Use)
 
@@ -379,7 +381,7 @@ def test_without_a_limit_of_mistakes_no_attempts_are_counted() -> None:
 ASKING = Policy((ApprovalRule("edit_file", "deny", reason="Read only."),))
 
 
-def test_people_are_asked_and_their_decisions_are_followed() -> None:
+def test_approval_is_requested_and_decisions_are_applied() -> None:
     asked = calls(count(1, "a"), count(2, "b"), count(3, "c"), count(4, "d"))
     driver = Driver(
         [asked],
@@ -396,7 +398,7 @@ def test_people_are_asked_and_their_decisions_are_followed() -> None:
     ]
 
 
-def test_a_rule_that_denies_asks_nobody() -> None:
+def test_deny_rule_rejects_the_call_without_requesting_approval() -> None:
     driver = Driver([calls(ToolCall("a", "edit_file", '{"filePath": "x"}'))])
     ended = driver.play(question(), plan(policy=ASKING))
     assert results(ended.request) == [("a", "A rule of this run does not allow this call. Read only.")]
@@ -422,7 +424,7 @@ def test_text_that_was_edited_goes_back_as_text() -> None:
     assert (driver.used[0].arguments, echo.arguments) == ("ls -l", "ls -l")
 
 
-def test_edited_arguments_that_the_tool_does_not_take_are_asked_about_again() -> None:
+def test_invalid_edited_arguments_are_submitted_for_approval_again() -> None:
     driver = Driver([calls(count(1, "a"), count(2, "b"))])
     driver.decisions = [{"1.1": Allowed({"n": "x"}), "1.2": Allowed()}, {"1.1": Allowed({"n": 2})}]
     driver.play(question(), plan(policy=ASKING))
@@ -442,32 +444,25 @@ def test_a_decision_can_hold_from_then_on() -> None:
 
 
 def test_a_run_that_is_stopped_while_it_asks_ends_with_what_it_had() -> None:
-    loop = run(question(), plan())
-    next(loop)
-    with pytest.raises(StopIteration) as stop:
-        loop.send(RunStopped(1.5))
-    assert (stop.value.value.why, stop.value.value.spent.seconds) == ("cancelled", 1.5)
-    assert stop.value.value.reply is None
+    loop = begun(plan())
+    ended = finish(loop, RunStopped(1.5))
+    assert (ended.why, ended.spent.seconds) == ("cancelled", 1.5)
+    assert ended.reply is None
 
 
 def test_a_run_that_is_stopped_while_tools_run_keeps_what_was_complete() -> None:
-    loop = run(question(), plan())
-    next(loop)
+    loop = begun(plan())
     loop.send(Replied(calls(count(1, "a"), count(2, "b"))))
-    with pytest.raises(StopIteration) as stop:
-        loop.send(RunStopped(outcomes={"1.1": text_outcome("one")}))
-    ended = stop.value.value
+    ended = finish(loop, RunStopped(outcomes={"1.1": text_outcome("one")}))
     assert (ended.why, results(ended.request)) == ("cancelled", [("a", "one"), ("b", CANCELLED)])
     assert [call.fate for call in ended.rounds[0].calls] == ["ran", "cancelled"]
 
 
 def test_a_run_that_is_stopped_at_an_approval_runs_nothing() -> None:
-    loop = run(question(), plan(policy=ASKING))
-    next(loop)
+    loop = begun(plan(policy=ASKING))
     assert isinstance(loop.send(Replied(calls(count(1, "a")))), Approve)
-    with pytest.raises(StopIteration) as stop:
-        loop.send(RunStopped(outcomes={"1.1": text_outcome("never ran")}))
-    assert results(stop.value.value.request) == [("a", CANCELLED)]
+    ended = finish(loop, RunStopped(outcomes={"1.1": text_outcome("never ran")}))
+    assert results(ended.request) == [("a", CANCELLED)]
 
 
 def test_one_call_can_be_cancelled_and_the_run_goes_on() -> None:
@@ -490,8 +485,7 @@ def test_what_a_tool_says_too_much_is_cut() -> None:
 
 
 def test_an_answer_to_another_question_is_refused() -> None:
-    loop = run(question(), plan())
-    next(loop)
+    loop = begun(plan())
     with pytest.raises(Fault, match="AskModel was answered by Used"):
         loop.send(Used())
 
@@ -507,8 +501,7 @@ def test_an_answer_to_another_question_is_refused() -> None:
 def test_an_answer_to_another_question_is_refused_in_a_round(
     policy: Policy, limits: RunLimits, answer: Used | CallsDecided | Confirmed, words: str
 ) -> None:
-    loop = run(question(), plan(policy=policy, limits=limits))
-    next(loop)
+    loop = begun(plan(policy=policy, limits=limits))
     loop.send(Replied(calls(count(1))))
     with pytest.raises(Fault, match=words):
         loop.send(answer)
@@ -519,8 +512,7 @@ def test_an_answer_to_another_question_is_refused_in_a_round(
 
 def test_where_hooks_look_at_every_call_those_that_a_rule_allows_are_marked() -> None:
     policy = Policy((ApprovalRule("count", "allow"), ApprovalRule("edit*", "deny")))
-    loop = run(question(), plan(policy=policy, is_hooked=True))
-    next(loop)
+    loop = begun(plan(policy=policy, is_hooked=True))
     edit, shell = ToolCall("e", "edit_file", '{"filePath": "x"}'), ToolCall("s", "shell", "ls")
     step = loop.send(Replied(calls(count(1, "a"), edit, shell)))
     assert isinstance(step, Approve)
@@ -534,8 +526,7 @@ def test_where_hooks_look_at_every_call_those_that_a_rule_allows_are_marked() ->
 
 
 def test_a_rule_for_the_rest_of_the_run_keeps_no_hook_from_looking() -> None:
-    loop = run(question(), plan(policy=Policy(), is_hooked=True))
-    next(loop)
+    loop = begun(plan(policy=Policy(), is_hooked=True))
     loop.send(Replied(calls(count(1))))
     loop.send(CallsDecided({"1.1": Allowed(rule=ApprovalRule("count", "allow"))}))
     loop.send(Used({"1.1": text_outcome("1")}))
@@ -545,42 +536,34 @@ def test_a_rule_for_the_rest_of_the_run_keeps_no_hook_from_looking() -> None:
 
 
 def test_a_hook_can_keep_the_run_from_ending() -> None:
-    loop = run(question(), plan(is_hooked=True))
-    next(loop)
+    loop = begun(plan(is_hooked=True))
     assert loop.send(Replied(says())) == Rest(1)
     asked = loop.send(Rested("Run the tests first."))
     assert isinstance(asked, AskModel)
     assert asked.request.messages[-1] == Message("user", (Text("Run the tests first."),))
     loop.send(Replied(says("All green.")))
-    with pytest.raises(StopIteration) as stop:
-        loop.send(Rested(" "))
-    assert (stop.value.value.why, len(stop.value.value.rounds)) == ("answered", 2)
+    ended = finish(loop, Rested(" "))
+    assert (ended.why, len(ended.rounds)) == ("answered", 2)
 
 
 def test_an_end_that_could_not_be_judged_is_a_failure_that_keeps_the_words() -> None:
-    loop = run(question(), plan(is_hooked=True))
-    next(loop)
+    loop = begun(plan(is_hooked=True))
     loop.send(Replied(says("Done.")))
-    with pytest.raises(StopIteration) as stop:
-        loop.send(Rested(failure="a hook could not judge the end"))
-    ended = stop.value.value
+    ended = finish(loop, Rested(failure="a hook could not judge the end"))
     assert (ended.why, ended.rounds[-1].text, ended.reply.fault.code) == ("failed", "Done.", Code.PERMISSION)
 
 
 def test_the_question_whether_the_run_may_end_has_one_kind_of_answer() -> None:
-    loop = run(question(), plan(is_hooked=True))
-    next(loop)
+    loop = begun(plan(is_hooked=True))
     loop.send(Replied(says()))
     with pytest.raises(Fault, match="Rest was answered by Used"):
         loop.send(Used())
 
 
-def test_no_hook_is_asked_about_an_end_that_is_none_of_the_models_choice() -> None:
-    loop = run(question(), plan(is_hooked=True))
-    next(loop)
-    with pytest.raises(StopIteration) as stop:
-        loop.send(Replied(reply(Text("and"), finish="length")))
-    assert stop.value.value.why == "length"
+def test_stop_hook_is_skipped_when_the_model_did_not_choose_to_stop() -> None:
+    loop = begun(plan(is_hooked=True))
+    ended = finish(loop, Replied(reply(Text("and"), finish="length")))
+    assert ended.why == "length"
 
 
 def test_a_run_can_be_looked_at_while_it_is_driven() -> None:

@@ -13,11 +13,11 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
     read,
+    stand,
     write,
 )
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.rounds import FinishedRun, Round
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import (
     AskModel,
     CallsDecided,
@@ -62,12 +62,12 @@ def test_a_request_that_was_under_way_is_named() -> None:
     assert stand([BEGAN, RequestStarted(1, "x_7"), CALLED]).exchange == ""
 
 
-def test_who_drives_a_run_and_what_was_remarked_change_nothing_of_it() -> None:
+def test_driver_changes_and_remarks_do_not_affect_the_run_state() -> None:
     standing = stand([BEGAN, RunTaken("one"), RequestStarted(1, "x_7"), RunTaken("two"), Remarked("odd")])
     assert (standing.exchange, standing.run.spent.requests) == ("x_7", 1)
 
 
-def test_a_tool_that_was_mid_flight_is_told_apart_from_those_that_are_done_and_those_to_come() -> None:
+def test_finished_interrupted_and_unstarted_calls_are_distinguished() -> None:
     standing = stand(
         [BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", text_outcome("one"), "Psst."), ToolStarted("1.2")]
     )
@@ -82,7 +82,7 @@ def test_a_tool_whose_end_is_known_had_a_beginning() -> None:
     assert [call.key for call in standing.untouched] == ["1.2", "1.3"]
 
 
-def test_a_run_that_ended_stands_at_its_end() -> None:
+def test_replay_of_an_ended_run_has_no_next_step() -> None:
     standing = stand([BEGAN, Replied(says()), RunEnded("answered")])
     assert standing.step is None
     assert standing.ended is not None

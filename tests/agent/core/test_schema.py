@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.schema import Mismatch, schema_problems, validate
+from sightline.agent.core.tool import Mismatch, schema_problems, validate
 from sightline.model.json import Json, JsonObject
 
 LINKED: JsonObject = {
@@ -23,11 +23,11 @@ LINKED: JsonObject = {
         ({"allOf": [{"properties": {"a": {"$ref": "#/nope"}}}]}, "leads nowhere"),
     ],
 )
-def test_what_is_no_schema_for_arguments_is_told_with_its_place(schema: JsonObject, words: str) -> None:
+def test_invalid_argument_schema_is_reported_with_its_location(schema: JsonObject, words: str) -> None:
     assert words in "; ".join(schema_problems(schema))
 
 
-def test_a_schema_that_nobody_can_follow_to_its_end_is_refused() -> None:
+def test_too_deeply_nested_schema_is_rejected() -> None:
     schema: JsonObject = {}
     for _ in range(2000):
         schema = {"properties": {"a": schema}}
@@ -49,7 +49,7 @@ def test_schemas_that_can_be_used(schema: JsonObject) -> None:
     assert schema_problems(schema) == []
 
 
-def test_a_value_that_is_right_has_nothing_said_about_it() -> None:
+def test_valid_value_has_no_mismatches() -> None:
     verdict = validate(LINKED, {"n": {"t": [1, 2]}})
     assert (verdict.mismatches, verdict.types, verdict.count) == ((), (), 0)
 
@@ -66,13 +66,13 @@ def test_a_value_that_is_right_has_nothing_said_about_it() -> None:
         ("y" * 200, 'string "' + "y" * 79 + "…"),
     ],
 )
-def test_a_wrong_type_is_told_with_what_was_there(value: Json, got: str) -> None:
+def test_type_mismatch_message_includes_the_actual_value(value: Json, got: str) -> None:
     schema: JsonObject = {"properties": {"a/b": {"type": "integer"}}}
     (mismatch,) = validate(schema, {"a/b": value}).mismatches
     assert mismatch == Mismatch("/a~1b", f"expected integer, got {got}", ("integer",))
 
 
-def test_other_rules_are_told_in_their_own_words() -> None:
+def test_enum_union_and_required_violations_have_specific_messages() -> None:
     schema: JsonObject = {
         "properties": {"a": {"enum": ["x", "y"]}, "b": {"type": ["integer", "null"]}},
         "required": ["c"],

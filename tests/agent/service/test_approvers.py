@@ -20,7 +20,7 @@ from sightline.model.parts import Text
 from sightline.tokens.ledger import Wait
 from tests.fake_clock import FakeClock
 from tests.loop_stage import COUNT, calls, count, says
-from tests.running_stage import FakeTools, Person, RunStage, play, plays
+from tests.running_stage import FakeTools, Person, RunStage, on_stage, play, plays
 from tests.upstream import Upstream
 
 
@@ -81,37 +81,33 @@ def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Pat
     play(story, tmp_path, clock=clock)
 
 
-def test_who_watches_hears_how_far_a_tool_is_once_a_second(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        class Slow(FakeTools):
-            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-                for number in range(30):
-                    progress(f"{number} of 30")
-                    await stage.clock.sleep(0.1)
-                return text_outcome("done")
+@on_stage
+async def test_watcher_receives_tool_progress_once_a_second(stage: RunStage, upstream: Upstream) -> None:
+    class Slow(FakeTools):
+        async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+            for number in range(30):
+                progress(f"{number} of 30")
+                await stage.clock.sleep(0.1)
+            return text_outcome("done")
 
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        watching = Watching()
-        await stage.run(tools=Slow(), watcher=watching)
-        assert [key for key, _ in watching.progress] == ["1.1"] * 3
-        assert watching.progress[0][1] == "0 of 30"
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    watching = Watching()
+    await stage.run(tools=Slow(), watcher=watching)
+    assert [key for key, _ in watching.progress] == ["1.1"] * 3
+    assert watching.progress[0][1] == "0 of 30"
 
 
-def test_a_person_is_told_that_the_tools_have_changed(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        class Changing(FakeTools):
-            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-                self.definitions = (msgspec.structs.replace(COUNT, schema={"type": "object"}),)
-                return text_outcome("done")
+@on_stage
+async def test_changed_tools_are_noted_in_the_run(stage: RunStage, upstream: Upstream) -> None:
+    class Changing(FakeTools):
+        async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+            self.definitions = (msgspec.structs.replace(COUNT, schema={"type": "object"}),)
+            return text_outcome("done")
 
-        upstream.script = [plays(calls(count(1))), plays(calls(count(2))), plays(says())]
-        await stage.run(tools=Changing())
-        shown = await stage.runner.show("r_1")
-        assert shown.notes == ("the tools are not as they were: edit_file, shell gone; count changed",)
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(count(1))), plays(calls(count(2))), plays(says())]
+    await stage.run(tools=Changing())
+    shown = await stage.runner.show("r_1")
+    assert shown.notes == ("the tools are not as they were: edit_file, shell gone; count changed",)
 
 
 CALL = RunnableCall(key="1.1", id="a", name="count", arguments={"n": 1})
@@ -142,16 +138,16 @@ def test_what_a_function_says_is_what_is_decided(said: Said, decision: Decision)
     assert decided(later) == decision
 
 
-def test_yes_is_yes_and_nobody_is_no() -> None:
+def test_yes_allows_the_call_and_unattended_mode_denies_it() -> None:
     assert decided("yes") == Allowed()
     assert decided(deny_unattended) == Denied(by="nobody")
 
 
-def test_arguments_that_cannot_be_used_are_not_asked_for_twice() -> None:
+def test_unusable_arguments_are_denied_without_asking_again() -> None:
     assert decided("yes", "n is missing") == Denied("n is missing")
 
 
-def test_limits_stay_and_what_was_interrupted_is_not_run_again_unless_that_was_said() -> None:
+def test_limits_are_kept_and_interrupted_calls_skipped_by_default() -> None:
     async def told(judge: Judging) -> tuple[bool, object]:
         confirmed = await judge.confirm("r_1", Confirm(1, Reached("requests", 1, 1, 2)))
         return confirmed, await judge.mid_flight("r_1", [CALL])
@@ -170,69 +166,57 @@ async def begun(asking: Coroutine[object, object, object]) -> "asyncio.Task[obje
     return task
 
 
-def test_calls_are_decided_one_by_one_and_the_run_goes_on_with_the_last() -> None:
-    async def story() -> None:
-        changes: list[str] = []
-        questions = Questions(changes.append)
-        task = await begun(questions.approve("r_1", ASKED))
-        assert questions.open_keys("r_1") == {"1.1", "1.2"}
+async def test_calls_are_decided_one_by_one_and_the_run_goes_on_with_the_last() -> None:
+    changes: list[str] = []
+    questions = Questions(changes.append)
+    task = await begun(questions.approve("r_1", ASKED))
+    assert questions.open_keys("r_1") == {"1.1", "1.2"}
+    questions.decide("r_1", {"1.1": Allowed()})
+    questions.decide("r_1", {"1.1": Denied("On second thoughts.")})
+    assert (questions.open_keys("r_1"), task.done()) == ({"1.2"}, False)
+    questions.decide("r_1", {"1.2": Allowed()})
+    assert await task == {"1.1": Denied("On second thoughts."), "1.2": Allowed()}
+    assert (changes, questions.open_keys("r_1")) == (["r_1"] * 3, frozenset())
+
+
+async def test_answer_to_a_question_that_is_not_open_is_rejected() -> None:
+    questions = Questions(lambda _run: None)
+    with pytest.raises(Fault, match="no call of this run") as caught:
         questions.decide("r_1", {"1.1": Allowed()})
-        questions.decide("r_1", {"1.1": Denied("On second thoughts.")})
-        assert (questions.open_keys("r_1"), task.done()) == ({"1.2"}, False)
-        questions.decide("r_1", {"1.2": Allowed()})
-        assert await task == {"1.1": Denied("On second thoughts."), "1.2": Allowed()}
-        assert (changes, questions.open_keys("r_1")) == (["r_1"] * 3, frozenset())
-
-    asyncio.run(story())
-
-
-def test_what_nobody_asks_cannot_be_answered() -> None:
-    async def story() -> None:
-        questions = Questions(lambda _run: None)
-        with pytest.raises(Fault, match="no call of this run") as caught:
-            questions.decide("r_1", {"1.1": Allowed()})
-        assert caught.value.status == 409
-        with pytest.raises(Fault, match="no limit of this run"):
-            questions.confirm_with("r_1", goes_on=True)
-        task = await begun(questions.approve("r_1", ASKED))
-        with pytest.raises(Fault, match=r"no call 1\.9 waits") as unknown:
-            questions.decide("r_1", {"1.1": Allowed(), "1.9": Allowed()})
-        assert (unknown.value.status, questions.open_keys("r_1")) == (409, {"1.1", "1.2"})
-        task.cancel()
-        await asyncio.wait({task})
-        with pytest.raises(Fault, match="no call of this run"):
-            questions.decide("r_1", {"1.1": Allowed()})
-
-    asyncio.run(story())
+    assert caught.value.status == 409
+    with pytest.raises(Fault, match="no limit of this run"):
+        questions.confirm_with("r_1", goes_on=True)
+    task = await begun(questions.approve("r_1", ASKED))
+    with pytest.raises(Fault, match=r"no call 1\.9 waits") as unknown:
+        questions.decide("r_1", {"1.1": Allowed(), "1.9": Allowed()})
+    assert (unknown.value.status, questions.open_keys("r_1")) == (409, {"1.1", "1.2"})
+    task.cancel()
+    await asyncio.wait({task})
+    with pytest.raises(Fault, match="no call of this run"):
+        questions.decide("r_1", {"1.1": Allowed()})
 
 
-def test_an_answer_counts_once() -> None:
-    async def story() -> None:
-        questions = Questions(lambda _run: None)
-        task = await begun(questions.confirm("r_1", Confirm(1, Reached("requests", 2, 2, 3))))
-        questions.confirm_with("r_1", goes_on=False)
-        with pytest.raises(Fault, match="no limit"):
-            questions.confirm_with("r_1", goes_on=True)
-        assert await task is False
-
-    asyncio.run(story())
+async def test_an_answer_counts_once() -> None:
+    questions = Questions(lambda _run: None)
+    task = await begun(questions.confirm("r_1", Confirm(1, Reached("requests", 2, 2, 3))))
+    questions.confirm_with("r_1", goes_on=False)
+    with pytest.raises(Fault, match="no limit"):
+        questions.confirm_with("r_1", goes_on=True)
+    assert await task is False
 
 
-def test_interrupted_calls_can_be_told_of_before_and_after_they_are_asked_about() -> None:
-    async def story() -> None:
-        questions = Questions(lambda _run: None)
-        questions.tell("r_1", {"1.1": "again", "9.9": "skip"})
-        task = await begun(questions.mid_flight("r_1", CALLS))
-        assert questions.open_keys("r_1") == {"1.2"}
-        questions.tell("r_1", {"1.2": "skip"})
-        assert await task == {"1.1": "again", "1.2": "skip"}
-        questions.tell("r_1", {"1.1": "again", "1.2": "again"})
-        assert await questions.mid_flight("r_1", CALLS) == {"1.1": "again", "1.2": "again"}
-        questions.tell("r_1", {"1.1": "again", "1.2": "again"})
-        questions.tell("r_1", {})
-        third = await begun(questions.mid_flight("r_1", CALLS))
-        assert questions.open_keys("r_1") == {"1.1", "1.2"}
-        third.cancel()
-        await asyncio.wait({third})
-
-    asyncio.run(story())
+async def test_interrupted_calls_can_be_decided_before_or_after_the_question() -> None:
+    questions = Questions(lambda _run: None)
+    questions.tell("r_1", {"1.1": "again", "9.9": "skip"})
+    task = await begun(questions.mid_flight("r_1", CALLS))
+    assert questions.open_keys("r_1") == {"1.2"}
+    questions.tell("r_1", {"1.2": "skip"})
+    assert await task == {"1.1": "again", "1.2": "skip"}
+    questions.tell("r_1", {"1.1": "again", "1.2": "again"})
+    assert await questions.mid_flight("r_1", CALLS) == {"1.1": "again", "1.2": "again"}
+    questions.tell("r_1", {"1.1": "again", "1.2": "again"})
+    questions.tell("r_1", {})
+    third = await begun(questions.mid_flight("r_1", CALLS))
+    assert questions.open_keys("r_1") == {"1.1", "1.2"}
+    third.cancel()
+    await asyncio.wait({third})

@@ -11,7 +11,7 @@ from sightline.agent.core.approval import Allowed, Denied, Policy
 from sightline.agent.core.facts import Replied, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED
+from sightline.agent.core.rounds import CANCELLED
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.driver import ToolChanges
@@ -21,104 +21,98 @@ from sightline.model.events import TextReceived
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.parts import Text, ToolCall
 from tests.loop_stage import COUNT, EDIT, OFF, SHELL, TOOLBOX, calls, count, limited, plan, reply, says
-from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, play, plays
+from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, on_stage, play, plays
 from tests.stepping_clock import SteppingClock
 from tests.upstream import Upstream, stall
 from tests.upstream import says as answers
 
 
-def test_a_run_is_exchanges_on_record_and_facts_in_a_log(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done."))]
-        ended = await stage.run()
-        assert (ended.why, ended.rounds[-1].text, [call.key for call in stage.tools.used]) == (
-            "answered", "Both done.", ["1.1", "1.2"],
-        )  # fmt: skip
-        assert await stage.kinds() == [
-            "run_began", "run_taken", "request_started", "replied", "tool_started", "tool_started", "tool_finished",
-            "tool_finished", "used", "request_started", "replied", "run_ended",
-        ]  # fmt: skip
-        await stage.store.settle()
-        for exchange in ("x_001", "x_002"):
-            facts = [noted.fact for noted in await stage.store.facts(exchange)]
-            assert facts[0].session == "s"  # type: ignore[union-attr]
-            assert type(facts[-1]).__name__ == "ExchangeFinished"
-        results = [message for message in upstream.seen[1].json()["messages"] if message["role"] == "tool"]
-        assert [each["content"] for each in results] == ["count 1.1 did it", "count 1.2 did it"]
-        assert "".join(event.text for event in stage.heard if isinstance(event, TextReceived)) == "Both done."
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_run_is_exchanges_on_record_and_facts_in_a_log(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done."))]
+    ended = await stage.run()
+    assert (ended.why, ended.rounds[-1].text, [call.key for call in stage.tools.used]) == (
+        "answered", "Both done.", ["1.1", "1.2"],
+    )  # fmt: skip
+    assert await stage.kinds() == [
+        "run_began", "run_taken", "request_started", "replied", "tool_started", "tool_started", "tool_finished",
+        "tool_finished", "used", "request_started", "replied", "run_ended",
+    ]  # fmt: skip
+    await stage.store.settle()
+    for exchange in ("x_001", "x_002"):
+        facts = [noted.fact for noted in await stage.store.facts(exchange)]
+        assert facts[0].session == "s"  # type: ignore[union-attr]
+        assert type(facts[-1]).__name__ == "ExchangeFinished"
+    results = [message for message in upstream.seen[1].json()["messages"] if message["role"] == "tool"]
+    assert [each["content"] for each in results] == ["count 1.1 did it", "count 1.2 did it"]
+    assert "".join(event.text for event in stage.heard if isinstance(event, TextReceived)) == "Both done."
 
 
-def test_a_tool_begins_when_that_is_written_down(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        known: list[bool] = []
+@on_stage
+async def test_a_tool_begins_when_that_is_written_down(stage: RunStage, upstream: Upstream) -> None:
+    known: list[bool] = []
 
-        async def act(call: RunnableCall) -> ToolOutcome:
-            facts = await stage.facts()
-            known.append(facts[-1] == ToolStarted(call.key))
-            return text_outcome("ok")
+    async def act(call: RunnableCall) -> ToolOutcome:
+        facts = await stage.facts()
+        known.append(facts[-1] == ToolStarted(call.key))
+        return text_outcome("ok")
 
-        upstream.script = [plays(calls(ToolCall("s", "shell", "ls"))), plays(says())]
-        await stage.run(tools=FakeTools(act))
-        assert known == [True]
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(ToolCall("s", "shell", "ls"))), plays(says())]
+    await stage.run(tools=FakeTools(act))
+    assert known == [True]
 
 
-def test_calls_that_may_run_beside_each_other_do_and_others_wait_for_their_turn(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        both = asyncio.Barrier(2)
-        running: set[str] = set()
+@on_stage
+async def test_calls_that_may_run_beside_each_other_do_and_others_wait_for_their_turn(
+    stage: RunStage, upstream: Upstream
+) -> None:
+    both = asyncio.Barrier(2)
+    running: set[str] = set()
 
-        async def act(call: RunnableCall) -> ToolOutcome:
-            running.add(call.key)
-            if call.name == "count":
-                await both.wait()  # it never ends unless the other one runs too
-            else:
-                assert running == {call.key}
-            running.discard(call.key)
-            return text_outcome(call.key)
+    async def act(call: RunnableCall) -> ToolOutcome:
+        running.add(call.key)
+        if call.name == "count":
+            await both.wait()  # it never ends unless the other one runs too
+        else:
+            assert running == {call.key}
+        running.discard(call.key)
+        return text_outcome(call.key)
 
-        shell = ToolCall("s", "shell", "ls")
-        upstream.script = [plays(calls(count(1, "a"), count(2, "b"), shell, count(3, "c"))), plays(says())]
+    shell = ToolCall("s", "shell", "ls")
+    upstream.script = [plays(calls(count(1, "a"), count(2, "b"), shell, count(3, "c"))), plays(says())]
 
-        async def lonely(call: RunnableCall) -> ToolOutcome:
-            return text_outcome("alone") if call.key == "1.4" else await act(call)
+    async def lonely(call: RunnableCall) -> ToolOutcome:
+        return text_outcome("alone") if call.key == "1.4" else await act(call)
 
-        ended = await stage.run(tools=FakeTools(lonely))
-        assert [call.fate for call in ended.rounds[0].calls] == ["ran"] * 4
-
-    play(story, tmp_path)
-
-
-def test_people_decide_and_what_they_edit_runs_and_is_seen_by_the_model(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        stage.person.decisions = [{"1.1": Allowed({"n": "x"}), "1.2": Denied("Not today.")}, {"1.1": Allowed({"n": 9})}]
-        upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says())]
-        ended = await stage.run(plan(policy=Policy()))
-        assert [call.arguments for call in stage.tools.used] == [{"n": 9}]
-        assert [(call.fate, call.is_edited) for call in ended.rounds[0].calls] == [("ran", True), ("denied", False)]
-        first, second = upstream.seen[1].json()["messages"][1]["tool_calls"]
-        assert (json.loads(first["function"]["arguments"]), second["id"]) == ({"n": 9}, "b")
-        assert [sorted(step.objections) for step in stage.person.asked] == [[], ["1.1"]]
-
-    play(story, tmp_path)
+    ended = await stage.run(tools=FakeTools(lonely))
+    assert [call.fate for call in ended.rounds[0].calls] == ["ran"] * 4
 
 
-def test_limits_stop_exactly_there_and_can_be_raised_by_a_person(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(n))) for n in range(9)]
-        ended = await stage.run(limited(requests=2))
-        assert (ended.why, len(upstream.seen)) == ("limit", 2)
-        again = await stage.run(limited(requests=2, behaviour="confirm"), run="r_2")
-        assert (again.why, len(upstream.seen)) == ("limit", 4)
-        willing = Person(confirms=2)
-        more = await stage.run(limited(requests=2, behaviour="confirm"), willing, run="r_3")
-        assert (more.why, len(upstream.seen), len(willing.limits)) == ("limit", 4 + 5, 3)
-        assert more.spent.requests == 5
+@on_stage
+async def test_people_decide_and_what_they_edit_runs_and_is_seen_by_the_model(
+    stage: RunStage, upstream: Upstream
+) -> None:
+    stage.person.decisions = [{"1.1": Allowed({"n": "x"}), "1.2": Denied("Not today.")}, {"1.1": Allowed({"n": 9})}]
+    upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says())]
+    ended = await stage.run(plan(policy=Policy()))
+    assert [call.arguments for call in stage.tools.used] == [{"n": 9}]
+    assert [(call.fate, call.is_edited) for call in ended.rounds[0].calls] == [("ran", True), ("denied", False)]
+    first, second = upstream.seen[1].json()["messages"][1]["tool_calls"]
+    assert (json.loads(first["function"]["arguments"]), second["id"]) == ({"n": 9}, "b")
+    assert [sorted(step.objections) for step in stage.person.asked] == [[], ["1.1"]]
 
-    play(story, tmp_path)
+
+@on_stage
+async def test_limits_stop_exactly_there_and_can_be_raised_by_a_person(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(n))) for n in range(9)]
+    ended = await stage.run(limited(requests=2))
+    assert (ended.why, len(upstream.seen)) == ("limit", 2)
+    again = await stage.run(limited(requests=2, behaviour="confirm"), run="r_2")
+    assert (again.why, len(upstream.seen)) == ("limit", 4)
+    willing = Person(confirms=2)
+    more = await stage.run(limited(requests=2, behaviour="confirm"), willing, run="r_3")
+    assert (more.why, len(upstream.seen), len(willing.limits)) == ("limit", 4 + 5, 3)
+    assert more.spent.requests == 5
 
 
 def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) -> None:
@@ -169,135 +163,121 @@ def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -> None
     play(story, tmp_path, clock=clock)
 
 
-def test_what_a_provider_does_not_count_is_estimated(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(reply(Text("Four."), usage=None))]
-        ended = await stage.run(limited(tokens=10_000))
-        assert ended.why == "answered"
-        assert ended.spent.tokens > 0
-        assert ended.spent.unmeasured == ()
-
-    play(story, tmp_path)
+@on_stage
+async def test_what_a_provider_does_not_count_is_estimated(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(reply(Text("Four."), usage=None))]
+    ended = await stage.run(limited(tokens=10_000))
+    assert ended.why == "answered"
+    assert ended.spent.tokens > 0
+    assert ended.spent.unmeasured == ()
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_a_provider_that_refuses_ends_the_run_with_its_fault(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1))), answers({"error": {"message": f"bad {KEY}"}}, 400)]
-        ended = await stage.run()
-        assert ended.why == "failed"
-        assert ended.reply is not None
-        assert ended.reply.fault is not None
-        assert ended.reply.fault.code is Code.INVALID_REQUEST
-        assert ended.request.messages[-1].role == "tool"
-        lines = await stage.store.logbook.lines("run:r_1")
-        assert not [line for line in lines if KEY.encode() in line.data]
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_provider_that_refuses_ends_the_run_with_its_fault(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1))), answers({"error": {"message": f"bad {KEY}"}}, 400)]
+    ended = await stage.run()
+    assert ended.why == "failed"
+    assert ended.reply is not None
+    assert ended.reply.fault is not None
+    assert ended.reply.fault.code is Code.INVALID_REQUEST
+    assert ended.request.messages[-1].role == "tool"
+    lines = await stage.store.logbook.lines("run:r_1")
+    assert not [line for line in lines if KEY.encode() in line.data]
 
 
-def test_a_stream_that_breaks_off_runs_nothing_and_keeps_what_came(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [begins(reply(Text("I will"), count(1)))]
-        ended = await stage.run()
-        assert (ended.why, stage.tools.used, ended.rounds[0].text) == ("failed", [], "I will")
-        assert [call.fate for call in ended.rounds[0].calls] == ["cut"]
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_stream_that_breaks_off_runs_nothing_and_keeps_what_came(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [begins(reply(Text("I will"), count(1)))]
+    ended = await stage.run()
+    assert (ended.why, stage.tools.used, ended.rounds[0].text) == ("failed", [], "I will")
+    assert [call.fate for call in ended.rounds[0].calls] == ["cut"]
 
 
-def test_keys_are_in_no_log(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(_call: RunnableCall) -> ToolOutcome:
-            return text_outcome(f"the key is {KEY}!")
+@on_stage
+async def test_keys_are_in_no_log(stage: RunStage, upstream: Upstream) -> None:
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        return text_outcome(f"the key is {KEY}!")
 
-        upstream.script = [plays(calls(count(1))), plays(says(f"It was {KEY}."))]
-        await stage.run(tools=FakeTools(act), prompt=stage.prompt(f"Use {KEY}."), origin={"why": KEY})
-        lines = await stage.store.logbook.lines("run:r_1")
-        assert not [line.n for line in lines if KEY.encode() in line.data]
-        assert any(isinstance(fact, ToolFinished) for fact in await stage.facts())
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(count(1))), plays(says(f"It was {KEY}."))]
+    await stage.run(tools=FakeTools(act), prompt=stage.prompt(f"Use {KEY}."), origin={"why": KEY})
+    lines = await stage.store.logbook.lines("run:r_1")
+    assert not [line.n for line in lines if KEY.encode() in line.data]
+    assert any(isinstance(fact, ToolFinished) for fact in await stage.facts())
 
 
-def test_a_key_that_a_tool_tells_reaches_neither_the_model_nor_the_record(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(_call: RunnableCall) -> ToolOutcome:
-            return ToolOutcome((Text(f"the key is {KEY}!"),), structured={"key": KEY})
+@on_stage
+async def test_a_key_that_a_tool_tells_reaches_neither_the_model_nor_the_record(
+    stage: RunStage, upstream: Upstream
+) -> None:
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        return ToolOutcome((Text(f"the key is {KEY}!"),), structured={"key": KEY})
 
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        ended = await stage.run(tools=FakeTools(act))
-        outcome = ended.rounds[0].calls[0].outcome
-        assert outcome == ToolOutcome((Text("the key is ***!"),), structured={"key": "***"})
-        assert KEY not in upstream.seen[1].body.decode()
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    ended = await stage.run(tools=FakeTools(act))
+    outcome = ended.rounds[0].calls[0].outcome
+    assert outcome == ToolOutcome((Text("the key is ***!"),), structured={"key": "***"})
+    assert KEY not in upstream.seen[1].body.decode()
 
 
 # --- stopping -------------------------------------------------------------------------------------
 
 
-def test_to_stop_at_once_while_the_model_speaks_keeps_what_it_said(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        came = asyncio.Event()
-        upstream.script = [begins(reply(Text("Half of"), count(1)), came)]
-        heard = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(on_event=lambda _event: heard.set()))
-            await came.wait()
-            await heard.wait()
-            stage.runner.stop("r_1", now=True)
-        ended = task.result()
-        assert (ended.why, ended.rounds[0].text) == ("cancelled", "Half of")
-        await upstream.gone()
-        (replied,) = [fact for fact in await stage.facts() if isinstance(fact, Replied)]
-        assert replied.reply.fault is not None
-        assert (replied.reply.fault.reason, ended.reason) == ("user", "user")
-        assert (await stage.facts())[-1] == RunEnded("cancelled", "user")
-        assert (await stage.runner.show("r_1")).reason == "user"
-        await stage.store.settle()
-        assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled("user")
-
-    play(story, tmp_path)
+@on_stage
+async def test_immediate_stop_during_streaming_keeps_the_partial_reply(stage: RunStage, upstream: Upstream) -> None:
+    came = asyncio.Event()
+    upstream.script = [begins(reply(Text("Half of"), count(1)), came)]
+    heard = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run(on_event=lambda _event: heard.set()))
+        await came.wait()
+        await heard.wait()
+        stage.runner.stop("r_1", now=True)
+    ended = task.result()
+    assert (ended.why, ended.rounds[0].text) == ("cancelled", "Half of")
+    await upstream.gone()
+    (replied,) = [fact for fact in await stage.facts() if isinstance(fact, Replied)]
+    assert replied.reply.fault is not None
+    assert (replied.reply.fault.reason, ended.reason) == ("user", "user")
+    assert (await stage.facts())[-1] == RunEnded("cancelled", "user")
+    assert (await stage.runner.show("r_1")).reason == "user"
+    await stage.store.settle()
+    assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled("user")
 
 
-def test_to_stop_at_once_before_the_model_spoke_keeps_the_question(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [stall()]
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run())
-            await upstream.arrived(1)
-            stage.runner.stop("r_1", now=True)
-        ended = task.result()
-        assert (ended.why, ended.rounds, len(ended.request.messages)) == ("cancelled", (), 1)
-
-    play(story, tmp_path)
+@on_stage
+async def test_to_stop_at_once_before_the_model_spoke_keeps_the_question(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [stall()]
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run())
+        await upstream.arrived(1)
+        stage.runner.stop("r_1", now=True)
+    ended = task.result()
+    assert (ended.why, ended.rounds, len(ended.request.messages)) == ("cancelled", (), 1)
 
 
-def test_to_stop_after_the_step_lets_the_model_end_and_runs_nothing(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        gate, came = asyncio.Event(), asyncio.Event()
-        whole = plays(calls(count(1)))
+@on_stage
+async def test_to_stop_after_the_step_lets_the_model_end_and_runs_nothing(stage: RunStage, upstream: Upstream) -> None:
+    gate, came = asyncio.Event(), asyncio.Event()
+    whole = plays(calls(count(1)))
 
-        async def slow(talk: object) -> None:
-            came.set()
-            await gate.wait()
-            await whole(talk)  # type: ignore[arg-type]
+    async def slow(talk: object) -> None:
+        came.set()
+        await gate.wait()
+        await whole(talk)  # type: ignore[arg-type]
 
-        upstream.script = [slow]
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run())
-            await came.wait()
-            stage.runner.stop("r_1", now=False)
-            gate.set()
-        ended = task.result()
-        assert (ended.why, stage.tools.used) == ("cancelled", [])
-        assert [call.fate for call in ended.rounds[0].calls] == ["cancelled"]
-        assert ended.request.messages[-1].role == "tool"
-
-    play(story, tmp_path)
+    upstream.script = [slow]
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run())
+        await came.wait()
+        stage.runner.stop("r_1", now=False)
+        gate.set()
+    ended = task.result()
+    assert (ended.why, stage.tools.used) == ("cancelled", [])
+    assert [call.fate for call in ended.rounds[0].calls] == ["cancelled"]
+    assert ended.request.messages[-1].role == "tool"
 
 
 @pytest.mark.parametrize("now", [True, False])
@@ -330,7 +310,7 @@ def test_to_stop_while_tools_run(tmp_path: Path, *, now: bool) -> None:
 
 
 @pytest.mark.parametrize("what", ["approve", "confirm"])
-def test_to_stop_while_a_person_is_asked(tmp_path: Path, what: str) -> None:
+def test_stop_while_waiting_for_a_decision_cancels_the_run(tmp_path: Path, what: str) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         stage.person.waits = asyncio.Event()
         upstream.script = [plays(calls(count(1)))]
@@ -344,187 +324,173 @@ def test_to_stop_while_a_person_is_asked(tmp_path: Path, what: str) -> None:
     play(story, tmp_path)
 
 
-def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_taken_up(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        begun = asyncio.Event()
+@on_stage
+async def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_taken_up(
+    stage: RunStage, upstream: Upstream
+) -> None:
+    begun = asyncio.Event()
 
-        async def act(_call: RunnableCall) -> ToolOutcome:
-            begun.set()
-            await asyncio.Event().wait()
-            raise AssertionError
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
 
-        tools = FakeTools(act)
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        task = asyncio.ensure_future(stage.run(tools=tools))
-        await begun.wait()
-        task.cancel()
-        await asyncio.wait({task})
-        assert (task.cancelled(), tools.cut_off) == (True, ["1.1"])
-        assert (await stage.runner.show("r_1")).state == "interrupted"
-        ended = await stage.runner.resume("r_1", stage.tools, Person(interrupted="again"))
-        assert (ended.why, [call.key for call in stage.tools.used]) == ("answered", ["1.1"])
-
-    play(story, tmp_path)
-
-
-def test_a_log_that_cannot_be_written_keeps_the_tool_from_running(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(_call: RunnableCall) -> ToolOutcome:
-            await stage.store.logbook.append("run:r_1", 5, [b"{}"], 0.0)
-            return text_outcome("one")
-
-        tools = FakeTools(act)
-        shell = [ToolCall(f"s{n}", "shell", "ls") for n in range(2)]
-        upstream.script = [plays(calls(*shell))]
-        with pytest.raises(Exception, match="taken over by another process"):
-            await stage.run(tools=tools)
-        assert len(tools.used) == 1
-
-    play(story, tmp_path)
+    tools = FakeTools(act)
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    task = asyncio.ensure_future(stage.run(tools=tools))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert (task.cancelled(), tools.cut_off) == (True, ["1.1"])
+    assert (await stage.runner.show("r_1")).state == "interrupted"
+    ended = await stage.runner.resume("r_1", stage.tools, Person(interrupted="again"))
+    assert (ended.why, [call.key for call in stage.tools.used]) == ("answered", ["1.1"])
 
 
-def test_a_tool_that_tells_too_much_of_itself_does_not_drown_who_watches(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        class Chatty(FakeTools):
-            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-                for number in range(20_000):
-                    progress(f"{number} of many")
-                shown = await stage.runner.show("r_1")
-                return text_outcome(shown.rounds[0].calls[0].progress)
+@on_stage
+async def test_a_log_that_cannot_be_written_keeps_the_tool_from_running(stage: RunStage, upstream: Upstream) -> None:
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        await stage.store.logbook.append("run:r_1", 5, [b"{}"], 0.0)
+        return text_outcome("one")
 
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        watch = stage.hub.watch()
-        ended = await stage.run(tools=Chatty())
-        assert len(await news(watch, "ended")) < 50
-        assert "19999 of many" in str(ended.rounds[0].calls[0].outcome)
-        watch.close()
-
-    play(story, tmp_path)
+    tools = FakeTools(act)
+    shell = [ToolCall(f"s{n}", "shell", "ls") for n in range(2)]
+    upstream.script = [plays(calls(*shell))]
+    with pytest.raises(Exception, match="taken over by another process"):
+        await stage.run(tools=tools)
+    assert len(tools.used) == 1
 
 
-def test_to_stop_while_somebody_is_asked_about_interrupted_calls(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        begun = asyncio.Event()
+@on_stage
+async def test_excessive_tool_progress_does_not_flood_watchers(stage: RunStage, upstream: Upstream) -> None:
+    class Chatty(FakeTools):
+        async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+            for number in range(20_000):
+                progress(f"{number} of many")
+            shown = await stage.runner.show("r_1")
+            return text_outcome(shown.rounds[0].calls[0].progress)
 
-        async def act(_call: RunnableCall) -> ToolOutcome:
-            begun.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        upstream.script = [plays(calls(count(1)))]
-        task = asyncio.ensure_future(stage.run(tools=FakeTools(act)))
-        await begun.wait()
-        task.cancel()
-        await asyncio.wait({task})
-        stage.person.waits = asyncio.Event()
-        again = asyncio.ensure_future(stage.runner.resume("r_1", stage.tools, stage.person))
-        await stage.person.is_asked.wait()
-        stage.runner.stop("r_1", now=False)
-        ended = await again
-        assert (ended.why, stage.tools.used, [call.fate for call in ended.rounds[0].calls]) == (
-            "cancelled",
-            [],
-            ["cancelled"],
-        )
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    watch = stage.hub.watch()
+    ended = await stage.run(tools=Chatty())
+    assert len(await news(watch, "ended")) < 50
+    assert "19999 of many" in str(ended.rounds[0].calls[0].outcome)
+    watch.close()
 
 
-def test_a_run_that_is_left_while_tools_run_goes_on_with_those_that_did_not(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        begun, gate = asyncio.Event(), asyncio.Event()
+@on_stage
+async def test_stop_while_waiting_about_interrupted_calls_cancels_the_run(stage: RunStage, upstream: Upstream) -> None:
+    begun = asyncio.Event()
 
-        async def act(call: RunnableCall) -> ToolOutcome:
-            begun.set()
-            await gate.wait()
-            return text_outcome(call.key)
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
 
-        tools = FakeTools(act)
-        upstream.script = [plays(calls(*(ToolCall(f"s{n}", "shell", "ls") for n in range(2)))), plays(says())]
-        task = asyncio.ensure_future(stage.run(tools=tools))
-        await begun.wait()
-        stage.runner.leave("r_1")
-        gate.set()
-        with pytest.raises(Fault, match="was left") as caught:
-            await task
-        assert (caught.value.code, caught.value.hint) == (Code.CANCELLED, "Resume it: sightline resume r_1")
-        assert (await stage.kinds())[-2:] == ["tool_finished", "run_taken"], "by nobody"
-        ended = await stage.runner.resume("r_1", tools, Person())
-        assert (ended.why, [call.key for call in tools.used]) == ("answered", ["1.1", "1.2"])
-
-    play(story, tmp_path)
-
-
-def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        gate, came = asyncio.Event(), asyncio.Event()
-        whole = plays(calls(count(1)))
-
-        async def slow(talk: object) -> None:
-            came.set()
-            await gate.wait()
-            await whole(talk)  # type: ignore[arg-type]
-
-        upstream.script = [slow, plays(says())]
-        task = asyncio.ensure_future(stage.run())
-        await came.wait()
-        stage.runner.leave("r_1")
-        gate.set()
-        with pytest.raises(Fault, match="was left"):
-            await task
-        assert ((await stage.kinds())[-2], stage.tools.used) == ("replied", [])
-        other = stage.another("elsewhere", "here")
-        assert (await other.show("r_1")).state == "interrupted", "although its process lives"
-        ended = await stage.runner.resume("r_1", stage.tools, Person())
-        assert (ended.why, len(upstream.seen)) == ("answered", 2)
-
-    play(story, tmp_path)
+    upstream.script = [plays(calls(count(1)))]
+    task = asyncio.ensure_future(stage.run(tools=FakeTools(act)))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    stage.person.waits = asyncio.Event()
+    again = asyncio.ensure_future(stage.runner.resume("r_1", stage.tools, stage.person))
+    await stage.person.is_asked.wait()
+    stage.runner.stop("r_1", now=False)
+    ended = await again
+    assert (ended.why, stage.tools.used, [call.fate for call in ended.rounds[0].calls]) == (
+        "cancelled",
+        [],
+        ["cancelled"],
+    )
 
 
-def test_a_question_that_was_open_when_a_run_was_left_is_asked_again(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        stage.person.waits = asyncio.Event()
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        task = asyncio.ensure_future(stage.run(plan(policy=Policy())))
-        await stage.person.is_asked.wait()
-        stage.runner.leave("r_1")
-        with pytest.raises(Fault, match="was left"):
-            await task
-        again = Person()
-        ended = await stage.runner.resume("r_1", stage.tools, again)
-        assert (ended.why, len(again.asked)) == ("answered", 1)
+@on_stage
+async def test_a_run_that_is_left_while_tools_run_goes_on_with_those_that_did_not(
+    stage: RunStage, upstream: Upstream
+) -> None:
+    begun, gate = asyncio.Event(), asyncio.Event()
 
-    play(story, tmp_path)
+    async def act(call: RunnableCall) -> ToolOutcome:
+        begun.set()
+        await gate.wait()
+        return text_outcome(call.key)
 
-
-def test_a_run_that_is_left_with_its_last_word_has_ended(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(says("Bye."))]
-
-        def heard(event: object) -> None:
-            if isinstance(event, TextReceived):
-                stage.runner.leave("r_1")
-
-        ended = await stage.run(on_event=heard)
-        assert ended.why == "answered"
-
-    play(story, tmp_path)
+    tools = FakeTools(act)
+    upstream.script = [plays(calls(*(ToolCall(f"s{n}", "shell", "ls") for n in range(2)))), plays(says())]
+    task = asyncio.ensure_future(stage.run(tools=tools))
+    await begun.wait()
+    stage.runner.leave("r_1")
+    gate.set()
+    with pytest.raises(Fault, match="was left") as caught:
+        await task
+    assert (caught.value.code, caught.value.hint) == (Code.CANCELLED, "Resume it: sightline resume r_1")
+    assert (await stage.kinds())[-2:] == ["tool_finished", "run_taken"], "by nobody"
+    ended = await stage.runner.resume("r_1", tools, Person())
+    assert (ended.why, [call.key for call in tools.used]) == ("answered", ["1.1", "1.2"])
 
 
-def test_who_listens_hears_each_fact_once_it_is_there_and_can_look_at_the_rounds(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        heard: list[tuple[str, int]] = []
+@on_stage
+async def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(stage: RunStage, upstream: Upstream) -> None:
+    gate, came = asyncio.Event(), asyncio.Event()
+    whole = plays(calls(count(1)))
 
-        def told(fact: object) -> None:
-            heard.append((type(fact).__name__, len(stage.runner.rounds("r_1")) if len(heard) > 1 else 0))
+    async def slow(talk: object) -> None:
+        came.set()
+        await gate.wait()
+        await whole(talk)  # type: ignore[arg-type]
 
-        await stage.run(on_fact=told)
-        kinds = [kind for kind, _ in heard]
-        assert kinds == [type(fact).__name__ for fact in await stage.facts()]
-        assert [rounds for kind, rounds in heard if kind in ("RequestStarted", "RunEnded")] == [0, 1, 2]
+    upstream.script = [slow, plays(says())]
+    task = asyncio.ensure_future(stage.run())
+    await came.wait()
+    stage.runner.leave("r_1")
+    gate.set()
+    with pytest.raises(Fault, match="was left"):
+        await task
+    assert ((await stage.kinds())[-2], stage.tools.used) == ("replied", [])
+    other = stage.another("elsewhere", "here")
+    assert (await other.show("r_1")).state == "interrupted", "although its process lives"
+    ended = await stage.runner.resume("r_1", stage.tools, Person())
+    assert (ended.why, len(upstream.seen)) == ("answered", 2)
 
-    play(story, tmp_path)
+
+@on_stage
+async def test_open_approval_question_is_asked_again_on_resume(stage: RunStage, upstream: Upstream) -> None:
+    stage.person.waits = asyncio.Event()
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    task = asyncio.ensure_future(stage.run(plan(policy=Policy())))
+    await stage.person.is_asked.wait()
+    stage.runner.leave("r_1")
+    with pytest.raises(Fault, match="was left"):
+        await task
+    again = Person()
+    ended = await stage.runner.resume("r_1", stage.tools, again)
+    assert (ended.why, len(again.asked)) == ("answered", 1)
+
+
+@on_stage
+async def test_a_run_that_is_left_with_its_last_word_has_ended(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(says("Bye."))]
+
+    def heard(event: object) -> None:
+        if isinstance(event, TextReceived):
+            stage.runner.leave("r_1")
+
+    ended = await stage.run(on_event=heard)
+    assert ended.why == "answered"
+
+
+@on_stage
+async def test_listener_receives_each_fact_and_can_read_the_rounds(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    heard: list[tuple[str, int]] = []
+
+    def told(fact: object) -> None:
+        heard.append((type(fact).__name__, len(stage.runner.rounds("r_1")) if len(heard) > 1 else 0))
+
+    await stage.run(on_fact=told)
+    kinds = [kind for kind, _ in heard]
+    assert kinds == [type(fact).__name__ for fact in await stage.facts()]
+    assert [rounds for kind, rounds in heard if kind in ("RequestStarted", "RunEnded")] == [0, 1, 2]
 
 
 FRESH = Definition(name="fresh")
@@ -537,7 +503,7 @@ def test_tools_that_stay_as_they_are_are_not_spoken_of() -> None:
     assert offered.changes((SHELL, COUNT, EDIT)) == ""
 
 
-def test_what_goes_changes_and_comes_is_told_once() -> None:
+def test_tool_changes_are_reported_only_once() -> None:
     offered = ToolChanges(TOOLBOX, (EDIT, COUNT, SHELL))
     now = (COUNT_ANEW, SHELL, FRESH)
     words = "edit_file gone; count changed; fresh new, for the next run"
@@ -546,7 +512,7 @@ def test_what_goes_changes_and_comes_is_told_once() -> None:
     assert offered.changes((EDIT, *now)) == "the tools are not as they were: edit_file there again"
 
 
-def test_a_run_that_is_taken_up_is_compared_with_what_it_was_told() -> None:
+def test_resumed_run_reports_tool_changes_since_its_start() -> None:
     now = (COUNT_ANEW, FRESH)
     words = "edit_file, shell gone; count changed"
     assert ToolChanges(TOOLBOX, now).changes(now) == f"the tools are not as they were: {words}"

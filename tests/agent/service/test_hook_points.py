@@ -12,7 +12,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import Approve, RunnableCall
 from sightline.agent.service.approvers import Judging
-from sightline.agent.service.hook_points import CallApproval
+from sightline.agent.service.tool_calls import CallApproval
 from sightline.agent.tools.hooks import Event, Hook, Hooks, HookVerdict
 from sightline.errors import Code
 from sightline.model.parts import Text
@@ -83,7 +83,7 @@ def test_arguments_that_a_hook_wrote_are_held_to_the_schema(tmp_path: Path) -> N
     assert "expected integer" in sent[1][-1]["content"]
 
 
-def test_a_hook_that_denies_is_heard_by_the_model(tmp_path: Path) -> None:
+def test_reason_of_a_denying_hook_is_sent_to_the_model(tmp_path: Path) -> None:
     ended, _, sent, _ = run(tmp_path, "before_tool", {"decision": "deny", "reason": "Not on Mondays."})
     assert (ended.rounds[0].calls[0].fate, "Not on Mondays." in sent[1][-1]["content"]) == ("denied", True)
 
@@ -93,7 +93,7 @@ def test_a_hook_can_send_a_call_to_a_person(tmp_path: Path) -> None:
     assert [call.key for call in kept[3].person.asked[0].calls] == ["1.1"]
 
 
-def test_what_hooks_say_of_a_call_and_its_result_stands_behind_the_results(tmp_path: Path) -> None:
+def test_hook_context_and_reason_are_sent_after_the_tool_results(tmp_path: Path) -> None:
     ended, told, sent, _ = run(tmp_path, "after_tool", {"decision": "deny", "reason": "Check it.", "context": "Psst."})
     assert sent[1][-1] == {"role": "user", "content": "Psst.\nCheck it."}
     assert told[0]["outcome"]["parts"][0]["text"] == "count 1.1 did it"
@@ -119,7 +119,7 @@ def test_a_hook_can_end_the_run_before_anything_is_sent(tmp_path: Path) -> None:
     assert (ended.why, sent, kept[4].notes) == ("cancelled", [], ("a hook ended the run",))
 
 
-def test_a_hook_whose_answer_is_not_understood_denies_and_no_one_is_asked(tmp_path: Path) -> None:
+def test_invalid_hook_output_denies_the_call_without_a_prompt(tmp_path: Path) -> None:
     ended, _, _, kept = run(tmp_path, "before_tool", {"unheard": "of"})
     assert (kept[3].person.asked, kept[3].tools.used) == ([], [])
     assert ended.rounds[0].calls[0].denied_by == "hook"
@@ -194,12 +194,12 @@ def test_a_failing_hook_at_the_end_makes_the_run_a_failure_that_keeps_its_words(
     assert "could not judge the end of the run" in shown.rounds[-1].fault.message
 
 
-def test_a_failing_hook_after_a_tool_is_reported_and_the_result_stands(tmp_path: Path) -> None:
+def test_failing_after_tool_hook_is_reported_and_the_result_is_kept(tmp_path: Path) -> None:
     ended, _, stage, shown = _broken(tmp_path, "after_tool", "exit 1")
     assert (ended.why, len(stage.tools.used), "after_tool hook" in shown.notes[0]) == ("answered", 1, True)
 
 
-def test_the_model_is_told_that_a_hook_denied_the_call_and_not_the_user(tmp_path: Path) -> None:
+def test_model_sees_that_a_hook_and_not_the_user_denied_the_call(tmp_path: Path) -> None:
     ended, _, sent, _ = run(tmp_path, "before_tool", {"decision": "deny", "reason": "Not on Mondays."})
     assert sent[1][-1]["content"].endswith("A hook of this run does not allow this call. Not on Mondays.")
     assert ended.rounds[0].calls[0].denied_by == "hook"
@@ -256,7 +256,7 @@ def test_hooks_deny_allow_and_ask_before_any_person() -> None:
     assert [call.key for call in at.shown[0].calls] == ["1.3"]
 
 
-def test_a_call_about_which_nobody_says_anything_is_left_open() -> None:
+def test_call_without_any_hook_or_user_decision_stays_open() -> None:
     assert desk().approve(Approve(1, CALLS)) == {}
 
 
@@ -280,7 +280,7 @@ def test_a_rule_for_the_old_arguments_says_nothing_of_those_that_a_hook_wrote() 
     assert [call.key for call in at.shown[0].calls] == ["1.1"]
 
 
-def test_arguments_of_a_hook_that_the_tool_does_not_take_are_nobodys_to_correct() -> None:
+def test_invalid_arguments_from_a_hook_are_denied_without_a_prompt() -> None:
     at = desk({"1.1": HookVerdict("allow", arguments={"n": "x"})}, {"1.2": Allowed()})
     first = at.approve(Approve(1, CALLS[:1]))
     assert first == {"1.1": Allowed({"n": "x"})}

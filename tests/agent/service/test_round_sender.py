@@ -27,7 +27,7 @@ from sightline.model.request import Request
 from sightline.store.entries import FactEntry
 from tests.loop_stage import calls, count, plan, reply, says
 from tests.relay_stage import DIALECTS
-from tests.running_stage import RunStage, begins, play, plays, wrong
+from tests.running_stage import RunStage, begins, on_stage, play, plays, wrong
 from tests.upstream import Play, Upstream, streams
 from tests.upstream import says as answers
 
@@ -81,62 +81,54 @@ def test_stepping_holds_each_request_and_an_edit_goes_on_through_later_rounds(tm
     play(story, tmp_path, spoken)
 
 
-def test_a_request_that_is_dropped_ends_the_run_as_a_person_would(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1)))]
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(is_stepping=True))
-            release(stage, await held(stage, 1))
-            stage.relay.holds.drop(await held(stage, 2), "not like this")
-        ended = task.result()
-        assert (ended.why, len(upstream.seen), ended.request.messages[-1].role) == ("cancelled", 1, "tool")
-        assert ended.reply is not None
-        assert ended.reply.fault is not None
-        assert (ended.reply.fault.code, "not like this" in ended.reply.fault.message) == (Code.CANCELLED, True)
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_request_that_is_dropped_ends_the_run_as_a_person_would(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1)))]
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run(is_stepping=True))
+        release(stage, await held(stage, 1))
+        stage.relay.holds.drop(await held(stage, 2), "not like this")
+    ended = task.result()
+    assert (ended.why, len(upstream.seen), ended.request.messages[-1].role) == ("cancelled", 1, "tool")
+    assert ended.reply is not None
+    assert ended.reply.fault is not None
+    assert (ended.reply.fault.code, "not like this" in ended.reply.fault.message) == (Code.CANCELLED, True)
 
 
-def test_a_request_can_be_answered_by_hand(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        written: dict[str, Any] = {"parts": [{"type": "text", "text": "By hand."}], "finish": "stop"}
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(is_stepping=True))
-            stage.relay.holds.answer(await held(stage, 1), written)
-        assert (task.result().why, task.result().rounds[0].text, upstream.seen) == ("answered", "By hand.", [])
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_request_can_be_answered_by_hand(stage: RunStage, upstream: Upstream) -> None:
+    written: dict[str, Any] = {"parts": [{"type": "text", "text": "By hand."}], "finish": "stop"}
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run(is_stepping=True))
+        stage.relay.holds.answer(await held(stage, 1), written)
+    assert (task.result().why, task.result().rounds[0].text, upstream.seen) == ("answered", "By hand.", [])
 
 
-def test_a_held_request_can_be_stopped(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(is_stepping=True))
-            await held(stage, 1)
-            stage.runner.stop("r_1", now=True)
-        assert (task.result().why, task.result().rounds, upstream.seen) == ("cancelled", (), [])
-        assert stage.relay.holds.waiting == ()
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_held_request_can_be_stopped(stage: RunStage, upstream: Upstream) -> None:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run(is_stepping=True))
+        await held(stage, 1)
+        stage.runner.stop("r_1", now=True)
+    assert (task.result().why, task.result().rounds, upstream.seen) == ("cancelled", (), [])
+    assert stage.relay.holds.waiting == ()
 
 
-def test_only_the_first_request_is_opened_otherwise(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        heard: list[str] = []
-        opening = Opening(hold=True, waits=False, budgeted=({"stage": "attempt"},))
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(opening=opening, on_recorded=lambda entry: heard.append(entry.exchange)))
-            release(stage, await held(stage, 1))
-        assert (task.result().why, set(heard)) == ("answered", {"x_001", "x_002"})
-        await stage.store.settle()
-        planned = [
-            [noted.fact for noted in await stage.store.facts(name) if isinstance(noted.fact, Budgeted)]
-            for name in ("x_001", "x_002")
-        ]
-        assert planned == [[Budgeted({"stage": "attempt"})], []]
-
-    play(story, tmp_path)
+@on_stage
+async def test_only_the_first_request_is_opened_otherwise(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    heard: list[str] = []
+    opening = Opening(hold=True, waits=False, budgeted=({"stage": "attempt"},))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(stage.run(opening=opening, on_recorded=lambda entry: heard.append(entry.exchange)))
+        release(stage, await held(stage, 1))
+    assert (task.result().why, set(heard)) == ("answered", {"x_001", "x_002"})
+    await stage.store.settle()
+    planned = [
+        [noted.fact for noted in await stage.store.facts(name) if isinstance(noted.fact, Budgeted)]
+        for name in ("x_001", "x_002")
+    ]
+    assert planned == [[Budgeted({"stage": "attempt"})], []]
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
@@ -156,34 +148,30 @@ def test_runs_go_through_in_every_dialect_streamed_and_whole(tmp_path: Path, spo
     assert (ends[0].why, ends[0].rounds[-1].text) == ("answered", "Done.")
 
 
-def test_a_gate_lets_each_request_go_and_hears_when_it_has(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        heard: list[str] = []
+@on_stage
+async def test_a_gate_lets_each_request_go_and_hears_when_it_has(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    heard: list[str] = []
 
-        async def admitted(prepared: Prepared) -> Callable[[], None]:
-            heard.append(f"{len(prepared.request.messages)} at {len(upstream.seen)}")
-            return lambda: heard.append("sent")
+    async def admitted(prepared: Prepared) -> Callable[[], None]:
+        heard.append(f"{len(prepared.request.messages)} at {len(upstream.seen)}")
+        return lambda: heard.append("sent")
 
-        ended = await stage.run(gate=RunGate(admitted))
-        assert ended.why == "answered"
-        assert heard == ["1 at 0", "sent", "sent", "3 at 1", "sent", "sent"]
-
-    play(story, tmp_path)
+    ended = await stage.run(gate=RunGate(admitted))
+    assert ended.why == "answered"
+    assert heard == ["1 at 0", "sent", "sent", "3 at 1", "sent", "sent"]
 
 
-def test_what_a_gate_refuses_is_not_sent(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def admitted(_prepared: Prepared) -> Callable[[], None]:
-            raise Fault(Code.RATE_LIMITED, "not today", hint="Come back.")
+@on_stage
+async def test_what_a_gate_refuses_is_not_sent(stage: RunStage, upstream: Upstream) -> None:
+    async def admitted(_prepared: Prepared) -> Callable[[], None]:
+        raise Fault(Code.RATE_LIMITED, "not today", hint="Come back.")
 
-        ended = await stage.run(gate=RunGate(admitted))
-        assert (ended.why, upstream.seen) == ("failed", [])
-        assert ended.reply is not None
-        assert ended.reply.fault is not None
-        assert ended.reply.fault.message == "not today"
-
-    play(story, tmp_path)
+    ended = await stage.run(gate=RunGate(admitted))
+    assert (ended.why, upstream.seen) == ("failed", [])
+    assert ended.reply is not None
+    assert ended.reply.fault is not None
+    assert ended.reply.fault.message == "not today"
 
 
 SPOKEN = "openai-responses"
@@ -277,7 +265,7 @@ def test_a_provider_that_has_forgotten_gets_all_of_it_once(tmp_path: Path) -> No
     play(story, tmp_path, SPOKEN)
 
 
-def test_who_steps_through_a_run_sees_the_whole_request(tmp_path: Path) -> None:
+def test_stepping_through_a_run_shows_the_full_request(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         _stage(stage, upstream, stored(calls(count(1)), "resp_1"), stored(says("Done."), "resp_2"))
         async with asyncio.TaskGroup() as group:
@@ -291,7 +279,7 @@ def test_who_steps_through_a_run_sees_the_whole_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_reply_on_record_is_the_reply_that_was_heard(tmp_path: Path, spoken: str, *, stream: bool) -> None:
+def test_recorded_reply_equals_the_received_reply(tmp_path: Path, spoken: str, *, stream: bool) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(calls(count(1)), spoken, stream=stream), plays(says(), spoken, stream=stream)]
         ended = await stage.run(plan(spoken), prompt=stage.prompt(stream=stream))
@@ -303,23 +291,21 @@ def test_a_reply_on_record_is_the_reply_that_was_heard(tmp_path: Path, spoken: s
     play(story, tmp_path, spoken)
 
 
-def test_what_is_not_on_record_whole_is_not_recalled(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [begins(calls(count(1))), answers({"error": {"message": "no"}}, 400), plays(says())]
-        for run in ("r_1", "r_2", "r_3"):
-            await stage.run(run=run)
-        assert await recall_reply(stage.store, "x_000", stage.choice) is None
-        assert await recall_reply(stage.store, "x_001", stage.choice) is None
-        assert await recall_reply(stage.store, "x_002", stage.choice) is None
-        assert await recall_reply(stage.store, "x_003", stage.choice) is not None
-        after = len(await stage.store.facts("x_003"))
-        stage.store.record([FactEntry("x_003", after, 0.0, Answered("00"))])
-        assert await recall_reply(stage.store, "x_003", stage.choice) is None
-
-    play(story, tmp_path)
+@on_stage
+async def test_what_is_not_on_record_whole_is_not_recalled(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [begins(calls(count(1))), answers({"error": {"message": "no"}}, 400), plays(says())]
+    for run in ("r_1", "r_2", "r_3"):
+        await stage.run(run=run)
+    assert await recall_reply(stage.store, "x_000", stage.choice) is None
+    assert await recall_reply(stage.store, "x_001", stage.choice) is None
+    assert await recall_reply(stage.store, "x_002", stage.choice) is None
+    assert await recall_reply(stage.store, "x_003", stage.choice) is not None
+    after = len(await stage.store.facts("x_003"))
+    stage.store.record([FactEntry("x_003", after, 0.0, Answered("00"))])
+    assert await recall_reply(stage.store, "x_003", stage.choice) is None
 
 
-def test_what_a_server_may_have_told_wrongly_is_not_recalled(tmp_path: Path) -> None:
+def test_reply_with_unreliable_finish_reason_is_not_recalled(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(says(), "openai-responses")]
         await stage.run(plan("openai-responses"))

@@ -8,6 +8,8 @@ from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RunBegan
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.catalog.compose import Prompt
 from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
@@ -17,7 +19,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.tools import FunctionTool
 from tests.loop_stage import calls, count, plan, says
-from tests.running_stage import FakeTools, RunStage, play, plays
+from tests.running_stage import FakeTools, RunStage, on_stage, play, plays
 from tests.upstream import Upstream, stall
 
 
@@ -36,31 +38,27 @@ def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_pat
     play(story, tmp_path, "anthropic")
 
 
-def test_a_request_that_was_composed_before_is_sent_as_it_is(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(says())]
-        request = compose_request(stage.prompt("As it is."), stage.choice)
-        await stage.run(prompt=request)
-        sent = upstream.seen[0].json()
-        assert sent["messages"] == [{"role": "user", "content": "As it is."}]
-        assert [tool["function"]["name"] for tool in sent["tools"] if tool["type"] == "function"]
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_request_that_was_composed_before_is_sent_as_it_is(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(says())]
+    request = compose_request(stage.prompt("As it is."), stage.choice)
+    await stage.run(prompt=request)
+    sent = upstream.seen[0].json()
+    assert sent["messages"] == [{"role": "user", "content": "As it is."}]
+    assert [tool["function"]["name"] for tool in sent["tools"] if tool["type"] == "function"]
 
 
-def test_what_cannot_be_asked_for_is_a_fault_and_no_run(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        with pytest.raises(Fault, match="the input is empty"):
-            await stage.run(prompt=Prompt(messages=()))
-        with pytest.raises(Fault, match="the limit of tool calls is -1"):
-            await stage.run(plan(limits=RunLimits(tool_calls=-1)))
-        twice = FunctionTool("count", None, {"type": "object"})
-        with pytest.raises(Fault) as caught:
-            await stage.run(prompt=Prompt((Message("user", (Text("x"),)),), tools=(twice,), verbosity="high"))
-        assert caught.value.code is Code.INVALID_REQUEST
-        assert (await stage.store.logbook.logs(), upstream.seen) == ([], [])
-
-    play(story, tmp_path)
+@on_stage
+async def test_invalid_request_raises_a_fault_and_creates_no_run(stage: RunStage, upstream: Upstream) -> None:
+    with pytest.raises(Fault, match="the input is empty"):
+        await stage.run(prompt=Prompt(messages=()))
+    with pytest.raises(Fault, match="the limit of tool calls is -1"):
+        await stage.run(plan(limits=RunLimits(tool_calls=-1)))
+    twice = FunctionTool("count", None, {"type": "object"})
+    with pytest.raises(Fault) as caught:
+        await stage.run(prompt=Prompt((Message("user", (Text("x"),)),), tools=(twice,), verbosity="high"))
+    assert caught.value.code is Code.INVALID_REQUEST
+    assert (await stage.store.logbook.logs(), upstream.seen) == ([], [])
 
 
 def test_runs_are_named_after_their_time(tmp_path: Path) -> None:
@@ -80,57 +78,48 @@ def test_a_run_that_is_not_under_way_cannot_be_stopped(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
-def test_a_hundred_runs_at_once(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def model(talk: object) -> None:
-            rounds = len(upstream.seen[-1].json()["messages"])
-            await plays(calls(count(1)) if rounds == 1 else says())(talk)  # type: ignore[arg-type]
+@on_stage
+async def test_a_hundred_runs_at_once(stage: RunStage, upstream: Upstream) -> None:
+    async def model(talk: object) -> None:
+        rounds = len(upstream.seen[-1].json()["messages"])
+        await plays(calls(count(1)) if rounds == 1 else says())(talk)  # type: ignore[arg-type]
 
-        upstream.script = [model]
-        tools = [FakeTools() for _ in range(100)]
-        ends = await asyncio.gather(*(stage.run(run=f"r_{n}", tools=each) for n, each in enumerate(tools)))
-        assert {ended.why for ended in ends} == {"answered"}
-        assert all(len(each.used) <= 2 for each in tools)
-        assert len(await stage.runner.list_runs(500)) == 100
-
-    play(story, tmp_path)
+    upstream.script = [model]
+    tools = [FakeTools() for _ in range(100)]
+    ends = await asyncio.gather(*(stage.run(run=f"r_{n}", tools=each) for n, each in enumerate(tools)))
+    assert {ended.why for ended in ends} == {"answered"}
+    assert all(len(each.used) <= 2 for each in tools)
+    assert len(await stage.runner.list_runs(500)) == 100
 
 
-def test_a_run_that_is_taken_up_goes_by_the_route_that_it_took(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        route = Route(provider="acme", system="merge_all")
-        messages = tuple(Message(role, (Text(f"{role} {n}"),)) for n, role in enumerate(("user", "system", "user")))
-        stage.person.waits = asyncio.Event()
-        first = stage.runner.run(
-            Prompt(messages), replace(stage.choice, route=route), plan(policy=Policy()), stage.tools, stage.person,
-            session="s", run="r_1",
-        )  # fmt: skip
-        task = asyncio.ensure_future(first)
-        await stage.person.is_asked.wait()
-        await stage.runner.leave_all()
-        assert task.cancelled()
-        stage.person.waits = None
-        await stage.runner.resume("r_1", stage.tools, stage.person)
-        before, after = (seen.json()["messages"][:3] for seen in upstream.seen)
-        assert [each["role"] for each in before] == ["system", "user", "user"]
-        assert after == before
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_run_that_is_taken_up_goes_by_the_route_that_it_took(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1))), plays(says())]
+    route = Route(provider="acme", system="merge_all")
+    messages = tuple(Message(role, (Text(f"{role} {n}"),)) for n, role in enumerate(("user", "system", "user")))
+    stage.person.waits = asyncio.Event()
+    new = NewRun(Prompt(messages), replace(stage.choice, route=route), plan(policy=Policy()), "s", "r_1")
+    task = asyncio.ensure_future(stage.runner.run(new, RunParticipants(stage.tools, stage.person)))
+    await stage.person.is_asked.wait()
+    await stage.runner.leave_all()
+    assert task.cancelled()
+    stage.person.waits = None
+    await stage.runner.resume("r_1", stage.tools, stage.person)
+    before, after = (seen.json()["messages"][:3] for seen in upstream.seen)
+    assert [each["role"] for each in before] == ["system", "user", "user"]
+    assert after == before
 
 
-def test_a_process_that_ends_leaves_its_runs_to_the_next(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1)))]
-        stage.person.waits = asyncio.Event()
-        task = asyncio.ensure_future(stage.run(plan(policy=Policy())))
-        await stage.person.is_asked.wait()
-        await stage.runner.leave_all()
-        assert task.cancelled()
-        assert (await stage.runner.show("r_1")).state == "interrupted"
-        await stage.runner.leave_all()
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_process_that_ends_leaves_its_runs_to_the_next(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(1)))]
+    stage.person.waits = asyncio.Event()
+    task = asyncio.ensure_future(stage.run(plan(policy=Policy())))
+    await stage.person.is_asked.wait()
+    await stage.runner.leave_all()
+    assert task.cancelled()
+    assert (await stage.runner.show("r_1")).state == "interrupted"
+    await stage.runner.leave_all()
 
 
 @pytest.mark.parametrize("how", ["shutdown", "interrupted"])

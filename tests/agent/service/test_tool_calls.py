@@ -46,109 +46,91 @@ def noted(log: RunLog) -> Sequence[tuple[type[RunFact], str]]:
     return [(type(fact), fact.key) for fact in log.facts if isinstance(fact, ToolStarted | ToolFinished)]
 
 
-def test_what_has_an_outcome_does_not_run_again(tmp_path: Path) -> None:
-    async def story() -> None:
-        store, log = await opened(tmp_path)
-        tools = FakeTools()
-        at = using(log, tools)
-        at.begin({"1.1": text_outcome("before")}, {"1.1": "Psst."})
-        await at.use(Use(1, (call("1.1"), call("1.2"))))
-        assert ([each.key for each in tools.used], at.outcomes["1.1"], at.context) == (
-            ["1.2"],
-            text_outcome("before"),
-            "Psst.",
-        )
-        assert noted(log) == [(ToolStarted, "1.2"), (ToolFinished, "1.2")]
-        await store.close()
-
-    asyncio.run(story())
+async def test_what_has_an_outcome_does_not_run_again(tmp_path: Path) -> None:
+    store, log = await opened(tmp_path)
+    tools = FakeTools()
+    at = using(log, tools)
+    at.begin({"1.1": text_outcome("before")}, {"1.1": "Psst."})
+    await at.use(Use(1, (call("1.1"), call("1.2"))))
+    assert ([each.key for each in tools.used], at.outcomes["1.1"], at.context) == (
+        ["1.2"],
+        text_outcome("before"),
+        "Psst.",
+    )
+    assert noted(log) == [(ToolStarted, "1.2"), (ToolFinished, "1.2")]
+    await store.close()
 
 
-def test_what_is_too_long_is_cut_before_it_is_written_down(tmp_path: Path) -> None:
-    async def story() -> None:
-        store, log = await opened(tmp_path)
+async def test_what_is_too_long_is_cut_before_it_is_written_down(tmp_path: Path) -> None:
+    store, log = await opened(tmp_path)
 
-        async def floods(_call: RunnableCall) -> ToolOutcome:
-            return text_outcome("x" * 5_000_000)
+    async def floods(_call: RunnableCall) -> ToolOutcome:
+        return text_outcome("x" * 5_000_000)
 
-        at = using(log, FakeTools(floods), cap=Cap(characters=1000))
-        await at.use(Use(1, (call("1.1"),)))
-        (line,) = await store.logbook.lines("run:r_1", after=1)
-        assert len(line.data) < 2000
-        assert "are left out here" in str(at.outcomes["1.1"])
-        await store.close()
-
-    asyncio.run(story())
+    at = using(log, FakeTools(floods), cap=Cap(characters=1000))
+    await at.use(Use(1, (call("1.1"),)))
+    (line,) = await store.logbook.lines("run:r_1", after=1)
+    assert len(line.data) < 2000
+    assert "are left out here" in str(at.outcomes["1.1"])
+    await store.close()
 
 
 @pytest.mark.parametrize(("modalities", "is_kept"), [(None, True), (("text", "image"), True), (("text",), False)])
-def test_a_picture_goes_only_to_a_model_that_may_see(
+async def test_a_picture_goes_only_to_a_model_that_may_see(
     tmp_path: Path, modalities: tuple[Modality, ...] | None, *, is_kept: bool
 ) -> None:
-    async def story() -> None:
-        store, log = await opened(tmp_path)
-        picture = Image(Inline("image/png", "aGk="))
+    store, log = await opened(tmp_path)
+    picture = Image(Inline("image/png", "aGk="))
 
-        async def shoots(_call: RunnableCall) -> ToolOutcome:
-            return ToolOutcome((Text("Here:"), picture))
+    async def shoots(_call: RunnableCall) -> ToolOutcome:
+        return ToolOutcome((Text("Here:"), picture))
 
-        at = using(log, FakeTools(shoots), facts=Facts(input=modalities))
-        await at.use(Use(1, (call("1.1"),)))
-        first, second = at.outcomes["1.1"].parts
-        assert first == Text("Here:")
-        assert (second == picture) is is_kept
-        assert is_kept or "cannot take an image" in str(second)
-        await store.close()
-
-    asyncio.run(story())
+    at = using(log, FakeTools(shoots), facts=Facts(input=modalities))
+    await at.use(Use(1, (call("1.1"),)))
+    first, second = at.outcomes["1.1"].parts
+    assert first == Text("Here:")
+    assert (second == picture) is is_kept
+    assert is_kept or "cannot take an image" in str(second)
+    await store.close()
 
 
-def test_a_call_that_is_skipped_says_so(tmp_path: Path) -> None:
-    async def story() -> None:
-        store, log = await opened(tmp_path)
-        at = using(log, FakeTools())
-        await at.skip((call("1.1"),))
-        assert at.outcomes == {"1.1": text_outcome(INTERRUPTED, is_error=True)}
-        assert noted(log) == [(ToolFinished, "1.1")]
-        await store.close()
-
-    asyncio.run(story())
+async def test_a_call_that_is_skipped_says_so(tmp_path: Path) -> None:
+    store, log = await opened(tmp_path)
+    at = using(log, FakeTools())
+    await at.skip((call("1.1"),))
+    assert at.outcomes == {"1.1": text_outcome(INTERRUPTED, is_error=True)}
+    assert noted(log) == [(ToolFinished, "1.1")]
+    await store.close()
 
 
-def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) -> None:
-    async def story() -> None:
-        store, log = await opened(tmp_path)
-        both = asyncio.Barrier(2)
+async def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) -> None:
+    store, log = await opened(tmp_path)
+    both = asyncio.Barrier(2)
 
-        async def act(each: RunnableCall) -> ToolOutcome:
-            await both.wait()
-            if each.key == "1.1":
-                await store.logbook.append("run:r_1", 2, [b"{}"], NOON)
-                return text_outcome("one")
-            await asyncio.Event().wait()
-            raise AssertionError
+    async def act(each: RunnableCall) -> ToolOutcome:
+        await both.wait()
+        if each.key == "1.1":
+            await store.logbook.append("run:r_1", 2, [b"{}"], NOON)
+            return text_outcome("one")
+        await asyncio.Event().wait()
+        raise AssertionError
 
-        tools = FakeTools(act)
-        with pytest.raises(Fault, match="taken over"):
-            await using(log, tools).use(Use(1, (call("1.1", parallel=True), call("1.2", parallel=True))))
-        assert tools.cut_off == ["1.2"]
-        await store.close()
-
-    asyncio.run(story())
+    tools = FakeTools(act)
+    with pytest.raises(Fault, match="taken over"):
+        await using(log, tools).use(Use(1, (call("1.1", parallel=True), call("1.2", parallel=True))))
+    assert tools.cut_off == ["1.2"]
+    await store.close()
 
 
-def test_nothing_is_begun_once_somebody_wants_to_stop(tmp_path: Path) -> None:
-    async def story() -> None:
-        store, log = await opened(tmp_path)
-        stop = StopSignal()
+async def test_no_further_call_is_started_after_a_stop_request(tmp_path: Path) -> None:
+    store, log = await opened(tmp_path)
+    stop = StopSignal()
 
-        async def act(_call: RunnableCall) -> ToolOutcome:
-            stop.stop(now=False)
-            return text_outcome("ok")
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        stop.stop(now=False)
+        return text_outcome("ok")
 
-        tools = FakeTools(act)
-        await using(log, tools, stop).use(Use(1, (call("1.1"), call("1.2"))))
-        assert [each.key for each in tools.used] == ["1.1"]
-        await store.close()
-
-    asyncio.run(story())
+    tools = FakeTools(act)
+    await using(log, tools, stop).use(Use(1, (call("1.1"), call("1.2"))))
+    assert [each.key for each in tools.used] == ["1.1"]
+    await store.close()

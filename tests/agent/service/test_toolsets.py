@@ -32,46 +32,37 @@ class Workshop:
         return Opened(self.tools[-1], (), None)
 
 
-def test_tools_are_opened_once_and_closed_at_the_end() -> None:
-    async def story() -> None:
-        shop = Workshop()
-        toolsets = Toolsets(("files", "web"), shop.open)
-        first, again = await asyncio.gather(
-            toolsets.open_toolsets(["web", "files"]), toolsets.open_toolsets(("files", "web"))
-        )
-        other = await toolsets.open_toolsets(["web"])
-        assert (first is again, first is other, shop.opened) == (True, False, [("files", "web"), ("web",)])
-        await toolsets.close()
-        assert [tools.is_closed for tools in shop.tools] == [True, True]
-        await toolsets.close()
-
-    asyncio.run(story())
+async def test_tools_are_opened_once_and_closed_at_the_end() -> None:
+    shop = Workshop()
+    toolsets = Toolsets(("files", "web"), shop.open)
+    first, again = await asyncio.gather(
+        toolsets.open_toolsets(["web", "files"]), toolsets.open_toolsets(("files", "web"))
+    )
+    other = await toolsets.open_toolsets(["web"])
+    assert (first is again, first is other, shop.opened) == (True, False, [("files", "web"), ("web",)])
+    await toolsets.close()
+    assert [tools.is_closed for tools in shop.tools] == [True, True]
+    await toolsets.close()
 
 
-def test_only_configured_tools_can_be_named() -> None:
-    async def story() -> None:
-        with pytest.raises(Fault, match=r"no tools named /etc/passwd, x") as caught:
-            await Toolsets(("files",), Workshop().open).open_toolsets(["x", "files", "/etc/passwd"])
-        assert (caught.value.code, caught.value.hint) == (Code.CONFIG, "Configured are: files.")
-        with pytest.raises(Fault) as none:
-            await Toolsets((), Workshop().open).open_toolsets(["x"])
-        assert "[tools.NAME]" in none.value.hint
-
-    asyncio.run(story())
+async def test_only_configured_tools_can_be_named() -> None:
+    with pytest.raises(Fault, match=r"no tools named /etc/passwd, x") as caught:
+        await Toolsets(("files",), Workshop().open).open_toolsets(["x", "files", "/etc/passwd"])
+    assert (caught.value.code, caught.value.hint) == (Code.CONFIG, "Configured are: files.")
+    with pytest.raises(Fault) as none:
+        await Toolsets((), Workshop().open).open_toolsets(["x"])
+    assert "[tools.NAME]" in none.value.hint
 
 
-def test_what_cannot_be_opened_is_tried_again_the_next_time() -> None:
-    async def story() -> None:
-        shop = Workshop()
-        toolsets = Toolsets(("files",), shop.open)
-        shop.trouble = Fault(Code.CONFIG, "no such file", hint="Check it.")
-        with pytest.raises(Fault, match="no such file"):
-            await toolsets.open_toolsets(["files"])
-        shop.trouble = None
-        assert (await toolsets.open_toolsets(["files"])).definitions
-        await toolsets.close()
-
-    asyncio.run(story())
+async def test_what_cannot_be_opened_is_tried_again_the_next_time() -> None:
+    shop = Workshop()
+    toolsets = Toolsets(("files",), shop.open)
+    shop.trouble = Fault(Code.CONFIG, "no such file", hint="Check it.")
+    with pytest.raises(Fault, match="no such file"):
+        await toolsets.open_toolsets(["files"])
+    shop.trouble = None
+    assert (await toolsets.open_toolsets(["files"])).definitions
+    await toolsets.close()
 
 
 EDIT = KeptRule("edit_file", "folder /project", {"/path": "src/**"})

@@ -26,7 +26,7 @@ def test_one_that_does_not_read_what_it_is_given() -> None:
     assert ran("exec <&-; echo done", given=b"x" * 1_000_000) == CommandResult(0, "done\n")
 
 
-def test_one_that_takes_too_long_leaves_what_it_said() -> None:
+def test_timed_out_command_keeps_its_output() -> None:
     # A machine that is too busy to begin within the first of these times has more.
     tried = (ran("echo begun; exec sleep 600", timeout=each) for each in (0.3, 3.0, 30.0))
     finished = next(each for each in tried if each != CommandResult(None, ""))

@@ -12,8 +12,7 @@ import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools.callables import Callables
-from sightline.agent.tools.functions import convert_arguments, failure_of, last_line, outcome_of, part_of
+from sightline.agent.tools.callables import Callables, convert_arguments, failure_of, last_line, outcome_of, part_of
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 
@@ -106,12 +105,12 @@ def test_a_list_with_bytes_is_its_members() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), Size, b"\x1f\x8b\x08", (n for n in range(3))])
-def test_what_nobody_can_tell_a_model(value: object) -> None:
+def test_unserializable_return_value_raises_type_error(value: object) -> None:
     with pytest.raises(TypeError, match=r"the tool returned|Encoding objects"):
         outcome_of(value)
 
 
-def test_an_exception_is_told_with_the_last_line_of_its_own_file() -> None:
+def test_exception_message_includes_the_last_line_in_its_own_file() -> None:
     def inner() -> None:
         int("x")
 
@@ -126,7 +125,7 @@ def test_an_exception_is_told_with_the_last_line_of_its_own_file() -> None:
     assert elsewhere == Text("ValueError: invalid literal for int() with base 10: 'x'")
 
 
-def test_a_syntax_error_is_where_it_stands() -> None:
+def test_syntax_error_is_located_at_its_line() -> None:
     with pytest.raises(SyntaxError) as caught:
         compile("\n\nx = (", "file.py", "exec")
     assert last_line(caught.value, "file.py") == 3
@@ -193,7 +192,7 @@ def test_no_exception_gets_out(kind: type[BaseException]) -> None:
     assert f"{kind.__name__}: enough" in text(outcome)
 
 
-def test_what_is_raised_is_told_with_its_place() -> None:
+def test_raised_exception_is_reported_with_its_location() -> None:
     outcome = use("broken", broken)
     assert outcome.is_error
     assert text(outcome).startswith(f"LookupError: not there ({Path(__file__).name}, line ")

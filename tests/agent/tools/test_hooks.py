@@ -8,7 +8,7 @@ import pytest
 
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools import child
+from sightline.agent.tools import commands as child
 from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookVerdict, hooks_in
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -109,7 +109,7 @@ def test_what_an_exit_code_means(command: str, verdict: HookVerdict) -> None:
         ("/etc/passwd", "exit code 126"),
     ],
 )
-def test_a_hook_that_could_not_judge_denies_and_a_person_is_told_why(command: str, words: str) -> None:
+def test_failing_hook_denies_the_call_and_warns_with_the_reason(command: str, words: str) -> None:
     verdict = before_tool(command)
     assert (verdict.decision, verdict.reason, verdict.has_failed) == ("deny", UNJUDGED, True)
     assert words in verdict.warnings[0]
@@ -160,11 +160,11 @@ def test_each_sees_what_those_before_it_have_changed() -> None:
     assert '"command":"changed"' in before_tool(changed, "cat | tr '{' '('").context
 
 
-def test_after_a_stop_nobody_else_is_asked() -> None:
+def test_hooks_after_a_stop_are_not_called() -> None:
     assert before_tool("""echo '{"stop":"enough"}'""", "echo more").context == ""
 
 
-def test_only_those_for_this_event_and_this_tool_are_asked() -> None:
+def test_only_hooks_matching_event_and_tool_are_called() -> None:
     asked = hooks(
         Hook("before_tool", "echo a", tools="read_*"),
         Hook("before_tool", "echo b", tools="run_*"),
@@ -176,7 +176,7 @@ def test_only_those_for_this_event_and_this_tool_are_asked() -> None:
 # --- the five moments -----------------------------------------------------------------------------
 
 
-def test_every_moment_is_told_in_json() -> None:
+def test_every_event_is_passed_to_hooks_as_json() -> None:
     async def story() -> list[JsonObject]:
         heard: list[JsonObject] = []
         events = ("before_request", "after_reply", "before_tool", "after_tool", "stop")

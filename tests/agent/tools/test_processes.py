@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from sightline.agent.tools import child as kin
-from sightline.agent.tools import child as module
-from sightline.agent.tools.child import Child, ProcessTree, start_child
+from sightline.agent.tools import commands as module
+from sightline.agent.tools.commands import Child, ProcessTree, start_child
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -43,7 +42,7 @@ async def begin(script: str, heard: OutputListener, **how: bool) -> Child:
     return await start_child(command, heard.take, folder=Path("/"), environment=environment(), **how)
 
 
-def test_what_it_writes_is_heard_and_its_exit_code_is_known(run: Run) -> None:
+def test_process_output_and_exit_code_are_captured(run: Run) -> None:
     async def story() -> None:
         heard = OutputListener()
         child = await begin(
@@ -144,7 +143,7 @@ def test_a_word_that_would_be_cut_is_refused(run: Run) -> None:
         run(start_child(("/bin/sh", "-c", "true\0; false"), lambda *_: None, folder=Path("/"), environment={}))
 
 
-def test_what_is_said_to_one_that_does_not_listen_any_more_is_lost(run: Run) -> None:
+def test_writing_to_an_exited_process_is_ignored(run: Run) -> None:
     async def story() -> None:
         child = await begin("", OutputListener())
         await child.exited.wait()
@@ -156,7 +155,7 @@ def test_what_is_said_to_one_that_does_not_listen_any_more_is_lost(run: Run) -> 
     run(story())
 
 
-def test_whoever_gives_up_in_the_middle_of_a_start_leaves_nothing(run: Run) -> None:
+def test_cancelled_start_leaves_no_process_behind(run: Run) -> None:
     async def story() -> None:
         heard = OutputListener()
         begun: list[Child] = []
@@ -184,7 +183,7 @@ HERE = f"{os.getpid()}.test"
 
 def begun(mark: str = "") -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-c", "print(flush=True); input()"]
-    env = {**environment(), kin.MARK: mark} if mark else environment()
+    env = {**environment(), module.MARK: mark} if mark else environment()
     pipe = subprocess.PIPE
     child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
     assert child.stdout is not None
@@ -192,7 +191,7 @@ def begun(mark: str = "") -> "subprocess.Popen[bytes]":
     return child
 
 
-def test_nobody_is_left_of_a_process_that_never_was() -> None:
+def test_tree_of_a_nonexistent_process_is_empty() -> None:
     nobody = ProcessTree.of(NOBODY, "no such mark")
     assert nobody.alive() == []
     assert not nobody.send(signal.SIGKILL)
@@ -221,7 +220,7 @@ def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
 
 
 def test_where_there_is_no_proc_the_group_is_what_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(kin, "_PROC", tmp_path / "none")
+    monkeypatch.setattr(module, "_PROC", tmp_path / "none")
     with begun() as child:
         mine = ProcessTree.of(child.pid, "")
         assert mine.is_left()

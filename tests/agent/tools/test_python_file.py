@@ -11,7 +11,8 @@ import pytest
 
 from sightline.agent.core.output import NOTHING, Cap, ToolOutcome, cap_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools import child, python_file
+from sightline.agent.tools import commands as child
+from sightline.agent.tools import python_file
 from sightline.agent.tools.python_file import PythonFile
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Text
@@ -63,7 +64,7 @@ def refused(folder: Path, source: str) -> Fault:
 # --- what a file is -------------------------------------------------------------------------------
 
 
-def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
+async def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
     source = '''
         """No decorator is needed."""
         from dataclasses import dataclass
@@ -85,20 +86,17 @@ def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
         def _private(): ...
     '''
 
-    async def story() -> None:
-        async with loaded(tmp_path, source) as tools:
-            (definition,) = tools.definitions
-            assert (definition.name, definition.description) == ("forecast", "Tell the weather.")
-            assert definition.schema is not None
-            assert definition.schema["required"] == ["place"]
-            assert not definition.is_parallel
-            outcome = await tools.use(call("forecast", place={"city": "Ulm", "days": 2}), ignored)
-            assert outcome.structured == {"city": "Ulm", "days": [20, 21], "unit": "C"}
-
-    asyncio.run(story())
+    async with loaded(tmp_path, source) as tools:
+        (definition,) = tools.definitions
+        assert (definition.name, definition.description) == ("forecast", "Tell the weather.")
+        assert definition.schema is not None
+        assert definition.schema["required"] == ["place"]
+        assert not definition.is_parallel
+        outcome = await tools.use(call("forecast", place={"city": "Ulm", "days": 2}), ignored)
+        assert outcome.structured == {"city": "Ulm", "days": [20, 21], "unit": "C"}
 
 
-def test_a_file_may_list_its_tools_and_mark_those_that_run_beside_others(tmp_path: Path) -> None:
+async def test_a_file_may_list_its_tools_and_mark_those_that_run_beside_others(tmp_path: Path) -> None:
     source = """
         def one() -> str: return "1"
         def two() -> str: return "2"
@@ -107,11 +105,8 @@ def test_a_file_may_list_its_tools_and_mark_those_that_run_beside_others(tmp_pat
         PARALLEL = [one]
     """
 
-    async def story() -> None:
-        async with loaded(tmp_path, source) as tools:
-            assert [(each.name, each.is_parallel) for each in tools.definitions] == [("two", False), ("one", True)]
-
-    asyncio.run(story())
+    async with loaded(tmp_path, source) as tools:
+        assert [(each.name, each.is_parallel) for each in tools.definitions] == [("two", False), ("one", True)]
 
 
 def test_what_a_file_keeps_lasts_from_call_to_call_also_between_async_ones(tmp_path: Path) -> None:
@@ -139,19 +134,16 @@ def test_it_imports_its_neighbours_and_a_neighbour_named_like_a_module_of_ours_d
     assert text(used(tmp_path, source, call("word"))[0]) == "next door"
 
 
-def test_a_file_that_is_changed_meanwhile_stays_what_it_was(tmp_path: Path) -> None:
-    async def story() -> None:
-        source = """
+async def test_a_file_that_is_changed_meanwhile_stays_what_it_was(tmp_path: Path) -> None:
+    source = """
             import os
             def version() -> str: return "first"
             def die() -> None: os._exit(3)
         """
-        async with loaded(tmp_path, source) as tools:
-            (tmp_path / "kit.py").write_text("this is no Python")
-            await tools.use(call("die"), ignored)
-            assert text(await tools.use(call("version"), ignored)) == "first"
-
-    asyncio.run(story())
+    async with loaded(tmp_path, source) as tools:
+        (tmp_path / "kit.py").write_text("this is no Python")
+        await tools.use(call("die"), ignored)
+        assert text(await tools.use(call("version"), ignored)) == "first"
 
 
 # --- what comes of a call -------------------------------------------------------------------------
@@ -171,7 +163,7 @@ def test_values_become_what_a_model_can_read(tmp_path: Path) -> None:
     assert text(half) == "\ud83d"
 
 
-def test_prints_cannot_be_taken_for_answers_and_are_told_as_progress(tmp_path: Path) -> None:
+def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
     source = r"""
         import os, subprocess, sys
         def noisy() -> str:
@@ -203,7 +195,7 @@ def test_prints_cannot_be_taken_for_answers_and_are_told_as_progress(tmp_path: P
         ("return go()", "RecursionError"),
     ],
 )
-def test_what_a_tool_raises_is_told_to_the_model(tmp_path: Path, body: str, words: str) -> None:
+def test_exception_raised_by_a_tool_is_sent_to_the_model(tmp_path: Path, body: str, words: str) -> None:
     (outcome,) = used(tmp_path, f"\ndef go():\n    {body}\n", call("go"))
     assert outcome.is_error
     assert text(outcome).startswith(words)
@@ -225,17 +217,14 @@ def test_a_process_that_ends_is_an_error_and_the_next_call_gets_another(tmp_path
     assert text(lived) == "here"
 
 
-def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with loaded(tmp_path, "import os\ndef pid() -> int: return os.getpid()") as tools:
-            first = text(await tools.use(call("pid"), ignored))
-            os.kill(int(first), signal.SIGKILL)
-            (worker,) = tools._idle
-            assert worker._child is not None
-            await worker._child.exited.wait()
-            assert text(await tools.use(call("pid"), ignored)) != first
-
-    asyncio.run(story())
+async def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
+    async with loaded(tmp_path, "import os\ndef pid() -> int: return os.getpid()") as tools:
+        first = text(await tools.use(call("pid"), ignored))
+        os.kill(int(first), signal.SIGKILL)
+        (worker,) = tools._idle
+        assert worker._child is not None
+        await worker._child.exited.wait()
+        assert text(await tools.use(call("pid"), ignored)) != first
 
 
 def test_a_copy_of_the_process_has_nothing_to_say(tmp_path: Path) -> None:
@@ -304,7 +293,7 @@ async def _closed(tools: PythonFile) -> None:
 
 @pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
 @pytest.mark.parametrize("ending", [_cancelled, _closed])
-def test_whoever_ends_it_nothing_is_left_of_a_tool_that_does_not_want_to_end(
+def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[PythonFile], Awaitable[None]], detached: bool
 ) -> None:
     monkeypatch.setattr(child, "PATIENCE", 0.1)
@@ -321,41 +310,35 @@ def test_whoever_ends_it_nothing_is_left_of_a_tool_that_does_not_want_to_end(
     assert len(pids_in(pids)) == 2
 
 
-def test_a_process_that_is_being_started_when_it_is_closed_ends_too(tmp_path: Path) -> None:
+async def test_a_process_that_is_being_started_when_it_is_closed_ends_too(tmp_path: Path) -> None:
     told = tmp_path / "pids"
     source = f"import os\nopen({str(told)!r}, 'a').write(f'{{os.getpid()}} ')\ndef live() -> int: return os.getpid()"
 
-    async def story() -> None:
-        async with loaded(tmp_path, source) as tools:
-            tools._idle.clear()
-            using = asyncio.ensure_future(tools.use(call("live"), ignored))
-            await asyncio.sleep(0)
-            await tools.close()
-            assert all(map(is_gone, pids_in(told)))
-            assert (await using).is_error
-
-    asyncio.run(story())
+    async with loaded(tmp_path, source) as tools:
+        tools._idle.clear()
+        using = asyncio.ensure_future(tools.use(call("live"), ignored))
+        await asyncio.sleep(0)
+        await tools.close()
+        assert all(map(is_gone, pids_in(told)))
+        assert (await using).is_error
 
 
-def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_another_process(tmp_path: Path) -> None:
+async def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_another_process(tmp_path: Path) -> None:
     source = """
         import os, time
         def hang() -> None: time.sleep(600)
         def live() -> int: return os.getpid()
     """
 
-    async def story() -> None:
-        async with loaded(tmp_path, source) as tools:
-            before = text(await tools.use(call("live"), ignored))
-            tools._timeout = 0.05
-            outcome = await tools.use(call("hang"), ignored)
-            assert outcome.is_error
-            assert text(outcome) == "hang was stopped: it took longer than 0.05 s."
-            tools._timeout = 60
-            assert is_gone(int(before))
-            assert text(await tools.use(call("live"), ignored)) != before
-
-    asyncio.run(story())
+    async with loaded(tmp_path, source) as tools:
+        before = text(await tools.use(call("live"), ignored))
+        tools._timeout = 0.05
+        outcome = await tools.use(call("hang"), ignored)
+        assert outcome.is_error
+        assert text(outcome) == "hang was stopped: it took longer than 0.05 s."
+        tools._timeout = 60
+        assert is_gone(int(before))
+        assert text(await tools.use(call("live"), ignored)) != before
 
 
 def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.callables import Callables
-from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets, toolsets_for_files
+from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets
 from sightline.agent.tools.tools import Tools, together, unknown
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
@@ -43,64 +43,53 @@ def text(outcome: ToolOutcome) -> str:
     return "".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 
-def test_toolsets_are_opened_together(tmp_path: Path) -> None:
+async def test_toolsets_are_opened_together(tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text(KIT)
     toolsets = {
         "kit": Toolset(python="kit.py", parallel=("p*",), allow=("pi?",)),
         "files": Toolset(folder="~/project", builtin=("read_file", "write_file"), allow=("read_*",)),
     }
 
-    async def story() -> None:
-        tools = await open_toolsets(toolsets, where(tmp_path))
-        try:
-            shown = {each.name: each.is_parallel for each in tools.definitions}
-            assert shown == {"environment": False, "pid": True, "read_file": True, "write_file": False}
-            assert tools.rules == (ApprovalRule("pid", "allow"), ApprovalRule("read_file", "allow"))
-            assert tools.notes == ()
-            assert tools.hooks is None
-            assert not (await use(tools, "write_file", path="a.txt", content="x")).is_error
-            assert (tmp_path / "project" / "a.txt").read_text() == "x"
-        finally:
-            await tools.close()
-
-    asyncio.run(story())
+    tools = await open_toolsets(toolsets, where(tmp_path))
+    try:
+        shown = {each.name: each.is_parallel for each in tools.definitions}
+        assert shown == {"environment": False, "pid": True, "read_file": True, "write_file": False}
+        assert tools.rules == (ApprovalRule("pid", "allow"), ApprovalRule("read_file", "allow"))
+        assert tools.notes == ()
+        assert tools.hooks is None
+        assert not (await use(tools, "write_file", path="a.txt", content="x")).is_error
+        assert (tmp_path / "project" / "a.txt").read_text() == "x"
+    finally:
+        await tools.close()
 
 
-def test_a_file_s_functions_run_in_the_folder_and_without_the_providers_keys(tmp_path: Path) -> None:
+async def test_a_file_s_functions_run_in_the_folder_and_without_the_providers_keys(tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text(KIT)
 
-    async def story() -> None:
-        tools = await open_toolsets(toolsets_for_files(["kit.py"]), where(tmp_path))
-        try:
-            assert text(await use(tools, "environment", name="ACME_API_KEY")) == f"None {tmp_path / 'project'}"
-            assert text(await use(tools, "environment", name="WEATHER_KEY")) == f"w {tmp_path / 'project'}"
-        finally:
-            await tools.close()
-
-    asyncio.run(story())
+    tools = await open_toolsets({"kit.py": Toolset(python="kit.py")}, where(tmp_path))
+    try:
+        assert text(await use(tools, "environment", name="ACME_API_KEY")) == f"None {tmp_path / 'project'}"
+        assert text(await use(tools, "environment", name="WEATHER_KEY")) == f"w {tmp_path / 'project'}"
+    finally:
+        await tools.close()
 
 
-def test_hooks_of_several_toolsets_are_asked_once(tmp_path: Path) -> None:
+async def test_hooks_shared_by_several_toolsets_run_once(tmp_path: Path) -> None:
     (tmp_path / "hooks.json").write_text(json.dumps({"before_tool": [{"command": "echo $ACME_API_KEY here"}]}))
     toolsets = {
         name: Toolset(folder=name, builtin=(tool,), hooks="hooks.json")
         for name, tool in (("a", "read_file"), ("b", "list_files"))
     }  # type: ignore[arg-type]
 
-    async def story() -> None:
-        for name in toolsets:
-            (tmp_path / name).mkdir()
-        tools = await open_toolsets(toolsets, where(tmp_path))
-        try:
-            assert tools.hooks is not None
-            verdict = await tools.hooks.before_tool(
-                "r", 1, RunnableCall(key="1.1", id="a", name="read_file", arguments={})
-            )
-            assert verdict.context == "here"
-        finally:
-            await tools.close()
-
-    asyncio.run(story())
+    for name in toolsets:
+        (tmp_path / name).mkdir()
+    tools = await open_toolsets(toolsets, where(tmp_path))
+    try:
+        assert tools.hooks is not None
+        verdict = await tools.hooks.before_tool("r", 1, RunnableCall(key="1.1", id="a", name="read_file", arguments={}))
+        assert verdict.context == "here"
+    finally:
+        await tools.close()
 
 
 SERVER = """
@@ -113,22 +102,19 @@ server.run("stdio")
 """
 
 
-def test_servers_are_opened_beside_the_others(tmp_path: Path) -> None:
+async def test_servers_are_opened_beside_the_others(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     config = {"mcpServers": {"calc": {"command": sys.executable, "args": [str(tmp_path / "server.py")]}}}
     (tmp_path / "mcp.json").write_text(json.dumps(config))
 
-    async def story() -> None:
-        tools = await open_toolsets({"calc": Toolset(mcp="mcp.json", allow=("calc__*",))}, where(tmp_path))
-        try:
-            assert tools.notes == ()
-            assert tools.rules == (ApprovalRule("calc__add", "allow"),)
-            outcome = await use(tools, "calc__add", a=1, b=2)
-            assert "3" in text(outcome) or outcome.structured == {"result": 3}
-        finally:
-            await tools.close()
-
-    asyncio.run(story())
+    tools = await open_toolsets({"calc": Toolset(mcp="mcp.json", allow=("calc__*",))}, where(tmp_path))
+    try:
+        assert tools.notes == ()
+        assert tools.rules == (ApprovalRule("calc__add", "allow"),)
+        outcome = await use(tools, "calc__add", a=1, b=2)
+        assert "3" in text(outcome) or outcome.structured == {"result": 3}
+    finally:
+        await tools.close()
 
 
 def fault_of(toolsets: dict[str, Toolset], folder: Path) -> Fault:
@@ -147,7 +133,7 @@ def test_if_one_cannot_be_opened_those_before_it_are_closed(tmp_path: Path) -> N
     assert is_gone(int((tmp_path / "project" / "pid").read_text()))
 
 
-def test_a_name_twice_is_told_with_both_places(tmp_path: Path) -> None:
+def test_duplicate_tool_name_is_reported_with_both_locations(tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text(KIT)
     (tmp_path / "more.py").write_text("def pid() -> int: return 1")
     fault = fault_of({"one": Toolset(python="kit.py"), "two": Toolset(python="more.py")}, tmp_path)
@@ -174,7 +160,6 @@ def test_paths_are_taken_as_they_are_written(tmp_path: Path) -> None:
     assert place.path("~/b") == tmp_path / "b"
     assert place.path("~") == tmp_path
     assert place.path("/abs") == Path("/abs")
-    assert toolsets_for_files(["a.py"], ["m.json"]) == {"a.py": Toolset(python="a.py"), "m.json": Toolset(mcp="m.json")}
 
 
 def hello(name: str) -> str:

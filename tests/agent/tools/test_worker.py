@@ -195,7 +195,7 @@ def f():
 """
 
 
-def test_somebody_else_s_line_in_the_pipe_is_not_understood(tmp_path: Path) -> None:
+def test_foreign_line_in_the_worker_pipe_is_rejected(tmp_path: Path) -> None:
     assert asked(tmp_path, FOUND.format(r"b'x\n'"), "f")[0] == FileBroken("what it answered is not understood")
 
 

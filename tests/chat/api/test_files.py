@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sightline.chat.api.bodies import AttachmentWanted
 from sightline.chat.api.files import MOST_IMPORTED, download, media, parts_from_uploads, size_of
+from sightline.chat.api.shapes import AttachmentWanted
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Refusal, Text
 from tests.chat.api.http_stage import ChatDesk, chat_desk
@@ -144,7 +144,7 @@ def test_what_is_not_here_is_not_there(part: Part) -> None:
     assert caught.value.status == 404
 
 
-def test_a_name_of_any_letters_goes_into_a_header() -> None:
+def test_non_ascii_file_name_is_encoded_in_the_header() -> None:
     told = dict(download(b"x", 'Ärger "1"\n.md').headers)[b"content-disposition"]
     assert told == b"attachment; filename=\"_rger _1__.md\"; filename*=UTF-8''%C3%84rger%20%221%22%0A.md"
 
@@ -265,7 +265,7 @@ def test_a_tree_that_cannot_be_is_refused_whole(desk: ChatDesk) -> None:
     ("topics", "topic", "named"),
     [([], "gone", "the pair 'p-1'"), ([{"id": "t", "name": "T", "parent": "gone"}], "t", "the topic 'T'")],
 )
-def test_a_topic_that_nobody_knows_is_named_and_nothing_comes_in(
+def test_import_with_an_unknown_topic_is_rejected_and_names_it(
     desk: ChatDesk, topics: list[dict[str, str]], topic: str, named: str
 ) -> None:
     pair = {"id": "p-1", "topicId": topic, "userText": "hi", "timestamp": 5, "kept": {}}

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from sightline.chat.core.exports import to_json
 from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.imports.maichat import to_json
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text
@@ -76,12 +76,12 @@ def test_a_picture_of_the_answer_is_had_by_its_number(desk: ChatDesk) -> None:
     assert (shown.headers["content-type"], shown.body) == ("image/png", base64.b64decode(PNG))
 
 
-def test_what_nobody_knows_the_price_of_has_no_cost(desk: ChatDesk) -> None:
+def test_answer_of_a_model_without_prices_has_no_cost(desk: ChatDesk) -> None:
     answer = desk.pair("p")["answer"]
     assert (answer["usage"], answer["cost"]) == ({"input_tokens": 5, "output_tokens": 6}, None)
 
 
-def test_while_it_is_asked_again_the_answer_that_is_kept_counts_as_earlier(desk: ChatDesk) -> None:
+def test_kept_answer_counts_as_earlier_during_a_reask(desk: ChatDesk) -> None:
     pair = desk.ask("one")["id"]
     gate = desk.stops_after()
     desk.done("POST", f"pairs/{pair}/reask", {"view": "v", "model": "acme/small"})
@@ -90,58 +90,53 @@ def test_while_it_is_asked_again_the_answer_that_is_kept_counts_as_earlier(desk:
     assert [each["text"] for each in shown["earlier_answers"]] == ["Hello there."]
     desk.open(gate)
     desk.ended(pair)
+    desk.answers("Hello ", "there.")
 
 
 GIF = b"GIF89a rest"
 
 
-@pytest.fixture(scope="module")
-def pairs_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
-    with chat_desk(tmp_path_factory.mktemp("pairs")) as made:
-        yield made
-
-
 @pytest.fixture
-def pair(pairs_desk: ChatDesk) -> str:
-    made: str = pairs_desk.ask("one")["id"]
+def pair(desk: ChatDesk) -> str:
+    made: str = desk.ask("one")["id"]
     return made
 
 
-def test_a_pair_is_shown_as_it_stands_in_a_view(pairs_desk: ChatDesk, pair: str) -> None:
-    shown = pairs_desk.done("GET", f"pairs/{pair}?view=v")
+def test_pair_is_shown_with_its_state_in_the_view(desk: ChatDesk, pair: str) -> None:
+    shown = desk.done("GET", f"pairs/{pair}?view=v")
     assert (shown["standing"], shown["earlier_answers"]) == ("included", [])
     assert shown["tokens"]["low"] <= shown["tokens"]["tokens"] <= shown["tokens"]["high"]
-    alone = pairs_desk.done("GET", f"pairs/{pair}")
+    alone = desk.done("GET", f"pairs/{pair}")
     assert (alone["standing"], alone["tokens"]["tokens"]) == ("hidden", 0)
-    pairs_desk.refused(404, "GET", f"pairs/{pair}?view=none")
-    pairs_desk.refused(404, "GET", "pairs/none")
+    desk.refused(404, "GET", f"pairs/{pair}?view=none")
+    desk.refused(404, "GET", "pairs/none")
 
 
-def test_words_are_changed(pairs_desk: ChatDesk, pair: str) -> None:
-    shown = pairs_desk.done("POST", f"pairs/{pair}/edit?view=v", {"user_text": "two", "assistant_text": "Changed."})
+def test_words_are_changed(desk: ChatDesk, pair: str) -> None:
+    shown = desk.done("POST", f"pairs/{pair}/edit?view=v", {"user_text": "two", "assistant_text": "Changed."})
     assert (shown["user_text"], shown["answer"]["text"]) == ("two", "Changed.")
-    shown = pairs_desk.done("POST", f"pairs/{pair}/edit", {"assistant_text": "Again."})
+    shown = desk.done("POST", f"pairs/{pair}/edit", {"assistant_text": "Again."})
     assert (shown["user_text"], shown["answer"]["text"]) == ("two", "Again.")
-    pairs_desk.refused(422, "POST", f"pairs/{pair}/edit", {})
-    pairs_desk.refused(404, "POST", "pairs/none/edit", {"user_text": "x"})
+    desk.refused(422, "POST", f"pairs/{pair}/edit", {})
+    desk.refused(404, "POST", "pairs/none/edit", {"user_text": "x"})
 
 
-def test_an_earlier_answer_that_is_not_there(pairs_desk: ChatDesk, pair: str) -> None:
-    pairs_desk.refused(400, "POST", f"pairs/{pair}/swap", {"index": -1})
-    pairs_desk.refused(422, "POST", f"pairs/{pair}/swap", {"index": "last"})
-    pairs_desk.refused(404, "POST", "pairs/none/swap", {})
+def test_an_earlier_answer_that_is_not_there(desk: ChatDesk, pair: str) -> None:
+    desk.refused(400, "POST", f"pairs/{pair}/swap", {"index": -1})
+    desk.refused(422, "POST", f"pairs/{pair}/swap", {"index": "last"})
+    desk.refused(404, "POST", "pairs/none/swap", {})
 
 
-def test_marks_are_set_one_at_a_time(pairs_desk: ChatDesk, pair: str) -> None:
-    topic = pairs_desk.done("POST", "topics", {"name": f"for {pair}"})["id"]
+def test_marks_are_set_one_at_a_time(desk: ChatDesk, pair: str) -> None:
+    topic = desk.done("POST", "topics", {"name": f"for {pair}"})["id"]
     for mark in ({"star": 2}, {"flag": "grey"}, {"topic": topic}, {"hand": "out"}):
-        told = pairs_desk.done("POST", "mark", {"ids": [pair], **mark})
-        assert told == {"version": pairs_desk.done("GET", "views/v")["version"]}
-    shown = pairs_desk.pair(pair)
+        told = desk.done("POST", "mark", {"ids": [pair], **mark})
+        assert told == {"version": desk.done("GET", "views/v")["version"]}
+    shown = desk.pair(pair)
     assert (shown["star"], shown["flag"], shown["topic"], shown["hand"]) == (2, "grey", topic, "out")
     assert (shown["standing"], shown["topic_path"]) == ("left_out", [f"for {pair}"])
-    pairs_desk.done("POST", "mark", {"ids": [pair], "hand": ""})
-    assert pairs_desk.pair(pair)["standing"] == "included"
+    desk.done("POST", "mark", {"ids": [pair], "hand": ""})
+    assert desk.pair(pair)["standing"] == "included"
 
 
 @pytest.mark.parametrize(
@@ -156,81 +151,75 @@ def test_marks_are_set_one_at_a_time(pairs_desk: ChatDesk, pair: str) -> None:
         ({"hand": "up"}, 422),
     ],
 )
-def test_marks_that_there_are_not(pairs_desk: ChatDesk, pair: str, mark: dict[str, object], status: int) -> None:
-    pairs_desk.refused(status, "POST", "mark", {"ids": [pair], **mark})
+def test_marks_that_there_are_not(desk: ChatDesk, pair: str, mark: dict[str, object], status: int) -> None:
+    desk.refused(status, "POST", "mark", {"ids": [pair], **mark})
 
 
-def test_pairs_go_and_come_back(pairs_desk: ChatDesk, pair: str) -> None:
-    pairs_desk.done("POST", "delete", {"ids": [pair]})
-    assert pairs_desk.pair(pair)["standing"] == "hidden"
-    pairs_desk.refused(400, "POST", "delete", {"ids": [pair]})
-    pairs_desk.done("POST", "restore", {"ids": [pair]})
-    assert pairs_desk.pair(pair)["standing"] == "included"
+def test_pairs_go_and_come_back(desk: ChatDesk, pair: str) -> None:
+    desk.done("POST", "delete", {"ids": [pair]})
+    assert desk.pair(pair)["standing"] == "hidden"
+    desk.refused(400, "POST", "delete", {"ids": [pair]})
+    desk.done("POST", "restore", {"ids": [pair]})
+    assert desk.pair(pair)["standing"] == "included"
     for path in ("delete", "restore", "mark"):
         value = {"ids": [pair, "none"], **({"star": 1} if path == "mark" else {})}
-        assert "none" in pairs_desk.refused(404, "POST", path, value)["message"]
-    assert pairs_desk.pair(pair)["star"] == 0
+        assert "none" in desk.refused(404, "POST", path, value)["message"]
+    assert desk.pair(pair)["star"] == 0
 
 
-def test_files_are_found_by_their_number(pairs_desk: ChatDesk) -> None:
+def test_files_are_found_by_their_number(desk: ChatDesk) -> None:
     files = [{"name": "a.gif", "media_type": "image/gif", "data": base64.b64encode(GIF).decode()}]
-    pair = pairs_desk.ask("look", attachments=files)["id"]
-    shown = pairs_desk.raw("GET", f"pairs/{pair}/media/0")
+    pair = desk.ask("look", attachments=files)["id"]
+    shown = desk.raw("GET", f"pairs/{pair}/media/0")
     assert (shown.body, shown.headers["content-type"]) == (GIF, "image/gif")
     for path in ("1", "-1", "x", "²", "0?of=answer", "9999999999"):
-        pairs_desk.refused(404, "GET", f"pairs/{pair}/media/{quote(path, safe='?=')}")
-    pairs_desk.refused(400, "GET", f"pairs/{pair}/media/0?of=nothing")
-    pairs_desk.refused(404, "GET", "pairs/none/media/0")
+        desk.refused(404, "GET", f"pairs/{pair}/media/{quote(path, safe='?=')}")
+    desk.refused(400, "GET", f"pairs/{pair}/media/0?of=nothing")
+    desk.refused(404, "GET", "pairs/none/media/0")
 
 
-def test_each_answer_has_its_own_pictures(pairs_desk: ChatDesk) -> None:
+def test_each_answer_has_its_own_pictures(desk: ChatDesk) -> None:
     def drawn(picture: bytes) -> ChatAnswer:
         image = Image(Inline("image/gif", base64.b64encode(picture).decode()))
         return ChatAnswer(messages=(Message("assistant", (Text("Look:"), image)),), finish="stop")
 
     pair = MessagePair(id="drawn", user_text="draw", answer=drawn(GIF), earlier=(drawn(GIF + b"1"),), state="complete")
-    assert pairs_desk.raw("POST", "import?name=a.json", to_json(ChatHistory(), [pair], now=1.0)).json()["pairs"] == 1
+    assert desk.raw("POST", "import?name=a.json", to_json(ChatHistory(), [pair], now=1.0)).json()["pairs"] == 1
     path = "pairs/drawn/media/0?of=answer"
-    assert pairs_desk.raw("GET", path).body == GIF
-    assert pairs_desk.raw("GET", f"{path}&earlier=0").body == GIF + b"1"
-    pairs_desk.refused(404, "GET", f"{path}&earlier=1")
-    pairs_desk.refused(400, "GET", f"{path}&earlier=x")
+    assert desk.raw("GET", path).body == GIF
+    assert desk.raw("GET", f"{path}&earlier=0").body == GIF + b"1"
+    desk.refused(404, "GET", f"{path}&earlier=1")
+    desk.refused(400, "GET", f"{path}&earlier=x")
 
 
-def test_an_id_from_elsewhere_may_hold_anything(pairs_desk: ChatDesk) -> None:
+def test_an_id_from_elsewhere_may_hold_anything(desk: ChatDesk) -> None:
     exported = b'{"schema":"sightline-chat/1","topics":[],"pairs":[{"id":"a/b?c d","userText":"hi","timestamp":1}]}'
-    assert pairs_desk.raw("POST", "import", exported).json()["pairs"] == 1
-    assert pairs_desk.pair("a/b?c d")["user_text"] == "hi"
+    assert desk.raw("POST", "import", exported).json()["pairs"] == 1
+    assert desk.pair("a/b?c d")["user_text"] == "hi"
 
 
-def test_what_was_told_of_a_send_that_is_not_on_record_is_not_told(pairs_desk: ChatDesk) -> None:
+def test_telemetry_of_an_unrecorded_send_is_not_shown(desk: ChatDesk) -> None:
     kept = {"answer": {"messages": []}, "exchange": "x_gone"}
     document = {"schema": "sightline-chat/1", "topics": [], "pairs": [{"id": "old", "timestamp": 1, "kept": kept}]}
-    assert pairs_desk.raw("POST", "import", json.dumps(document).encode()).json()["pairs"] == 1
-    shown = pairs_desk.pair("old")
+    assert desk.raw("POST", "import", json.dumps(document).encode()).json()["pairs"] == 1
+    shown = desk.pair("old")
     assert (shown["exchange"], shown["telemetry"]) == ("x_gone", [])
 
 
-@pytest.fixture(scope="module")
-def compactions_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
-    with chat_desk(tmp_path_factory.mktemp("compactions")) as made:
-        yield made
+def test_compaction_instruction_is_sent_to_the_model(desk: ChatDesk) -> None:
+    pair = desk.ask("one")["id"]
+    desk.done("POST", "compaction/draft", {"view": "v", "ids": [pair], "instruction": "In one word."})
+    assert desk.sent[-1]["messages"][-1] == {"role": "user", "content": "In one word."}
 
 
-def test_what_to_do_is_said_to_the_model(compactions_desk: ChatDesk) -> None:
-    pair = compactions_desk.ask("one")["id"]
-    compactions_desk.done("POST", "compaction/draft", {"view": "v", "ids": [pair], "instruction": "In one word."})
-    assert compactions_desk.sent[-1]["messages"][-1] == {"role": "user", "content": "In one word."}
-
-
-def test_a_draft_that_fails_changes_nothing(compactions_desk: ChatDesk) -> None:
-    pair = compactions_desk.ask("two")["id"]
-    before = compactions_desk.done("GET", "views/v")["version"]
-    compactions_desk.upstream.script = [says({"error": {"message": "bad key", "code": "invalid_api_key"}}, 401)]
-    error = compactions_desk.refused(422, "POST", "compaction/draft", {"view": "v", "ids": [pair]})
+def test_a_draft_that_fails_changes_nothing(desk: ChatDesk) -> None:
+    pair = desk.ask("two")["id"]
+    before = desk.done("GET", "views/v")["version"]
+    desk.upstream.script = [says({"error": {"message": "bad key", "code": "invalid_api_key"}}, 401)]
+    error = desk.refused(422, "POST", "compaction/draft", {"view": "v", "ids": [pair]})
     assert (error["code"], error["message"]) == ("auth", "bad key")
-    assert compactions_desk.done("GET", "views/v")["version"] == before
-    compactions_desk.answers("Fine.")
+    assert desk.done("GET", "views/v")["version"] == before
+    desk.answers("Fine.")
 
 
 @pytest.mark.parametrize(
@@ -245,13 +234,13 @@ def test_a_draft_that_fails_changes_nothing(compactions_desk: ChatDesk) -> None:
         ("compaction/undo", {}, 422),
     ],
 )
-def test_what_cannot_be_summed_up(compactions_desk: ChatDesk, path: str, value: dict[str, object], status: int) -> None:
-    compactions_desk.refused(status, "POST", path, value)
+def test_what_cannot_be_summed_up(desk: ChatDesk, path: str, value: dict[str, object], status: int) -> None:
+    desk.refused(status, "POST", path, value)
 
 
-def test_a_summary_needs_words_and_only_a_summary_is_undone(compactions_desk: ChatDesk) -> None:
-    pair = compactions_desk.ask("three")["id"]
-    compactions_desk.refused(400, "POST", "compaction", {"ids": [pair], "text": " "})
-    compactions_desk.refused(400, "POST", "compaction/undo", {"id": pair})
-    nothing = compactions_desk.done("POST", "compaction/compare", {"view": "v", "ids": [pair], "text": ""})
+def test_a_summary_needs_words_and_only_a_summary_is_undone(desk: ChatDesk) -> None:
+    pair = desk.ask("three")["id"]
+    desk.refused(400, "POST", "compaction", {"ids": [pair], "text": " "})
+    desk.refused(400, "POST", "compaction/undo", {"id": pair})
+    nothing = desk.done("POST", "compaction/compare", {"view": "v", "ids": [pair], "text": ""})
     assert nothing["after"]["tokens"] == 0

@@ -18,7 +18,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
         yield made
 
 
-def test_files_go_along_and_can_be_seen_again(desk: ChatDesk) -> None:
+def test_attachments_are_sent_and_can_be_downloaded_again(desk: ChatDesk) -> None:
     data = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 48_000  # 12 MB
     coded = base64.b64encode(data).decode()
     files = [
@@ -78,7 +78,7 @@ def test_files_that_are_none_are_refused_and_nothing_is_sent(desk: ChatDesk, fil
         (b'{"view":"v","text":"\\ud800","ids":[1]}', 422),
     ],
 )
-def test_nonsense_is_a_mistake_of_whoever_says_it(desk: ChatDesk, path: str, data: bytes, status: int) -> None:
+def test_malformed_body_is_a_client_error(desk: ChatDesk, path: str, data: bytes, status: int) -> None:
     answer = desk.raw("POST", path, data)
     assert answer.status == status, answer.body
     assert answer.json()["error"]["hint"]
@@ -90,13 +90,13 @@ def test_half_a_character_is_refused(desk: ChatDesk) -> None:
     assert desk.done("GET", "views/v")["sending"] == ""
 
 
-def test_what_is_not_there_cannot_be_asked_again_or_replaced(desk: ChatDesk) -> None:
+def test_unknown_pair_cannot_be_reasked_or_replaced(desk: ChatDesk) -> None:
     desk.refused(404, "POST", "pairs/none/reask", {"view": "v"})
     desk.refused(404, "POST", "send", {"view": "v", "text": "x", "replaces": "none"})
     desk.refused(409, "POST", "resume", {"anyway": True})
 
 
-def test_a_quota_that_is_used_up_is_asked_about_first(tmp_path: Path) -> None:
+def test_exhausted_quota_requires_confirmation_before_sending(tmp_path: Path) -> None:
     with chat_desk(tmp_path, '[models."acme/slow"]\ncontext_window = 8000\nrpm = 1\n') as desk:
         desk.look(model="acme/slow")
         desk.ask("one")
@@ -122,7 +122,7 @@ def test_a_send_that_is_held_goes_out_when_it_is_released(desk: ChatDesk) -> Non
     assert desk.ended(pair)["answer"]["text"] == "At last."
 
 
-def test_whoever_hangs_up_while_a_draft_is_made_breaks_it_off(desk: ChatDesk) -> None:
+def test_client_disconnect_cancels_the_draft(desk: ChatDesk) -> None:
     pair = desk.ask("to be summed up")["id"]
     desk.stops_after("Never ")
     asked = len(desk.upstream.seen)

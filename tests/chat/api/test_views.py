@@ -19,7 +19,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
         yield made
 
 
-def test_a_view_says_what_goes_along(desk: ChatDesk) -> None:
+def test_view_shows_what_will_be_sent(desk: ChatDesk) -> None:
     shown = desk.look("w")
     assert (shown["view"], shown["filter"], shown["topic"], shown["topic_path"]) == ("w", "", "", [])
     assert (shown["model"], shown["selected"], shown["provider"]) == ("acme/large", "acme/large", "acme")
@@ -45,13 +45,13 @@ def test_the_newest_pair_may_be_hidden(desk: ChatDesk) -> None:
     assert desk.look("w", filter='text:"one"')["newest_hidden"] is True
 
 
-def test_the_draft_stands_in_the_breakdown(desk: ChatDesk) -> None:
+def test_draft_tokens_are_shown_in_the_breakdown(desk: ChatDesk) -> None:
     breakdown = desk.done("GET", "views/v?text_tokens=12")["counter"]["breakdown"]
     assert breakdown[-1] == ["AUT", 12]
     assert all(label != "AUT" for label, _ in desk.done("GET", "views/v")["counter"]["breakdown"])
 
 
-def test_the_last_send_is_told_without_the_conversation(desk: ChatDesk) -> None:
+def test_last_send_is_shown_without_the_conversation(desk: ChatDesk) -> None:
     last = desk.done("GET", "views/v")["last"]
     assert (last["trim_summary"], last["trouble"]) == ("", None)
     assert (last["telemetry"]["stage"], last["telemetry"]["messages"], last["telemetry"]["selection"]) == (
@@ -83,7 +83,7 @@ def test_what_a_view_cannot_be(desk: ChatDesk, wanted: dict[str, object], status
     assert desk.call("PUT", "views/x", wanted)[0] == status
 
 
-def test_a_view_that_is_not_there_is_asked_for_again(desk: ChatDesk) -> None:
+def test_unknown_view_is_reported_with_a_hint_to_create_it(desk: ChatDesk) -> None:
     for path in ("views/none", "views/none/rows", "views/none/place?pair=x"):
         assert "PUT /api/chat/views/{view}" in desk.refused(404, "GET", path)["hint"]
     for path in ("estimate", "preview", "send"):
@@ -240,7 +240,7 @@ def test_what_is_left_out_of_a_change_stays_and_null_is_as_above(topics_desk: Ch
     topics_desk.refused(404, "PUT", f"topics/{topic}", {"name": "x"})
 
 
-def test_what_holds_everywhere_is_said_of_the_topic_of_all_topics(topics_desk: ChatDesk) -> None:
+def test_settings_of_the_root_topic_apply_everywhere(topics_desk: ChatDesk) -> None:
     for path in ("topics", "topics/"):
         assert topics_desk.done("PUT", path, {"system_prompt": "Everywhere."})["id"] == ""
     assert topics_desk.look("other", topic="")["inherited"]["system_prompt"] == "Everywhere."

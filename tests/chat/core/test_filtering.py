@@ -133,7 +133,7 @@ def test_words_are_looked_for_on_both_sides() -> None:
     assert not WHOLE.says("never")
 
 
-def test_a_question_and_its_answer_are_one_text_in_small_letters() -> None:
+def test_question_and_answer_are_indexed_as_one_lowercase_text() -> None:
     pair = MessagePair(id="p", user_text="Why BLUE?", answer=text_answer("Σκέψου."))
     assert PairWords().of(pair) == "why blue?\nσκέψου."
 

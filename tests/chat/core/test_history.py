@@ -41,7 +41,7 @@ def summary_of(*pairs: str, name: str = "S") -> MessagePair:
     return MessagePair(id=name, user_text="in short", summary_of=pairs)
 
 
-def test_questions_stand_in_the_order_in_which_they_were_asked() -> None:
+def test_questions_are_kept_in_the_order_they_were_asked() -> None:
     history = history_of(answered("a"), answered("b"), answered("c"))
     assert ids(history) == "abc"
     assert len(history) == 3
@@ -88,7 +88,7 @@ def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
     assert (history.get("b").state, history.sending) == ("error", "")
 
 
-def test_a_question_asked_instead_of_another_stands_at_the_end_and_the_other_is_gone() -> None:
+def test_replacing_question_is_appended_and_the_replaced_one_is_removed() -> None:
     history = history_of(answered("a"), answered("b"))
     assert history.apply(PairAsked(answered("c"), replaces="a")) == HistoryChange(("a", "c"))
     assert ids(history) == "bc"
@@ -132,12 +132,10 @@ def test_marks_are_for_pairs_that_are_known() -> None:
     assert history.get("a").topic == "t"
 
 
-def test_a_summary_stands_where_the_newest_of_its_pairs_stood() -> None:
+def test_summary_takes_the_place_of_its_newest_pair() -> None:
     history = history_of(*map(answered, "abcd"))
     history.apply(PairsCompacted(summary_of("a", "c")))
     assert ids(history) == "bSd"
-    assert history.summary_of("a") == "S"
-    assert history.summary_of("b") == ""
     assert history.get("a").user_text, "the originals stay"
 
 
@@ -164,7 +162,7 @@ def test_a_summary_can_be_summed_up_and_laid_open_step_by_step() -> None:
 @pytest.mark.parametrize(
     "summary", [summary_of(), summary_of("a", "a"), summary_of("a", name="b"), summary_of("x"), summary_of("d")]
 )
-def test_a_summary_is_new_and_stands_for_pairs_that_are_there(summary: MessagePair) -> None:
+def test_summary_must_be_new_and_cover_existing_pairs(summary: MessagePair) -> None:
     history = history_of(*map(answered, "abcd"))
     history.apply(PairsDeleted(("d",)))
     refused(history, PairsCompacted(summary))

@@ -1,12 +1,10 @@
 import base64
 
-import msgspec
 import pytest
 
 from sightline.chat.core.attachment import attachment, kind_of, name_of, text_in
 from sightline.chat.core.facts import CANCELLED, INTERRUPTED
 from sightline.chat.core.pair import (
-    TRIMMED_FOR,
     ChatAnswer,
     MessagePair,
     Trouble,
@@ -51,7 +49,6 @@ ROUNDS = ChatAnswer(
 
 def test_an_answer_is_words_thinking_tools_and_sources() -> None:
     assert ROUNDS.text == "I look it up.\n\nIt is blue."
-    assert ROUNDS.thinking == "let me see"
     assert ROUNDS.tools == ("look_up",)
     assert ROUNDS.citations == (SOURCE,)
 
@@ -95,32 +92,9 @@ def test_trouble_is_shown_as_one_line() -> None:
     assert Trouble("permission", "no such key", "auth").line == "[error: auth] no such key"
 
 
-@pytest.mark.parametrize(
-    ("code", "word"),
-    [
-        (Code.AUTH, "auth"),
-        (Code.PERMISSION, "auth"),
-        (Code.RATE_LIMITED, "quota"),
-        (Code.QUOTA, "quota"),
-        (Code.CONTEXT_OVERFLOW, "quota"),
-        (Code.NETWORK, "net"),
-        (Code.TIMEOUT_IDLE, "net"),
-        (Code.MODEL_UNKNOWN, "model"),
-        (Code.UPSTREAM_PROTOCOL, "unknown"),
-    ],
-)
-def test_a_failed_send_is_shown_by_one_of_five_words(code: Code, word: str) -> None:
-    assert trouble_of(Fault(code, "so")).line == f"[error: {word}] so"
-
-
 def test_what_no_provider_is_to_blame_for_is_called_what_it_is() -> None:
     assert CANCELLED.line.startswith("[error: cancelled] ")
     assert INTERRUPTED.line.startswith("[error: interrupted] ")
-
-
-def test_a_pair_can_be_kept_and_read_again() -> None:
-    pair = MessagePair(id="a", answer=ROUNDS, attachments=(Image(Link("https://example.org/a.png")),), star=3)
-    assert msgspec.json.decode(msgspec.json.encode(pair), type=MessagePair) == pair
 
 
 LAST = Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 100", status=400, numbers=Numbers(limit=100))
@@ -166,10 +140,6 @@ def test_an_overflow_after_trimming_says_what_was_tried(trimmed: int, attempts: 
     assert LAST.message in fault.message
     assert (fault.status, fault.numbers) == (400, LAST.numbers)
     assert "larger window" in fault.hint
-
-
-def test_a_rate_limit_trims_nothing() -> None:
-    assert {Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE} == TRIMMED_FOR
 
 
 PNG, PDF, WAV = b"\x89PNG\r\n\x1a\n rest", b"%PDF-1.7 rest", b"RIFF\0\0\0\0WAVE rest"

@@ -1,15 +1,7 @@
-from typing import get_args
-
-import msgspec
 import pytest
 
 from sightline.chat.core.facts import (
     AnswerSwapped,
-    ChatFact,
-    ChatImported,
-    Event,
-    Growth,
-    Mark,
     PairAnswered,
     PairAsked,
     PairCancelled,
@@ -20,43 +12,17 @@ from sightline.chat.core.facts import (
     PairsHandled,
     PairsMoved,
     PairsStarred,
-    Presence,
     RunJoined,
     after,
     apply_mark,
-    new_pair,
 )
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.topics import Topic
 from sightline.errors import Fault
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
 
-
-def test_every_fact_has_its_own_kind_and_its_own_place() -> None:
-    every = get_args(ChatFact)
-    assert len({msgspec.inspect.type_info(fact).tag for fact in every}) == len(every)
-    assert set(every) == {*get_args(Event), *get_args(Mark), *get_args(Presence), *get_args(Growth)}
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        PairAsked(MessagePair(id="a", user_text="why?"), replaces="b"),
-        PairsStarred(("a", "b"), 3),
-        ChatImported((Topic(id="t", name="T"),), (MessagePair(id="a"),)),
-    ],
-)
-def test_a_fact_can_be_kept_and_read_again(fact: ChatFact) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(fact), type=ChatFact) == fact
-
-
-def test_more_than_three_stars_are_no_fact() -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"kind":"starred","ids":["a"],"star":4}', type=ChatFact)
-
-
-WAITING = new_pair(PairAsked(MessagePair(id="a", user_text="why?", model="acme")))
+WAITING = MessagePair(id="a", user_text="why?", model="acme", state="sending")
 DONE = after(WAITING, PairAnswered("a", text_answer("so")))
 FAILED = after(WAITING, PairFailed("a", Trouble("network", "no connection"), exchange="x_1"))
 AGAIN = after(DONE, PairReasked("a", "other"))
@@ -69,7 +35,8 @@ def refused(pair: MessagePair, fact) -> str:
 
 
 def test_a_question_is_sending_and_has_no_part_of_an_answer() -> None:
-    pair = new_pair(PairAsked(MessagePair(id="a", answer=text_answer("left over"), trouble=Trouble("x", "y"))))
+    asked = MessagePair(id="a", answer=text_answer("left over"), trouble=Trouble("x", "y"))
+    pair = ChatHistory([PairAsked(asked)]).get("a")
     assert (pair.state, pair.answer, pair.trouble) == ("sending", None, None)
 
 
@@ -95,14 +62,14 @@ def test_what_had_come_of_a_cancelled_answer_stays_and_is_marked() -> None:
 
 
 @pytest.mark.parametrize("partial", [None, ChatAnswer()])
-def test_cancelled_before_anything_came_it_can_be_asked_again(partial: ChatAnswer | None) -> None:
+def test_pair_cancelled_before_any_output_becomes_an_error(partial: ChatAnswer | None) -> None:
     pair = after(WAITING, PairCancelled("a", partial))
     assert pair.state == "error"
     assert pair.trouble is not None
     assert pair.trouble.code == "cancelled"
 
 
-def test_asked_again_the_earlier_answer_is_kept() -> None:
+def test_earlier_answer_is_kept_on_reask() -> None:
     assert (AGAIN.state, AGAIN.model, AGAIN.asking) == ("sending", "acme", "other")
     assert AGAIN.answer == DONE.answer
     pair = after(AGAIN, PairAnswered("a", text_answer("or so")))
@@ -176,7 +143,7 @@ def test_what_is_on_its_way_is_left_alone(fact) -> None:
     assert "is waiting" in refused(WAITING, fact)
 
 
-def test_an_error_is_asked_anew_and_not_again() -> None:
+def test_failed_pair_cannot_be_reasked() -> None:
     assert "no answer" in refused(FAILED, PairReasked("a"))
 
 
@@ -212,7 +179,7 @@ def test_an_answer_can_be_emptied() -> None:
     assert after(empty, PairEdited("a", assistant_text="x")).assistant_text == "x"
 
 
-def test_marks_touch_nothing_that_is_said() -> None:
+def test_marks_do_not_change_question_or_answer() -> None:
     pair = DONE
     for fact in (
         PairsStarred(("a",), 2),

@@ -1,10 +1,7 @@
-import msgspec
-import pytest
-
 from sightline.catalog.facts import Facts
 from sightline.chat.core import sizing
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, has_rounds, messages_of, question, takes_rounds
+from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, messages_of, question
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -62,7 +59,7 @@ def test_blank_sides_are_not_sent() -> None:
     assert question(" ") is None
 
 
-def test_what_is_attached_stands_before_the_words() -> None:
+def test_attachments_precede_the_question_text() -> None:
     assert question("look", (PICTURE,)) == Message("user", (PICTURE, Text("look")))
     assert question("", (PICTURE,)) == Message("user", (PICTURE,))
 
@@ -74,15 +71,13 @@ def test_marks_and_troubles_are_never_sent() -> None:
     assert spoken(pair) == [ASKED]
 
 
-def test_rounds_with_tools_go_along_whole() -> None:
+def test_tool_rounds_are_sent_in_full() -> None:
     pair = said(assistant(Text("I look."), CALL), tool(RESULT), assistant(Text("so")))
     assert spoken(pair)[1:] == [
         ("assistant", (Text("I look."), CALL)),
         ("tool", (RESULT,)),
         ("assistant", (Text("so"),)),
     ]
-    assert has_rounds(pair)
-    assert not has_rounds(MessagePair(id="a"))
 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_left_out() -> None:
@@ -110,25 +105,19 @@ def test_calls_that_no_question_led_to_are_left_out() -> None:
     assert spoken(pair) == [("assistant", (Text("so"),))]
 
 
-def test_without_rounds_only_words_go_along() -> None:
+def test_without_tool_rounds_only_text_is_sent() -> None:
     pair = said(assistant(Text("I look."), CALL), tool(RESULT), assistant(Text("so")))
     assert spoken(pair, with_rounds=False) == [ASKED, ("assistant", (Text("I look."), Text("so")))]
 
 
-def test_what_the_model_was_told_beside_results_goes_with_them_or_not_at_all() -> None:
+def test_context_beside_tool_results_is_sent_only_together_with_them() -> None:
     beside = Message("user", (Text("By the way."),))
     pair = said(assistant(CALL), tool(RESULT), beside, assistant(Text("so")))
     assert [role for role, _ in spoken(pair)] == ["user", "assistant", "tool", "user", "assistant"]
     assert [role for role, _ in spoken(pair, with_rounds=False)] == ["user", "assistant"]
 
 
-def test_who_takes_rounds_without_tools() -> None:
-    assert takes_rounds("openai-chat", has_tools=False)
-    assert not takes_rounds("anthropic", has_tools=False)
-    assert takes_rounds("anthropic", has_tools=True)
-
-
-def test_thinking_goes_along_beside_calls_to_the_one_who_sealed_it() -> None:
+def test_thinking_with_tool_calls_is_sent_only_to_its_signing_provider() -> None:
     thought = Thinking("hm", signature="s", signed_by="anthropic")
     rounds = said(assistant(thought, CALL), tool(RESULT))
     assert spoken(rounds, "anthropic")[1] == ("assistant", (thought, CALL))
@@ -137,24 +126,24 @@ def test_thinking_goes_along_beside_calls_to_the_one_who_sealed_it() -> None:
     assert spoken(said(assistant(Thinking("hm"), CALL), tool(RESULT)), "anthropic")[1] == ("assistant", (CALL,))
 
 
-def test_what_only_one_provider_understands_goes_to_no_other() -> None:
+def test_provider_specific_parts_are_not_sent_to_other_providers() -> None:
     search = Opaque("anthropic", {"type": "server_tool_use"})
     pair = said(assistant(search, Text("so"), CacheBreakpoint()))
     assert spoken(pair, "anthropic")[1] == ("assistant", (search, Text("so")))
     assert spoken(pair, "gemini")[1] == ("assistant", (Text("so"),))
 
 
-def test_what_a_model_drew_or_spoke_is_shown_to_those_who_can_see_it_again() -> None:
+def test_generated_media_is_sent_only_to_dialects_that_accept_it() -> None:
     pair = said(assistant(Text("here"), PICTURE, Audio(id="x")))
     assert spoken(pair, "gemini")[1] == ("assistant", (Text("here"), PICTURE, Audio(id="x")))
     assert spoken(pair)[1] == ("assistant", (Text("here"),))
 
 
-def test_a_refusal_is_sent_as_it_was_said() -> None:
+def test_refusal_is_sent_unchanged() -> None:
     assert spoken(said(assistant(Refusal("no")))) == [ASKED, ("assistant", (Refusal("no"),))]
 
 
-def test_ids_that_come_again_are_told_apart() -> None:
+def test_repeated_call_ids_are_made_unique() -> None:
     one = messages_of(said(assistant(CALL), tool(RESULT), assistant(CALL), tool(RESULT)), "openai-chat")
     found = [part.id for message in concatenate((one, one)) for part in message.parts if isinstance(part, ToolCall)]
     answers = [part.id for message in concatenate((one, one)) for part in message.parts if isinstance(part, ToolResult)]
@@ -261,26 +250,3 @@ def test_what_is_learned_later_changes_the_cautious_number_and_no_count() -> Non
     wiser = sizer.with_calibration(Ratio(2.0, 0.0, 1.0, 9))
     assert wiser.pair(PAIR) is estimate
     assert wiser.cost(PAIR) > sizer.cost(PAIR) == estimate.high
-
-
-def test_settings_have_the_names_and_defaults_of_the_workflow() -> None:
-    settings = ChatSettings()
-    assert (settings.chars_per_token, settings.user_request_allowance, settings.max_trim_attempts) == (3.5, 100, 10)
-    changed = ChatSettings(
-        chars_per_token=4, user_request_allowance=600, max_trim_attempts=3, assistant_response_allowance=1
-    )
-    assert msgspec.to_builtins(changed) == {
-        "charsPerToken": 4,
-        "userRequestAllowance": 600,
-        "assistantResponseAllowance": 1,
-        "maxTrimAttempts": 3,
-    }
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"charsPerToken": 0}, {"userRequestAllowance": -1}, {"maxTrimAttempts": 101}, {"estimation": "guess"}, {"cpt": 4}],
-)
-def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(wrong, ChatSettings)

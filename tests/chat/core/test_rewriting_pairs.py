@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from sightline.chat.core.compaction import INSTRUCTION, compaction_fact, compare, drafting
 from sightline.chat.core.facts import CompactionUndone, PairRevised, after
 from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
-from sightline.chat.core.revisions import revise_pairs, revision
+from sightline.chat.core.rewriting import INSTRUCTION, compaction_fact, compare, drafting, revise_pairs, revision
 from sightline.chat.core.topics import Topic
 from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft
@@ -19,20 +18,20 @@ from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
 from tests.chat.core.stage import answered, history_of, ids, view_of
 
 
-def test_a_draft_is_asked_for_with_the_pairs_as_they_stand() -> None:
+def test_draft_prompt_contains_the_selected_pairs_and_the_instruction() -> None:
     view = view_of(history_of(*map(answered, "abc")))
-    prompt = drafting(view.visible[:2], view.sizer)
+    prompt = drafting(view.visible[:2], view.sizer, INSTRUCTION)
     assert [message.role for message in prompt.messages] == ["user", "assistant", "user", "assistant", "user"]
     assert prompt.messages[-1].parts == (Text(INSTRUCTION),)
     assert prompt.instructions == ""
     with pytest.raises(Fault):
-        drafting([], view.sizer)
+        drafting([], view.sizer, INSTRUCTION)
 
 
 def test_before_and_after_are_compared() -> None:
     view = view_of(history_of(*map(answered, "abc")))
     shown = compare(view.visible[:2], "in short", view.sizer)
-    assert (shown.ids, shown.before.tokens, shown.after.tokens, shown.saved) == (("a", "b"), 40, 8, 32)
+    assert (shown.before.tokens, shown.after.tokens) == (40, 8)
     assert compare(view.visible[:1], " ", view.sizer).after.tokens == 0
 
 
@@ -91,7 +90,7 @@ def pair(name: str, text: str, said: str | None = None, **more: Any) -> MessageP
     return MessagePair(id=name, user_text=text, answer=None if said is None else text_answer(said), **more)
 
 
-def test_words_go_to_the_pairs_that_said_them() -> None:
+def test_edited_text_is_assigned_to_its_original_pair() -> None:
     draft = chat(user("one"), assistant("yes"), user("one"), assistant("yes"), user("now"))
     found = changes(
         draft,
@@ -125,7 +124,7 @@ def test_what_was_left_out_of_one_request_stays_but_for_the_question() -> None:
     assert now["b"].user_text == ""
 
 
-def test_words_that_no_pair_says_as_they_were_shown_are_nobodys() -> None:
+def test_edit_of_text_that_matches_no_pair_is_ignored() -> None:
     draft = chat(user("one, as a mask has it"), assistant("yes"), user("now"))
     found = changes(draft, SetText(section=at(draft, 1), text="two"))
     assert revise_pairs([pair("a", "one", "yes"), pair("b", "now")], "b", found) == {}

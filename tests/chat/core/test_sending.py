@@ -63,7 +63,7 @@ def test_a_prompt_larger_than_its_allowance_leaves_pairs_out_beforehand() -> Non
     assert stages(ending) == ["preflight", "attempt", "success"]
 
 
-def test_without_preflight_the_provider_is_asked_first() -> None:
+def test_without_preflight_trimming_happens_only_after_an_overflow() -> None:
     view = view_of(history_of(*map(answered, "abcd")), settings=settings(preflight_trimming=False))
     steps, _ = driven(planned(view, "x" * 45), [OVERFLOW, OVERFLOW, DONE])
     assert attempts(steps) == ["abcd", "bcd", "cd"]
@@ -157,7 +157,7 @@ def test_a_person_can_break_it_off() -> None:
     assert (ending.kind, stages(ending)[-1], ending.fault) == ("cancelled", "cancelled", None)
 
 
-def test_a_used_up_limit_is_told_before_anything_is_sent() -> None:
+def test_exhausted_limit_is_reported_before_anything_is_sent() -> None:
     waits = iter([Wait(30, "used_up", "rpm", 5), READY])
     steps, ending = driven(planned(VIEW), [Resumed(), DONE], quota=lambda _tokens: next(waits))
     assert isinstance(steps[0], Pause)
@@ -166,7 +166,7 @@ def test_a_used_up_limit_is_told_before_anything_is_sent() -> None:
     assert stages(ending) == ["waiting", "attempt", "success"]
 
 
-def test_a_wait_that_is_not_over_is_told_again_and_can_be_gone_past() -> None:
+def test_unfinished_wait_is_reported_again_and_can_be_skipped() -> None:
     steps, _ = driven(
         planned(VIEW), [Resumed(), Resumed(anyway=True), DONE], quota=lambda _tokens: Wait(math.inf, "too_large", "tpm")
     )
@@ -174,14 +174,14 @@ def test_a_wait_that_is_not_over_is_told_again_and_can_be_gone_past() -> None:
     assert steps[0].telemetry[-1].wait_seconds is None
 
 
-def test_who_does_not_want_to_wait_sends_nothing() -> None:
+def test_cancelling_the_wait_sends_nothing() -> None:
     steps, ending = driven(planned(VIEW, "x" * 45), [Cancelled()], quota=lambda _tokens: Wait(30))
     assert attempts(steps) == []
     assert (ending.kind, ending.attempts, ending.predicted) == ("cancelled", 0, 4)
     assert (ending.sent, ending.trimmed, ending.preflight) == ((), (), 0)
 
 
-def test_the_limit_is_asked_about_what_this_attempt_takes() -> None:
+def test_quota_is_checked_with_the_tokens_of_each_attempt() -> None:
     asked: list[int] = []
     driven(planned(VIEW), [OVERFLOW, DONE], quota=lambda tokens: (asked.append(tokens), READY)[1])
     assert asked == [85, 65]
@@ -190,7 +190,7 @@ def test_the_limit_is_asked_about_what_this_attempt_takes() -> None:
 COUNTER_OVERFLOW = AttemptRefused(Fault(Code.CONTEXT_OVERFLOW, "too long"))
 
 
-def test_the_counter_is_what_goes_along_of_what_is_visible() -> None:
+def test_counter_shows_included_of_visible_pairs() -> None:
     view = view_of(history_of(*map(answered, "abcde")))
     assert counter_of(view).text == "4 / 5"
     view.on_change(view.history.apply(PairsHandled(("e",), "out")))
@@ -224,7 +224,7 @@ def test_what_is_left_out_by_hand_or_shown_anew_is_another_choice() -> None:
     assert counter_of(view, trimmed).text == "4 / 4"
 
 
-def test_what_was_left_out_is_said_in_words() -> None:
+def test_trimmed_pairs_are_summarized_in_words() -> None:
     view = view_of(history_of(*map(answered, "abcde")))
     assert trim_summary(driven(planned(view), [Delivered()])[1]) == ""
     early = trim_summary(driven(planned(view, "x" * 30), [Delivered()])[1])

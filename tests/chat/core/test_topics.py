@@ -34,7 +34,7 @@ def test_a_topic_has_what_those_above_it_have_unless_it_says_otherwise() -> None
     assert papers.parameters == Parameters(temperature=0.2, max_tokens=50)
 
 
-def test_what_is_said_above_reaches_topics_that_are_there_already() -> None:
+def test_changed_parent_settings_apply_to_existing_topics() -> None:
     topics = tree()
     topics.change(Topic(id="ai", name="AI", model="other"))
     assert topics.settings_for("papers").model == "other"

@@ -41,7 +41,7 @@ def told(view: View, fact: ChatFact) -> View:
     return view
 
 
-def test_the_newest_go_along_and_the_rest_stay_on_screen() -> None:
+def test_newest_pairs_are_included_and_older_ones_stay_visible() -> None:
     view = view_of(history_of(*FIVE))
     assert ids(view.visible) == "abcde"
     assert view.start == 1
@@ -50,14 +50,14 @@ def test_the_newest_go_along_and_the_rest_stay_on_screen() -> None:
     assert [view.standing(pair) for pair in ("a", "b", "x")] == ["excluded", "included", "hidden"]
 
 
-def test_a_filter_shapes_what_goes_along() -> None:
+def test_filter_determines_the_included_pairs() -> None:
     view = view_of(history_of(*FIVE))
     told(view, PairsStarred(("a", "c"), 2))
     assert ids(filtered(view, "s>=2").included) == "ac"
     assert view.standing("b") == "hidden"
 
 
-def test_what_goes_along_can_be_asked_for_itself() -> None:
+def test_filter_can_select_the_included_pairs() -> None:
     view = view_of(history_of(*FIVE))
     assert ids(filtered(view, "o").visible) == "bcde"
     assert ids(filtered(view, "o1").visible) == "abcde"
@@ -65,7 +65,7 @@ def test_what_goes_along_can_be_asked_for_itself() -> None:
     assert ids(filtered(view_of(history_of(*FIVE), limit=10), "o").visible) == ""
 
 
-def test_the_topic_and_the_model_at_hand_can_be_asked_for() -> None:
+def test_filter_can_refer_to_the_current_topic_and_model() -> None:
     view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T")]))
     told(view, PairsMoved(("a", "b"), "t"))
     view.enter("t")
@@ -120,7 +120,7 @@ def test_tools_and_the_reply_take_room() -> None:
     assert view.room.reply == 77
 
 
-def test_a_change_of_the_topic_at_hand_is_heard() -> None:
+def test_view_follows_changes_of_its_current_topic() -> None:
     view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T")]))
     view.enter("t")
     assert ids(view.included) == "bcde"
@@ -163,7 +163,7 @@ def test_one_more_pair_among_a_hundred_thousand_is_no_second_look_at_them(monkey
     assert set(counted) == {"new"}
 
 
-def test_a_view_that_nobody_has_looked_at_hears_in_silence() -> None:
+def test_unread_view_applies_changes_without_recomputing() -> None:
     view = view_of(history_of(*FIVE))
     told(view, PairsDeleted(("a",)))
     assert view.selections == 0
@@ -217,7 +217,7 @@ def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None
             assert view.left_out == fresh.left_out
 
 
-def test_what_another_filter_takes_is_told_without_a_hand_and_leaves_the_view_as_it_is() -> None:
+def test_match_ignores_manual_choices_and_leaves_the_view_unchanged() -> None:
     view = filtered(view_of(history_of(*FIVE)), "r2")
     told(view, PairsStarred(("a", "c"), 2))
     told(view, PairsHandled(("b",), "in"))

@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -189,6 +191,25 @@ def play(story: Story, folder: Path, **more: Any) -> None:
                 await stage.close()
 
     asyncio.run(played())
+
+
+def played(**more: Any) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """A test whose parameter `stage` is a living chat; the options are those of the stage."""
+
+    def decorate(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+        wanted = [each for each in signature(test).parameters.values() if each.name != "stage"]
+        names = [each.name for each in wanted]
+
+        @wraps(test)
+        def run(tmp_path: Path, **fixtures: Any) -> None:
+            given = {**fixtures, "tmp_path": tmp_path}
+            play(lambda stage: test(stage, **{name: given[name] for name in names}), tmp_path, **more)
+
+        folder = [] if "tmp_path" in names else [Parameter("tmp_path", Parameter.KEYWORD_ONLY)]
+        run.__signature__ = Signature([*wanted, *folder])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def word(text: str) -> bytes:

@@ -1,7 +1,6 @@
 """The exchanges of a send, and pairs that a person edited in a held request."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,8 +9,8 @@ from sightline.chat.core.facts import PairsDeleted
 from sightline.chat.core.pair import text_answer
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import Delivered
-from sightline.chat.service.answer_progress import SendTracing, revise
 from sightline.chat.service.blocks import CallBlock, blocks_of
+from sightline.chat.service.running_send import SendTracing, revise
 from sightline.editing.comparing import SectionChange
 from sightline.editing.operations import SetText
 from sightline.errors import Code, Fault
@@ -19,8 +18,8 @@ from sightline.exchange.hub import Hub
 from sightline.model.exchange import Budgeted, Dropped, ExchangeCancelled
 from sightline.store.entries import Entry, FactEntry
 from tests.chat.core.stage import answered, driven, history_of, planned, view_of
-from tests.chat.service.chat_stage import ChatStage, play
-from tests.chat.service.workshop import Workshop, begin, stories
+from tests.chat.service.chat_stage import ChatStage, played
+from tests.chat.service.workshop import Workshop, begin, equipped
 from tests.holding import held, let_go
 from tests.loop_stage import calls, count, says
 from tests.running_stage import plays
@@ -31,7 +30,7 @@ def telemetry() -> tuple[SendTelemetry, ...]:
     return ending.telemetry
 
 
-def test_what_is_told_before_an_attempt_goes_along_and_what_came_of_it_is_added() -> None:
+def test_telemetry_before_an_attempt_is_sent_and_its_outcome_is_added() -> None:
     entries: list[Entry] = []
     tracing = SendTracing(Hub(entries.extend), lambda: 7.0, lambda text: text.replace("secret", "•"))
     attempt, success = telemetry()
@@ -63,7 +62,7 @@ def test_a_drop_is_remembered_until_something_else_happens() -> None:
     assert not tracing.was_dropped
 
 
-def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_unwritable_record_is_logged_and_does_not_raise(caplog: pytest.LogCaptureFixture) -> None:
     def full(_entries: Sequence[Entry]) -> None:
         raise Fault(Code.CONFIG, "the disk is full")
 
@@ -76,54 +75,50 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptu
 ASKED = SectionChange(who="user", old="b", new="B", nth=0, count=1, is_question=True)
 
 
-def test_nothing_happens_where_nothing_was_changed_or_the_pair_is_gone(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"), answered("b"))
-        chat, answer = stage.service.chat, text_answer("words")
-        version = chat.version
-        assert await revise(chat, "b", ("a",), answer, ()) is answer
-        assert chat.version == version
-        assert await revise(chat, "b", ("a", "b"), answer, ((ASKED,),)) == answer
-        assert (stage.pair("b").user_text, stage.pair("b").is_edited) == ("B", True)
-        await stage.happen(PairsDeleted(("b",)))
-        version = chat.version
-        assert await revise(chat, "b", ("a",), answer, ((ASKED,),)) is answer
-        assert chat.version == version
-
-    play(story, tmp_path)
+@played()
+async def test_nothing_happens_where_nothing_was_changed_or_the_pair_is_gone(stage: ChatStage) -> None:
+    await stage.begin(answered("a"), answered("b"))
+    chat, answer = stage.service.chat, text_answer("words")
+    version = chat.version
+    assert await revise(chat, "b", ("a",), answer, ()) is answer
+    assert chat.version == version
+    assert await revise(chat, "b", ("a", "b"), answer, ((ASKED,),)) == answer
+    assert (stage.pair("b").user_text, stage.pair("b").is_edited) == ("B", True)
+    await stage.happen(PairsDeleted(("b",)))
+    version = chat.version
+    assert await revise(chat, "b", ("a",), answer, ((ASKED,),)) is answer
+    assert chat.version == version
 
 
-def test_what_was_changed_between_the_rounds_of_a_run_is_what_the_history_has(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four."))]
-        holds = stage.relays.relay.holds
-        holds.set_rules([{"filter": "", "action": "hold"}])
-        name = await stage.service.sends.send("v", "count my 3 secrets")
-        hold = await held(stage.relays)
-        edit = SetText(section=hold.draft.sections[0].id, text="count my things")
-        holds.edit(hold.exchange, edit)
-        let_go(stage.relays, hold)
-        first = hold
-        while (hold := await held(stage.relays)) is first:
-            pass
-        assert hold.draft.sections[0].text == "count my things", "the run goes on with what was sent"
-        result = next(section for section in hold.draft.sections if section.kind == "tool_result")
-        holds.edit(hold.exchange, SetText(section=result.id, text="it did something else"))
-        let_go(stage.relays, hold)
-        await stage.service.sends.wait_until_idle()
-        pair = stage.pair(name)
-        assert (pair.user_text, pair.is_edited) == ("count my things", True)
-        assert pair.answer is not None
-        block = blocks_of(pair.answer)[0]
-        assert isinstance(block, CallBlock)
-        assert block.result is not None
-        assert block.result.text == "it did something else"
-        holds.set_rules([])
-        await stage.ask("and then?")
-        sent = [message["content"] for message in stage.upstream.seen[-1].json()["messages"]]
-        assert sent == ["count my things", None, "it did something else", "Done.", "and then?"]
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_what_was_changed_between_the_rounds_of_a_run_is_what_the_history_has(
+    stage: ChatStage, workshop: Workshop
+) -> None:
+    await begin(stage)
+    stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four."))]
+    holds = stage.relays.relay.holds
+    holds.set_rules([{"filter": "", "action": "hold"}])
+    name = await stage.service.sends.send("v", "count my 3 secrets")
+    hold = await held(stage.relays)
+    edit = SetText(section=hold.draft.sections[0].id, text="count my things")
+    holds.edit(hold.exchange, edit)
+    let_go(stage.relays, hold)
+    first = hold
+    while (hold := await held(stage.relays)) is first:
+        pass
+    assert hold.draft.sections[0].text == "count my things", "the run goes on with what was sent"
+    result = next(section for section in hold.draft.sections if section.kind == "tool_result")
+    holds.edit(hold.exchange, SetText(section=result.id, text="it did something else"))
+    let_go(stage.relays, hold)
+    await stage.service.sends.wait_until_idle()
+    pair = stage.pair(name)
+    assert (pair.user_text, pair.is_edited) == ("count my things", True)
+    assert pair.answer is not None
+    block = blocks_of(pair.answer)[0]
+    assert isinstance(block, CallBlock)
+    assert block.result is not None
+    assert block.result.text == "it did something else"
+    holds.set_rules([])
+    await stage.ask("and then?")
+    sent = [message["content"] for message in stage.upstream.seen[-1].json()["messages"]]
+    assert sent == ["count my things", None, "it did something else", "Done.", "and then?"]

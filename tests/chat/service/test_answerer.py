@@ -14,7 +14,7 @@ from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import AnswerRequest, DirectAnswerer, RunToResume, answer_result_of
+from sightline.chat.service.answerer import Answerer, AnswerRequest, RunToResume, answer_result_of
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
@@ -22,16 +22,16 @@ from sightline.model.exchange import Budgeted
 from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
-from tests.chat.service.chat_stage import ChatStage, overflows, play
+from tests.chat.service.chat_stage import ChatStage, overflows, play, played
 from tests.chat.service.chat_stage import says as answering_says
 from tests.chat.service.chat_stage import says as speaks
-from tests.chat.service.workshop import Workshop, begin, runner_of, stories
+from tests.chat.service.workshop import Workshop, begin, equipped, runner_of, stories
 from tests.holding import held, let_go
 from tests.loop_stage import calls, count, says
 from tests.running_stage import plays
 
 
-def test_what_hooks_say_beside_results_goes_along_with_later_questions(tmp_path: Path) -> None:
+def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> None:
     workshop = Workshop()
     hook = Hook("after_tool", lambda _event: {"context": "By the way."})
     workshop.tools.hooks = Hooks([hook], folder=tmp_path, environment={})
@@ -51,49 +51,41 @@ def test_what_hooks_say_beside_results_goes_along_with_later_questions(tmp_path:
     play(story, tmp_path, **stories(workshop))
 
 
-def test_the_answer_of_a_run_has_all_of_its_rounds(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done."))]
-        pair = await stage.ask("count")
-        assert (pair.state, pair.assistant_text) == ("complete", "Both done.")
-        assert pair.answer is not None
-        assert pair.answer.run.startswith("r_")
-        assert pair.answer.usage == Usage(input_tokens=20, output_tokens=10), "of both"
-        assert pair.answer.predicted is not None
-        first, second, last = blocks_of(pair.answer)
-        assert isinstance(first, CallBlock)
-        assert isinstance(second, CallBlock)
-        assert first.result is not None
-        assert (first.name, first.result.text) == ("count", "count 1.1 did it")
-        assert last == TextBlock("Both done.")
-        assert len(stage.upstream.seen[0].json()["tools"]) == 3
-        facts = stage.relays.facts("x_r2")
-        assert [fact.telemetry["stage"] for fact in facts if isinstance(fact, Budgeted)] == ["attempt"]
-        facts = stage.relays.facts(pair.exchange)
-        assert [fact.telemetry["stage"] for fact in facts if isinstance(fact, Budgeted)] == ["success"]
-        stage.upstream.script = [plays(says("Four."))]
-        stage.upstream._played = 0
-        await stage.ask("and then?")
-        roles = [message["role"] for message in stage.upstream.seen[-1].json()["messages"]]
-        assert roles == ["user", "assistant", "tool", "tool", "assistant", "user"], "later questions have them, too"
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_the_answer_of_a_run_has_all_of_its_rounds(stage: ChatStage, workshop: Workshop) -> None:
+    await begin(stage)
+    stage.upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done."))]
+    pair = await stage.ask("count")
+    assert (pair.state, pair.assistant_text) == ("complete", "Both done.")
+    assert pair.answer is not None
+    assert pair.answer.run.startswith("r_")
+    assert pair.answer.usage == Usage(input_tokens=20, output_tokens=10), "of both"
+    assert pair.answer.predicted is not None
+    first, second, last = blocks_of(pair.answer)
+    assert isinstance(first, CallBlock)
+    assert isinstance(second, CallBlock)
+    assert first.result is not None
+    assert (first.name, first.result.text) == ("count", "count 1.1 did it")
+    assert last == TextBlock("Both done.")
+    assert len(stage.upstream.seen[0].json()["tools"]) == 3
+    facts = stage.relays.facts("x_r2")
+    assert [fact.telemetry["stage"] for fact in facts if isinstance(fact, Budgeted)] == ["attempt"]
+    facts = stage.relays.facts(pair.exchange)
+    assert [fact.telemetry["stage"] for fact in facts if isinstance(fact, Budgeted)] == ["success"]
+    stage.upstream.script = [plays(says("Four."))]
+    stage.upstream._played = 0
+    await stage.ask("and then?")
+    roles = [message["role"] for message in stage.upstream.seen[-1].json()["messages"]]
+    assert roles == ["user", "assistant", "tool", "tool", "assistant", "user"], "later questions have them, too"
 
 
-def test_a_topic_without_tools_is_asked_as_ever(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(model="huge")
-        stage.upstream.script = [speaks("hello")]
-        pair = await stage.ask()
-        assert pair.answer is not None
-        assert (pair.assistant_text, pair.answer.run, workshop.opened) == ("hello", "", [])
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_topic_without_tools_is_answered_without_a_run(stage: ChatStage, workshop: Workshop) -> None:
+    await stage.begin(model="huge")
+    stage.upstream.script = [speaks("hello")]
+    pair = await stage.ask()
+    assert pair.answer is not None
+    assert (pair.assistant_text, pair.answer.run, workshop.opened) == ("hello", "", [])
 
 
 def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -> None:
@@ -125,58 +117,46 @@ def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -> None
     play(story, tmp_path, **stories(workshop))
 
 
-def test_a_run_that_fails_later_leaves_its_rounds_and_the_fault_and_trims_nothing(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), overflows()]
-        pair = await stage.ask("count")
-        assert pair.trouble is not None
-        assert (pair.state, pair.trouble.code) == ("error", "context_overflow")
-        assert pair.answer is not None
-        assert isinstance(blocks_of(pair.answer)[0], CallBlock)
-        assert len(stage.upstream.seen) == 2
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_a_run_that_fails_later_leaves_its_rounds_and_the_fault_and_trims_nothing(
+    stage: ChatStage, workshop: Workshop
+) -> None:
+    await begin(stage)
+    stage.upstream.script = [plays(calls(count(1, "a"))), overflows()]
+    pair = await stage.ask("count")
+    assert pair.trouble is not None
+    assert (pair.state, pair.trouble.code) == ("error", "context_overflow")
+    assert pair.answer is not None
+    assert isinstance(blocks_of(pair.answer)[0], CallBlock)
+    assert len(stage.upstream.seen) == 2
 
 
-def test_a_first_request_that_is_too_large_is_trimmed_as_ever(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [speaks("one"), overflows(), speaks("two")]
-        await stage.ask("first")
-        pair = await stage.ask("second")
-        assert (pair.state, pair.assistant_text) == ("complete", "two")
-        assert [len(seen.json()["messages"]) for seen in stage.upstream.seen] == [1, 3, 1]
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_a_first_request_that_is_too_large_is_trimmed_as_ever(stage: ChatStage, workshop: Workshop) -> None:
+    await begin(stage)
+    stage.upstream.script = [speaks("one"), overflows(), speaks("two")]
+    await stage.ask("first")
+    pair = await stage.ask("second")
+    assert (pair.state, pair.assistant_text) == ("complete", "two")
+    assert [len(seen.json()["messages"]) for seen in stage.upstream.seen] == [1, 3, 1]
 
 
-def test_the_first_request_can_be_held(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [speaks("hello")]
-        name = await stage.service.sends.send("v", "hi", hold=True)
-        let_go(stage.relays, await held(stage.relays))
-        await stage.service.sends.wait_until_idle()
-        assert stage.pair(name).assistant_text == "hello"
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_the_first_request_can_be_held(stage: ChatStage, workshop: Workshop) -> None:
+    await begin(stage)
+    stage.upstream.script = [speaks("hello")]
+    name = await stage.service.sends.send("v", "hi", hold=True)
+    let_go(stage.relays, await held(stage.relays))
+    await stage.service.sends.wait_until_idle()
+    assert stage.pair(name).assistant_text == "hello"
 
 
-def test_a_toolset_that_cannot_be_had_keeps_from_sending(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("feet",))))
-        await stage.service.views.set_view("v", model="huge", topic="t")
-        with pytest.raises(Fault, match="no toolset 'feet'"):
-            await stage.service.sends.send("v", "hello")
-
-    play(story, tmp_path, **stories(Workshop()))
+@played(**stories(Workshop()))
+async def test_a_toolset_that_cannot_be_had_keeps_from_sending(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("feet",))))
+    await stage.service.views.set_view("v", model="huge", topic="t")
+    with pytest.raises(Fault, match="no toolset 'feet'"):
+        await stage.service.sends.send("v", "hello")
 
 
 def ended(why: str, *rounds: Round, reached: Reached | None = None) -> FinishedRun:
@@ -204,48 +184,40 @@ def test_a_run_that_did_not_come_to_its_end_says_why() -> None:
         answer_result_of(ended("cancelled"), "r_1")
 
 
-def test_broken_off_before_its_run_has_begun_nothing_runs(tmp_path: Path) -> None:
-    workshop = Workshop()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        name = await stage.service.sends.send("v", "count")
-        has_begun = asyncio.Event()
-        workshop.runs.before_append = lambda _log: has_begun.set()
-        await has_begun.wait()
-        await stage.service.sends.cancel()
-        trouble = stage.pair(name).trouble
-        assert trouble is not None
-        assert trouble.code == "cancelled"
-        assert stage.upstream.seen == []
-
-    play(story, tmp_path, **stories(workshop))
+@equipped
+async def test_broken_off_before_its_run_has_begun_nothing_runs(stage: ChatStage, workshop: Workshop) -> None:
+    await begin(stage)
+    name = await stage.service.sends.send("v", "count")
+    has_begun = asyncio.Event()
+    workshop.runs.before_append = lambda _log: has_begun.set()
+    await has_begun.wait()
+    await stage.service.sends.cancel()
+    trouble = stage.pair(name).trouble
+    assert trouble is not None
+    assert trouble.code == "cancelled"
+    assert stage.upstream.seen == []
 
 
-def test_a_page_knows_the_run_while_it_waits_for_a_person(tmp_path: Path) -> None:
-    workshop = Workshop()
+@equipped
+async def test_a_page_knows_the_run_while_it_waits_for_a_person(stage: ChatStage, workshop: Workshop) -> None:
     workshop.tools.rules = ()
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.watch()
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done."))]
-        name = await stage.service.sends.send("v", "count")
-        while (so_far := stage.service.sends.so_far(name)) is None or not so_far.messages:
-            assert (await stage.news("changed"))["ids"] == [name]
-        runner = runner_of(stage)
-        with workshop.hub.watch() as watch:
-            while (await runner.show(so_far.run)).pending is None:
-                await anext(watch)
-        (call,) = blocks_of(so_far)
-        assert isinstance(call, CallBlock)
-        runner.questions.decide(so_far.run, {"1.1": Allowed()})
-        await stage.service.sends.wait_until_idle()
-        pair = stage.pair(name)
-        assert pair.answer is not None
-        assert (pair.assistant_text, pair.answer.run) == ("Done.", so_far.run)
-
-    play(story, tmp_path, **stories(workshop))
+    await begin(stage)
+    stage.watch()
+    stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done."))]
+    name = await stage.service.sends.send("v", "count")
+    while (so_far := stage.service.sends.so_far(name)) is None or not so_far.messages:
+        assert (await stage.news("changed"))["ids"] == [name]
+    runner = runner_of(stage)
+    with workshop.hub.watch() as watch:
+        while (await runner.show(so_far.run)).pending is None:
+            await anext(watch)
+    (call,) = blocks_of(so_far)
+    assert isinstance(call, CallBlock)
+    runner.questions.decide(so_far.run, {"1.1": Allowed()})
+    await stage.service.sends.wait_until_idle()
+    pair = stage.pair(name)
+    assert pair.answer is not None
+    assert (pair.assistant_text, pair.answer.run) == ("Done.", so_far.run)
 
 
 def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
@@ -262,7 +234,7 @@ def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
     assert told({"n": 1}, is_edited=False) == '{"n": 1}'
 
 
-def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> None:
+def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) -> None:
     is_running, gate = asyncio.Event(), asyncio.Event()
 
     async def act(call: RunnableCall) -> ToolOutcome:
@@ -310,7 +282,7 @@ def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> 
     play(story, tmp_path, **stories(workshop))
 
 
-def test_what_a_person_allowed_for_all_runs_is_not_asked_about(tmp_path: Path) -> None:
+def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> None:
     workshop = Workshop()
     workshop.tools.rules = ()
     workshop.kept = KeptRules(tmp_path)
@@ -332,34 +304,30 @@ def test_what_a_person_allowed_for_all_runs_is_not_asked_about(tmp_path: Path) -
     play(story, tmp_path, **stories(workshop))
 
 
-def test_an_answer_is_one_request_with_the_label_of_the_chat(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin()
-        stage.upstream.script = [answering_says("ok")]
-        prepared = (await stage.service.previews.preview("v", "hello")).prepared
-        assert prepared is not None
-        heard, noted = list[StreamEvent](), list[FactEntry]()
-        wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
-        given = await DirectAnswerer(stage.engine).answer(wanted, heard.append, noted.append)
-        assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
-        assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]
-        assert len(noted) == 4
-        assert heard
-
-    play(story, tmp_path)
+@played()
+async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatStage) -> None:
+    await stage.begin()
+    stage.upstream.script = [answering_says("ok")]
+    prepared = (await stage.service.previews.preview("v", "hello")).prepared
+    assert prepared is not None
+    heard, noted = list[StreamEvent](), list[FactEntry]()
+    wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
+    given = await Answerer(stage.engine).answer(wanted, heard.append, noted.append)
+    assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
+    assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]
+    assert len(noted) == 4
+    assert heard
 
 
-def test_there_are_no_tools_without_a_runner(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        with pytest.raises(Fault, match="no tools hands, feet here"):
-            await DirectAnswerer(stage.engine).tools(("hands", "feet"))
-        with pytest.raises(Fault, match="the run r_1 needs tools"):
-            await DirectAnswerer(stage.engine).resume_run(
-                RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
-            )
-        assert await DirectAnswerer(stage.engine).result_of_run("r_1") is None
-
-    play(story, tmp_path)
+@played()
+async def test_there_are_no_tools_without_a_runner(stage: ChatStage) -> None:
+    with pytest.raises(Fault, match="no tools hands, feet here"):
+        await Answerer(stage.engine).tools(("hands", "feet"))
+    with pytest.raises(Fault, match="the run r_1 needs tools"):
+        await Answerer(stage.engine).resume_run(
+            RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
+        )
+    assert await Answerer(stage.engine).result_of_run("r_1") is None
 
 
 def _heard(_event: StreamEvent) -> None:

@@ -53,7 +53,7 @@ def test_each_part_that_can_be_seen_is_a_block() -> None:
     assert [is_shown(part) for part in parts] == [True, True, False, False, True, True, True]
 
 
-def test_what_a_tool_said_stands_with_its_call_also_where_ids_are_used_again() -> None:
+def test_tool_results_are_matched_to_calls_even_with_reused_ids() -> None:
     answer = ChatAnswer(
         messages=(
             said(Text("let me see"), ToolCall("1", "look", "{}"), ToolCall("2", "hear", "{}")),

@@ -11,19 +11,16 @@ from pathlib import Path
 import pytest
 
 from sightline.app.machine import is_alive, process_name
-from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked, PairsDeleted, PairsStarred, TopicAdded
-from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.chat.core.facts import ChatImported, PairAsked, PairsDeleted, PairsStarred, TopicAdded
+from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.chat import Chat
-from sightline.chat.service.chat_log import Preferences, SavedFilter
+from sightline.chat.service.chat import Chat, Preferences, SavedFilter
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
-from sightline.model.message import Message
-from sightline.model.parts import Text
 from sightline.store.store import Line
 from tests.chat.core.stage import answered, told
-from tests.chat.service.chat_stage import ChatStage, Lines, play, refuses, says, says_until
+from tests.chat.service.chat_stage import ChatStage, Lines, play, played, refuses, says, says_until
 from tests.relay_stage import KEY
 
 ROOT = Path(__file__).parents[3]
@@ -40,96 +37,69 @@ def chat_on(lines: Lines, hub: Hub | None = None) -> Chat:
     )
 
 
-def test_law_9_a_fact_is_in_the_log_before_it_is_true_and_true_before_it_is_told(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        stage.watch()
-        chat, seen = stage.service.chat, []
-        await chat.load()
-        stage.logbook.before_append = lambda log: seen.append((log, len(chat.history), chat.version))
-        chat.listen(lambda _change: seen.append(("true", len(chat.history), chat.version)))
-        await chat.happen(PairAsked(answered("a")))
-        assert seen == [("chat", 0, 0), ("true", 1, 1)]
-        assert await stage.news("changed") == {"kind": "changed", "version": 1, "ids": ["a"], "wide": False}
-
-    play(story, tmp_path)
+@played()
+async def test_law_9_fact_is_logged_then_applied_then_announced(stage: ChatStage) -> None:
+    stage.watch()
+    chat, seen = stage.service.chat, []
+    await chat.load()
+    stage.logbook.before_append = lambda log: seen.append((log, len(chat.history), chat.version))
+    chat.listen(lambda _change: seen.append(("true", len(chat.history), chat.version)))
+    await chat.happen(PairAsked(answered("a")))
+    assert seen == [("chat", 0, 0), ("true", 1, 1)]
+    assert await stage.news("changed") == {"kind": "changed", "version": 1, "ids": ["a"], "wide": False}
 
 
-def test_what_cannot_be_leaves_no_trace(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        with pytest.raises(Fault, match="no pair"):
-            await stage.service.chat.happen(PairsDeleted(("nobody",)))
-        with pytest.raises(Fault, match="not Unicode"):
-            await stage.service.chat.happen(PairAsked(MessagePair(id="a", user_text="half \ud83d")))
-        assert stage.logbook.kept == {}
-        assert stage.service.chat.version == 0
-
-    play(story, tmp_path)
+@played()
+async def test_what_cannot_be_leaves_no_trace(stage: ChatStage) -> None:
+    with pytest.raises(Fault, match="no pair"):
+        await stage.service.chat.happen(PairsDeleted(("nobody",)))
+    with pytest.raises(Fault, match="not Unicode"):
+        await stage.service.chat.happen(PairAsked(MessagePair(id="a", user_text="half \ud83d")))
+    assert stage.logbook.kept == {}
+    assert stage.service.chat.version == 0
 
 
-def test_half_a_character_of_a_models_loses_nothing_else(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        chat = stage.service.chat
-        await chat.happen(PairAsked(MessagePair(id="a", user_text="a smile")))
-        said = Message("assistant", (Text("\ud83d" + "\ude00 and half \ud83d"),))
-        await chat.happen(PairAnswered("a", ChatAnswer(messages=(said,))))
-        answer = chat.history.get("a").answer
-        assert answer is not None
-        assert answer.text == "😀 and half \ufffd"
-        assert chat.version == 2
-
-    play(story, tmp_path)
-
-
-def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
-    async def story() -> None:
-        lines = Lines()
-        chat = chat_on(lines)
-        await chat.load()
-        asking = asyncio.ensure_future(chat.happen(PairAsked(answered("a"))))
-        await asyncio.sleep(0)
-        asking.cancel()
-        await asyncio.wait({asking})
-        await chat.close()
-        assert lines.kinds() == ["asked"]
-        assert (chat.version, chat.history.sending) == (1, "a")
-
-    asyncio.run(story())
+async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
+    lines = Lines()
+    chat = chat_on(lines)
+    await chat.load()
+    asking = asyncio.ensure_future(chat.happen(PairAsked(answered("a"))))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait({asking})
+    await chat.close()
+    assert lines.kinds() == ["asked"]
+    assert (chat.version, chat.history.sending) == (1, "a")
 
 
-def test_two_processes_on_one_log_stay_in_step() -> None:
-    async def story() -> None:
-        lines = Lines()
-        one, two = chat_on(lines), chat_on(lines)
-        for fact in told([answered("a"), answered("b")]):
-            await one.happen(fact)
-        await two.load()
-        await two.happen(PairsStarred(("a",), 3))
-        await one.happen(PairsStarred(("b",), 2))
-        assert one.history.get("a").star == 3, "what the other had added was read before it was tried again"
-        assert two.history.get("b").star == 0
-        await two.load()
-        assert two.history.get("b").star == 2
-        assert one.version == two.version == 6
-
-    asyncio.run(story())
+async def test_two_processes_on_one_log_stay_in_step() -> None:
+    lines = Lines()
+    one, two = chat_on(lines), chat_on(lines)
+    for fact in told([answered("a"), answered("b")]):
+        await one.happen(fact)
+    await two.load()
+    await two.happen(PairsStarred(("a",), 3))
+    await one.happen(PairsStarred(("b",), 2))
+    assert one.history.get("a").star == 3, "what the other had added was read before it was tried again"
+    assert two.history.get("b").star == 0
+    await two.load()
+    assert two.history.get("b").star == 2
+    assert one.version == two.version == 6
 
 
-def test_what_another_process_has_made_impossible_is_refused() -> None:
-    async def story() -> None:
-        lines = Lines()
-        one, two = chat_on(lines), chat_on(lines)
-        for fact in told([answered("a")]):
-            await one.happen(fact)
-        await two.load()
-        await two.happen(PairsDeleted(("a",)))
-        with pytest.raises(Fault, match="not there any more"):
-            await one.happen(PairsDeleted(("a",)))
-        assert lines.kinds() == ["asked", "answered", "deleted"]
-
-    asyncio.run(story())
+async def test_what_another_process_has_made_impossible_is_refused() -> None:
+    lines = Lines()
+    one, two = chat_on(lines), chat_on(lines)
+    for fact in told([answered("a")]):
+        await one.happen(fact)
+    await two.load()
+    await two.happen(PairsDeleted(("a",)))
+    with pytest.raises(Fault, match="not there any more"):
+        await one.happen(PairsDeleted(("a",)))
+    assert lines.kinds() == ["asked", "answered", "deleted"]
 
 
-def test_who_watches_hears_of_what_another_process_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watchers_are_notified_of_changes_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.chat.service.chat._LOOK", 0.0)
 
     async def story(stage: ChatStage) -> None:
@@ -145,31 +115,29 @@ def test_who_watches_hears_of_what_another_process_adds(tmp_path: Path, monkeypa
     play(story, tmp_path)
 
 
-def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        gate = asyncio.Event()
-        await stage.begin()
-        stage.upstream.script = [says_until(gate, "slowly")]
-        name = await stage.service.sends.send("v", "hello")
-        other = stage.another()
-        history = await other.chat.load()
-        assert history.sending == name
-        await other.views.set_view("w", model="m")
-        with pytest.raises(Fault, match="still on its way"):
-            await other.sends.send("w", "me too")
-        with pytest.raises(Fault, match="still on its way") as late:  # who was asked before the other had begun
-            await other.chat.happen(PairAsked(MessagePair(id="late", user_text="me too", state="sending")))
-        assert (late.value.status, late.value.details) == (409, {"code": "already_sending"})
-        with pytest.raises(Fault, match="another process sends it"):
-            await failing_with_hint(other.sends.cancel())
-        gate.set()
-        await stage.service.sends.wait_until_idle()
-        await other.chat.load()
-        assert history.get(name).state == "complete"
-        assert list(stage.logbook.kept) == ["chat"], "no sign of life stays behind"
-        await other.close(1)
-
-    play(story, tmp_path)
+@played()
+async def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(stage: ChatStage) -> None:
+    gate = asyncio.Event()
+    await stage.begin()
+    stage.upstream.script = [says_until(gate, "slowly")]
+    name = await stage.service.sends.send("v", "hello")
+    other = stage.another()
+    history = await other.chat.load()
+    assert history.sending == name
+    await other.views.set_view("w", model="m")
+    with pytest.raises(Fault, match="still on its way"):
+        await other.sends.send("w", "me too")
+    with pytest.raises(Fault, match="still on its way") as late:  # who was asked before the other had begun
+        await other.chat.happen(PairAsked(MessagePair(id="late", user_text="me too", state="sending")))
+    assert (late.value.status, late.value.details) == (409, {"code": "already_sending"})
+    with pytest.raises(Fault, match="another process sends it"):
+        await failing_with_hint(other.sends.cancel())
+    gate.set()
+    await stage.service.sends.wait_until_idle()
+    await other.chat.load()
+    assert history.get(name).state == "complete"
+    assert list(stage.logbook.kept) == ["chat"], "no sign of life stays behind"
+    await other.close(1)
 
 
 async def failing_with_hint(awaited):  # type: ignore[no-untyped-def]
@@ -179,164 +147,112 @@ async def failing_with_hint(awaited):  # type: ignore[no-untyped-def]
         raise Fault(fault.code, f"{fault.message}: {fault.hint}") from None
 
 
-def test_nothing_secret_is_in_the_log(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(model="large")
-        stage.upstream.script = [says(f"your key is {KEY}."), refuses(401, "no", f"wrong key {KEY}")]
-        pair = await stage.ask(f"my key is {KEY}")
-        assert KEY not in pair.user_text + pair.assistant_text, "here it is as in the log"
-        assert pair.user_text.startswith("my key is ")
-        await stage.ask("again")
-        await stage.service.chat.prefer(Preferences(saved_filters=(SavedFilter("f", KEY),)))
-        assert KEY.encode() not in stage.logbook.bytes
-        told = json.dumps([str(fact) for fact in stage.relays.facts() if "Budgeted" in type(fact).__name__])
-        assert KEY not in told
-
-    play(story, tmp_path, settings=ChatSettings())
+@played(settings=ChatSettings())
+async def test_nothing_secret_is_in_the_log(stage: ChatStage) -> None:
+    await stage.begin(model="large")
+    stage.upstream.script = [says(f"your key is {KEY}."), refuses(401, "no", f"wrong key {KEY}")]
+    pair = await stage.ask(f"my key is {KEY}")
+    assert KEY not in pair.user_text + pair.assistant_text, "here it is as in the log"
+    assert pair.user_text.startswith("my key is ")
+    await stage.ask("again")
+    await stage.service.chat.prefer(Preferences(saved_filters=(SavedFilter("f", KEY),)))
+    assert KEY.encode() not in stage.logbook.bytes
+    told = json.dumps([str(fact) for fact in stage.relays.facts() if "Budgeted" in type(fact).__name__])
+    assert KEY not in told
 
 
-def test_preferences_go_over_the_configuration_and_the_last_ones_count(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        stage.watch()
-        chat = stage.service.chat
+@played()
+async def test_preferences_go_over_the_configuration_and_the_last_ones_count(stage: ChatStage) -> None:
+    stage.watch()
+    chat = stage.service.chat
+    await chat.load()
+    other = stage.another().chat
+    await other.prefer(Preferences({"maxTrimAttempts": 3}))
+    saved = (SavedFilter("mine", "s>1"),)
+    await chat.prefer(Preferences({"userRequestAllowance": 7, "styleDirectives": ["Short."]}, saved))
+    await other.load()
+    for each in (chat, other):
+        assert each.settings.user_request_allowance == 7
+        assert each.settings.style_directives == ("Short.",)
+        assert each.settings.max_trim_attempts == 10, "what was not set is as it is configured"
+        assert each.settings.chars_per_token == 1, "also where that is not the default"
+        assert each.preferences.saved_filters == saved
+    await stage.news("preferences")
+    with pytest.raises(Fault, match="userRequestAllowance must be a whole number") as caught:
+        await chat.prefer(Preferences({"userRequestAllowance": "many"}))
+    assert "userRequestAllowance" in caught.value.hint
+    with pytest.raises(Fault, match="names of their own"):
+        await chat.prefer(Preferences({}, (*saved, *saved)))
+    assert chat.settings.user_request_allowance == 7
+
+
+async def test_a_fact_that_cannot_be_here_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    lines = Lines()
+    await lines.append("chat", 0, [b'{"kind": "deleted", "ids": ["a"]}'], 1.0)
+    chat = chat_on(lines)
+    await chat.load()
+    assert chat.version == 1
+    await chat.happen(PairAsked(answered("a")))
+    assert "line 1 of the chat changes nothing" in caplog.text
+
+
+async def test_a_large_import_is_one_change_of_many_lines() -> None:
+    lines, seen = Lines(), list[int]()
+    chat = chat_on(lines)
+    chat.listen(lambda _change: seen.append(len(chat.history)))
+    pairs = tuple(MessagePair(id=f"p{n}", topic="t", at=float(n)) for n in range(2500))
+    await chat.happen(ChatImported((Topic(id="t", name="T"),), pairs))
+    assert (chat.version, len(lines.kept["chat"]), seen[-1], len(chat.history)) == (3, 3, 2500, 2500)
+    again = chat_on(lines)
+    assert list(await again.load()) == list(chat.history)
+
+
+async def test_history_is_preloaded_before_first_use() -> None:
+    lines = Lines()
+    pairs = tuple(MessagePair(id=f"p{n}", user_text=f"Word {n}", at=float(n)) for n in range(2500))
+    await chat_on(lines).happen(ChatImported((), pairs))
+    chat = chat_on(lines)
+    chat.warm()
+    assert chat._warming is not None
+    await chat._warming
+    assert (chat.version, len(chat.history), len(chat.history.words._known)) == (3, 2500, 2500)
+    await chat.close()
+
+
+async def test_unreadable_history_is_logged_and_raised_on_load(caplog: pytest.LogCaptureFixture) -> None:
+    lines = Lines()
+    await lines.append("chat", 0, [b"{"], 1.0)
+    chat = chat_on(lines)
+    chat.warm()
+    assert chat._warming is not None
+    await chat._warming
+    assert "the chat could not be read" in caplog.text
+    with pytest.raises(Fault, match="line 1 of the log 'chat'"):
         await chat.load()
-        other = stage.another().chat
-        await other.prefer(Preferences({"maxTrimAttempts": 3}))
-        saved = (SavedFilter("mine", "s>1"),)
-        await chat.prefer(Preferences({"userRequestAllowance": 7, "styleDirectives": ["Short."]}, saved))
-        await other.load()
-        for each in (chat, other):
-            assert each.settings.user_request_allowance == 7
-            assert each.settings.style_directives == ("Short.",)
-            assert each.settings.max_trim_attempts == 10, "what was not set is as it is configured"
-            assert each.settings.chars_per_token == 1, "also where that is not the default"
-            assert each.preferences.saved_filters == saved
-        await stage.news("preferences")
-        with pytest.raises(Fault, match="Expected `int`") as caught:
-            await chat.prefer(Preferences({"userRequestAllowance": "many"}))
-        assert "userRequestAllowance" in caught.value.hint
-        with pytest.raises(Fault, match="names of their own"):
-            await chat.prefer(Preferences({}, (*saved, *saved)))
-        assert chat.settings.user_request_allowance == 7
-
-    play(story, tmp_path)
+    await chat.close()
 
 
-def test_a_log_of_a_newer_version_is_no_mystery() -> None:
-    async def story() -> None:
-        lines = Lines()
-        await lines.append("chat", 0, [b'{"kind": "sung", "id": "a"}'], 1.0)
-        for _ in range(2):
-            with pytest.raises(Fault, match="line 1 of the log 'chat' cannot be understood") as caught:
-                await chat_on(lines).load()
-        assert "newer version" in caught.value.hint
-        await lines.forget("chat")
-        await lines.append("chat-preferences", 0, [b"7"], 1.0)
-        with pytest.raises(Fault, match="chat-preferences"):
-            await chat_on(lines).load()
+async def test_a_long_history_is_loaded_while_others_go_on() -> None:
+    lines = Lines()
+    first = chat_on(lines)
+    await first.happen(ChatImported((), tuple(answered(f"p{number}") for number in range(50))))
+    data = lines.kept["chat"][0].data
+    star = b'{"kind":"starred","ids":["p1"],"star":1}'
+    await lines.append("chat", 1, [star] * 5000, 1.0)
+    chat, turns, has_loaded = chat_on(lines), 0, False
 
-    asyncio.run(story())
+    async def others() -> None:
+        nonlocal turns
+        while not has_loaded:
+            turns += 1
+            await asyncio.sleep(0)
 
-
-def test_a_fact_that_cannot_be_here_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
-        lines = Lines()
-        await lines.append("chat", 0, [b'{"kind": "deleted", "ids": ["a"]}'], 1.0)
-        chat = chat_on(lines)
-        await chat.load()
-        assert chat.version == 1
-        await chat.happen(PairAsked(answered("a")))
-        assert "line 1 of the chat changes nothing" in caplog.text
-
-    asyncio.run(story())
-
-
-def test_a_large_import_is_one_change_of_many_lines() -> None:
-    async def story() -> None:
-        lines, seen = Lines(), list[int]()
-        chat = chat_on(lines)
-        chat.listen(lambda _change: seen.append(len(chat.history)))
-        pairs = tuple(MessagePair(id=f"p{n}", topic="t", at=float(n)) for n in range(2500))
-        await chat.happen(ChatImported((Topic(id="t", name="T"),), pairs))
-        assert (chat.version, len(lines.kept["chat"]), seen[-1], len(chat.history)) == (3, 3, 2500, 2500)
-        again = chat_on(lines)
-        assert list(await again.load()) == list(chat.history)
-
-    asyncio.run(story())
-
-
-def test_a_history_is_warmed_before_anybody_asks_for_it() -> None:
-    async def story() -> None:
-        lines = Lines()
-        pairs = tuple(MessagePair(id=f"p{n}", user_text=f"Word {n}", at=float(n)) for n in range(2500))
-        await chat_on(lines).happen(ChatImported((), pairs))
-        chat = chat_on(lines)
-        chat.warm()
-        assert chat._warming is not None
-        await chat._warming
-        assert (chat.version, len(chat.history), len(chat.history.words._known)) == (3, 2500, 2500)
-        await chat.close()
-
-    asyncio.run(story())
-
-
-def test_a_history_that_cannot_be_read_is_told_to_whoever_asks(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
-        lines = Lines()
-        await lines.append("chat", 0, [b"{"], 1.0)
-        chat = chat_on(lines)
-        chat.warm()
-        assert chat._warming is not None
-        await chat._warming
-        assert "the chat could not be read" in caplog.text
-        with pytest.raises(Fault, match="line 1 of the log 'chat'"):
-            await chat.load()
-        await chat.close()
-
-    asyncio.run(story())
-
-
-def test_a_long_history_is_loaded_while_others_go_on() -> None:
-    async def story() -> None:
-        lines = Lines()
-        first = chat_on(lines)
-        await first.happen(ChatImported((), tuple(answered(f"p{number}") for number in range(50))))
-        data = lines.kept["chat"][0].data
-        star = b'{"kind":"starred","ids":["p1"],"star":1}'
-        await lines.append("chat", 1, [star] * 5000, 1.0)
-        chat, turns, has_loaded = chat_on(lines), 0, False
-
-        async def others() -> None:
-            nonlocal turns
-            while not has_loaded:
-                turns += 1
-                await asyncio.sleep(0)
-
-        going = asyncio.ensure_future(others())
-        await chat.load()
-        has_loaded = True
-        await going
-        assert turns >= 3
-        assert (chat.version, len(chat.history), len(data) > 0) == (5001, 50, True)
-
-    asyncio.run(story())
-
-
-def test_others_that_never_stop_are_not_waited_for() -> None:
-    async def story() -> None:
-        lines = Lines()
-        chat = chat_on(lines)
-        await chat.happen(PairAsked(answered("a")))
-
-        def always_first(log: str) -> None:
-            kept = lines.kept[log]
-            kept.append(type(kept[0])(len(kept) + 1, 1.0, b'{"kind":"starred","ids":["a"],"star":1}'))
-
-        lines.before_append = always_first
-        with pytest.raises(Fault, match="change the chat all the time"):
-            await chat.happen(PairsStarred(("a",), 2))
-
-    asyncio.run(story())
+    going = asyncio.ensure_future(others())
+    await chat.load()
+    has_loaded = True
+    await going
+    assert turns >= 3
+    assert (chat.version, len(chat.history), len(data) > 0) == (5001, 50, True)
 
 
 SENDING = """
@@ -403,24 +319,21 @@ def test_killed_while_sending_the_pair_is_an_error_after_the_restart(tmp_path: P
     asyncio.run(story())
 
 
-def test_of_two_that_find_a_dead_send_one_ends_it() -> None:
-    async def story() -> None:
-        lines = Lines()
-        await chat_on(lines).happen(PairAsked(answered("a")))
-        one, two = chat_on(lines), chat_on(lines)
-        ended = b'{"kind":"failed","id":"a","trouble":{"code":"interrupted","message":"m"}}'
+async def test_of_two_that_find_a_dead_send_one_ends_it() -> None:
+    lines = Lines()
+    await chat_on(lines).happen(PairAsked(answered("a")))
+    one, two = chat_on(lines), chat_on(lines)
+    ended = b'{"kind":"failed","id":"a","trouble":{"code":"interrupted","message":"m"}}'
 
-        def first(_log: str) -> None:
-            lines.before_append = lambda _log: None
-            lines.kept["chat"].append(Line(2, 1.0, ended))
+    def first(_log: str) -> None:
+        lines.before_append = lambda _log: None
+        lines.kept["chat"].append(Line(2, 1.0, ended))
 
-        lines.before_append = first
-        await one.load()
-        await two.load()
-        assert lines.kinds() == ["asked", "failed"]
-        assert one.history.get("a").state == two.history.get("a").state == "error"
-
-    asyncio.run(story())
+    lines.before_append = first
+    await one.load()
+    await two.load()
+    assert lines.kinds() == ["asked", "failed"]
+    assert one.history.get("a").state == two.history.get("a").state == "error"
 
 
 def test_a_log_that_cannot_be_read_for_a_while_is_looked_at_again(
@@ -447,46 +360,41 @@ def test_a_log_that_cannot_be_read_for_a_while_is_looked_at_again(
     play(story, tmp_path)
 
 
-def test_preferences_of_two_processes_at_once_are_both_kept_in_turn() -> None:
-    async def story() -> None:
-        lines = Lines()
-        chat = chat_on(lines)
-        await chat.load()
+async def test_preferences_of_two_processes_at_once_are_both_kept_in_turn() -> None:
+    lines = Lines()
+    chat = chat_on(lines)
+    await chat.load()
 
-        def first(_log: str) -> None:
-            lines.before_append = lambda _log: None
-            lines.kept.setdefault("chat-preferences", []).append(Line(1, 1.0, b'{"settings":{"maxTrimAttempts":1}}'))
+    def first(_log: str) -> None:
+        lines.before_append = lambda _log: None
+        lines.kept.setdefault("chat-preferences", []).append(Line(1, 1.0, b'{"settings":{"maxTrimAttempts":1}}'))
 
-        lines.before_append = first
-        await chat.prefer(Preferences({"maxTrimAttempts": 2}))
-        assert [json.loads(line.data)["settings"] for line in lines.kept["chat-preferences"]] == [
-            {"maxTrimAttempts": 1},
-            {"maxTrimAttempts": 2},
-        ]
-        assert chat.settings.max_trim_attempts == 2
-        await chat.prefer(Preferences({"maxTrimAttempts": 2}))
+    lines.before_append = first
+    await chat.prefer(Preferences({"maxTrimAttempts": 2}))
+    assert [json.loads(line.data)["settings"] for line in lines.kept["chat-preferences"]] == [
+        {"maxTrimAttempts": 1},
+        {"maxTrimAttempts": 2},
+    ]
+    assert chat.settings.max_trim_attempts == 2
+    await chat.prefer(Preferences({"maxTrimAttempts": 2}))
 
-        def always(_log: str) -> None:
-            kept = lines.kept["chat-preferences"]
-            kept.append(Line(len(kept) + 1, 1.0, b"{}"))
+    def always(_log: str) -> None:
+        kept = lines.kept["chat-preferences"]
+        kept.append(Line(len(kept) + 1, 1.0, b"{}"))
 
-        lines.before_append = always
-        with pytest.raises(Fault, match="all the time"):
-            await chat.prefer(Preferences())
-
-    asyncio.run(story())
+    lines.before_append = always
+    with pytest.raises(Fault, match="all the time"):
+        await chat.prefer(Preferences())
 
 
-def test_of_very_many_pairs_it_is_not_said_which(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        names = tuple(f"p{number}" for number in range(1001))
-        await stage.begin()
-        await stage.happen(ChatImported((), tuple(map(answered, names))))
-        stage.watch()
-        change = await stage.service.chat.happen(PairsStarred(names, 1))
-        assert len(change.ids) == 1001
-        assert await stage.news("changed") == {"kind": "changed", "version": 3, "ids": [], "wide": True}
-        looking = await stage.service.views.set_view("v", filter="s1")
-        assert len(looking.view.visible) == 1001
-
-    play(story, tmp_path)
+@played()
+async def test_change_of_very_many_pairs_is_announced_without_their_ids(stage: ChatStage) -> None:
+    names = tuple(f"p{number}" for number in range(1001))
+    await stage.begin()
+    await stage.happen(ChatImported((), tuple(map(answered, names))))
+    stage.watch()
+    change = await stage.service.chat.happen(PairsStarred(names, 1))
+    assert len(change.ids) == 1001
+    assert await stage.news("changed") == {"kind": "changed", "version": 3, "ids": [], "wide": True}
+    looking = await stage.service.views.set_view("v", filter="s1")
+    assert len(looking.view.visible) == 1001

@@ -5,7 +5,7 @@ import pytest
 from sightline.chat.core.facts import PairAnswered, PairEdited, PairsStarred
 from sightline.chat.core.pair import text_answer
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.chat_log import (
+from sightline.chat.service.chat import (
     FACT_FORMAT,
     MOST_FILTERS,
     PREFERENCES_FORMAT,
@@ -26,7 +26,7 @@ def test_what_is_written_is_read_again() -> None:
     assert PREFERENCES_FORMAT.decode(Line(1, 0.0, data)) == preferences
 
 
-def test_half_a_character_of_a_model_is_repaired_and_a_person_is_asked_to_correct_theirs() -> None:
+def test_lone_surrogate_is_repaired_in_answers_and_rejected_in_user_text() -> None:
     data, fact = FACT_FORMAT.encode(PairAnswered("a", text_answer("half \ud83d")))
     assert isinstance(fact, PairAnswered)
     assert fact.answer.text == "half \ufffd"
@@ -39,8 +39,9 @@ def test_half_a_character_of_a_model_is_repaired_and_a_person_is_asked_to_correc
 @pytest.mark.parametrize(("form", "log"), [(FACT_FORMAT, "chat"), (PREFERENCES_FORMAT, "chat-preferences")])
 def test_a_line_that_cannot_be_decoded_is_named_by_log_and_number(form: FactFormat[object], log: str) -> None:
     with pytest.raises(Fault, match=f"line 7 of the log '{log}'") as caught:
-        form.decode(Line(7, 0.0, b"{"))
+        form.decode(Line(7, 0.0, b'{"kind": "sung", "id": "a"}' if log == "chat" else b"7"))
     assert caught.value.code is Code.CONFIG
+    assert "newer version" in caught.value.hint
 
 
 def test_what_was_set_goes_over_what_is_configured_also_where_it_is_the_default() -> None:
@@ -50,9 +51,16 @@ def test_what_was_set_goes_over_what_is_configured_also_where_it_is_the_default(
     assert told == ChatSettings(chars_per_token=2.0, preflight_trimming=False)
 
 
-@pytest.mark.parametrize("wrong", [{"maxTrimAttempts": 1000}, {"unheardOf": 1}, {"estimation": "guess"}])
-def test_what_cannot_be_is_refused_with_the_names_that_there_are(wrong: dict[str, object]) -> None:
-    with pytest.raises(Fault, match="the settings cannot be so") as caught:
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"maxTrimAttempts": 1000}, "maxTrimAttempts must be a whole number from 0 to 100, not 1000"),
+        ({"unheardOf": 1}, 'settings has no key "unheardOf"'),
+        ({"estimation": "guess"}, 'estimation must be one of "characters", "model", not "guess"'),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_names_that_there_are(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(Fault, match=message) as caught:
         apply_preferences(ChatSettings(), Preferences(wrong))  # type: ignore[arg-type]
     assert caught.value.status == 422
     assert "maxTrimAttempts" in caught.value.hint

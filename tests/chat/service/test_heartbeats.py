@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from sightline.chat.service import heartbeats as module
-from sightline.chat.service.heartbeats import SILENCE, Heartbeats
+from sightline.chat.service import chat as module
+from sightline.chat.service.chat import SILENCE, Heartbeats
 from sightline.errors import Code, Fault
 from tests.chat.service.chat_stage import Lines
 
@@ -14,34 +14,28 @@ def signs_of(lines: Lines, process: str, *running: str, now: float = 1.0) -> Hea
     return Heartbeats(lines, lambda: now, process, lambda asked: asked in running)
 
 
-def test_a_process_elsewhere_lives_as_long_as_it_is_not_silent() -> None:
-    async def story() -> None:
-        lines = Lines()
-        one = signs_of(lines, "one:1", now=100.0)
-        await one.begin("p")
-        assert await one.is_alive("p")
-        assert await signs_of(lines, "two:1", now=100.0).is_alive("p")
-        assert not await signs_of(lines, "two:1", now=100.0).is_alive("another")
-        assert not await signs_of(lines, "two:1", now=100.0 + SILENCE).is_alive("p")
-        await one.end()
-        assert not await signs_of(lines, "two:1", now=100.0).is_alive("p")
-        assert lines.kept == {}
-
-    asyncio.run(story())
+async def test_a_process_elsewhere_lives_as_long_as_it_is_not_silent() -> None:
+    lines = Lines()
+    one = signs_of(lines, "one:1", now=100.0)
+    await one.begin("p")
+    assert await one.is_alive("p")
+    assert await signs_of(lines, "two:1", now=100.0).is_alive("p")
+    assert not await signs_of(lines, "two:1", now=100.0).is_alive("another")
+    assert not await signs_of(lines, "two:1", now=100.0 + SILENCE).is_alive("p")
+    await one.end()
+    assert not await signs_of(lines, "two:1", now=100.0).is_alive("p")
+    assert lines.kept == {}
 
 
 @pytest.mark.parametrize(
     ("running", "now", "is_alive"), [(["h:1"], 1.0, True), ([], 1.0, False), (["h:1"], 99.0, True)]
 )
-def test_a_process_of_the_same_machine_is_looked_for(running: list[str], now: float, *, is_alive: bool) -> None:
-    async def story() -> None:
-        lines = Lines()
-        one = signs_of(lines, "h:1")
-        await one.begin("p")
-        assert await signs_of(lines, "h:2", *running, now=now).is_alive("p") is is_alive
-        await one.end()
-
-    asyncio.run(story())
+async def test_a_process_of_the_same_machine_is_looked_for(running: list[str], now: float, *, is_alive: bool) -> None:
+    lines = Lines()
+    one = signs_of(lines, "h:1")
+    await one.begin("p")
+    assert await signs_of(lines, "h:2", *running, now=now).is_alive("p") is is_alive
+    await one.end()
 
 
 def test_an_own_sign_that_could_not_be_taken_away_says_nothing() -> None:

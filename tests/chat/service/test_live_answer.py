@@ -6,9 +6,16 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from sightline.chat.core.pair import ChatAnswer, answer_of
-from sightline.chat.service import live_answer as module
-from sightline.chat.service.blocks import CallBlock, MediaBlock, TextBlock, blocks_of
-from sightline.chat.service.live_answer import EVERY, Deltas, LiveAnswer, partial_of
+from sightline.chat.service.blocks import (
+    EVERY,
+    CallBlock,
+    Deltas,
+    LiveAnswer,
+    MediaBlock,
+    TextBlock,
+    blocks_of,
+    partial_of,
+)
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.events import (
@@ -126,7 +133,7 @@ def test_nothing_is_no_partial_answer() -> None:
     assert (partial.text, partial.finish, partial.exchange, partial.at) == ("a", "cancelled", "x", 1.0)
 
 
-def test_what_tools_said_stands_in_its_place_and_the_next_reply_goes_on_behind_it() -> None:
+def test_tool_result_is_shown_in_place_and_the_next_reply_follows_it() -> None:
     async def story() -> tuple[LiveAnswer, list[JsonObject]]:
         told: list[JsonObject] = []
         deltas = Deltas("p", told.append, lambda: True)
@@ -179,7 +186,7 @@ def play(story: Callable[[], Coroutine[None, None, None]]) -> None:
         loop.close()
 
 
-def test_the_first_words_are_told_at_once_and_the_others_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_text_is_sent_at_once_and_later_text_is_batched(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         timers, told = Timers(monkeypatch), list[JsonObject]()
         deltas = Deltas("p", told.append, lambda: True)
@@ -231,7 +238,7 @@ def test_each_block_has_its_own_places_and_a_call_its_name_once(monkeypatch: pyt
     play(story)
 
 
-def test_where_nobody_watches_nothing_is_told_and_places_are_right_for_who_comes_later(
+def test_without_watchers_nothing_is_sent_and_later_offsets_are_correct(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def story() -> None:
@@ -259,7 +266,3 @@ def test_another_attempt_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) ->
         deltas.close()
 
     play(story)
-
-
-def test_it_is_about_thirty_times_a_second() -> None:
-    assert 1 / 40 < module.EVERY < 1 / 20

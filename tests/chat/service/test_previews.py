@@ -1,7 +1,6 @@
 """What the next send would be."""
 
 import json
-from pathlib import Path
 
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
@@ -9,7 +8,7 @@ from sightline.model.parts import Image, Inline
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import Estimate
 from tests.chat.core.stage import answered
-from tests.chat.service.chat_stage import ChatStage, play, says
+from tests.chat.service.chat_stage import ChatStage, played, says
 from tests.upstream import streams
 
 COUNTED = 9
@@ -17,123 +16,111 @@ SAID = b'data: {"choices":[{"delta":{"content":"a picture"},"finish_reason":"sto
 PICTURE = Image(Inline("image/png", "aGk="))
 
 
-def test_law_6_the_preview_is_the_very_body_of_the_next_send(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(*(answered(name) for name in "abcd"))
-        stage.upstream.script = [says("ok")]
-        preview = await stage.service.previews.preview("v", "x" * 35)
-        assert preview.prepared is not None
-        assert (preview.included, preview.left_out_preflight, preview.trouble) == (3, 1, None)
-        assert preview.estimate == stage.engine.estimate(preview.prepared)
-        await stage.ask("x" * 35)
-        assert stage.upstream.seen[0].body == preview.prepared.body
-        assert (await stage.service.sends._views.get("v")).last is not None
-
-    play(story, tmp_path)
+@played()
+async def test_law_6_the_preview_is_the_very_body_of_the_next_send(stage: ChatStage) -> None:
+    await stage.begin(*(answered(name) for name in "abcd"))
+    stage.upstream.script = [says("ok")]
+    preview = await stage.service.previews.preview("v", "x" * 35)
+    assert preview.prepared is not None
+    assert (preview.included, preview.left_out_preflight, preview.trouble) == (3, 1, None)
+    assert preview.estimate == stage.engine.estimate(preview.prepared)
+    await stage.ask("x" * 35)
+    assert stage.upstream.seen[0].body == preview.prepared.body
+    assert (await stage.service.sends._views.get("v")).last is not None
 
 
-def test_what_is_asked_again_or_replaced_is_seen_before(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(*(answered(name) for name in "abc"))
-        previews = stage.service.previews
-        for wanted, count in (({}, 7), ({"before": "b"}, 3), ({"replaces": "a"}, 5)):
-            prepared = (await previews.preview("v", "why", **wanted)).prepared
-            assert prepared is not None
-            assert len(json.loads(prepared.body)["messages"]) == count
-
-    play(story, tmp_path)
+@played()
+async def test_reask_and_replace_can_be_previewed(stage: ChatStage) -> None:
+    await stage.begin(*(answered(name) for name in "abc"))
+    previews = stage.service.previews
+    for wanted, count in (({}, 7), ({"before": "b"}, 3), ({"replaces": "a"}, 5)):
+        prepared = (await previews.preview("v", "why", **wanted)).prepared
+        assert prepared is not None
+        assert len(json.loads(prepared.body)["messages"]) == count
 
 
-def test_what_would_not_be_sent_says_why(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin()
-        preview = stage.service.previews.preview
-        nothing = await preview("v", "  ")
-        assert nothing.prepared is None
-        assert nothing.trouble is not None
-        assert nothing.trouble.message == "there is nothing to send"
-        large = await preview("v", "x" * 101)
-        assert large.prepared is not None
-        assert large.trouble is not None
-        assert large.trouble.code == "user_prompt_too_large"
-        await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("none",))))
-        await stage.service.views.set_view("v", topic="t")
-        trouble = (await preview("v", "hello")).trouble
-        assert trouble is not None
-        assert "no tools none" in trouble.message
-
-    play(story, tmp_path)
+@played()
+async def test_what_would_not_be_sent_says_why(stage: ChatStage) -> None:
+    await stage.begin()
+    preview = stage.service.previews.preview
+    nothing = await preview("v", "  ")
+    assert nothing.prepared is None
+    assert nothing.trouble is not None
+    assert nothing.trouble.message == "there is nothing to send"
+    large = await preview("v", "x" * 101)
+    assert large.prepared is not None
+    assert large.trouble is not None
+    assert large.trouble.code == "user_prompt_too_large"
+    await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("none",))))
+    await stage.service.views.set_view("v", topic="t")
+    trouble = (await preview("v", "hello")).trouble
+    assert trouble is not None
+    assert "no tools none" in trouble.message
 
 
-def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin()
-        estimate = stage.service.previews.estimate
-        sized = await estimate("v", "hello")
-        preview = await stage.service.previews.preview("v", "hello")
-        assert sized.estimate == preview.estimate
-        assert (sized.prompt, sized.limit, sized.fits) == (5, 100, True)
-        assert not (await estimate("v", "x" * 101)).fits
-        assert (await estimate("v", "")).estimate.tokens == 0
-        stage.service.chat.settings = type(stage.settings)()
-        await stage.service.views.set_view("w", model="large")
-        line = (await estimate("w", "some words of a prompt", (PICTURE,))).line
-        assert line.startswith("~")
-        assert " ± " in line
-
-    play(story, tmp_path)
+@played()
+async def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(stage: ChatStage) -> None:
+    await stage.begin()
+    estimate = stage.service.previews.estimate
+    sized = await estimate("v", "hello")
+    preview = await stage.service.previews.preview("v", "hello")
+    assert sized.estimate == preview.estimate
+    assert (sized.prompt, sized.limit, sized.fits) == (5, 100, True)
+    assert not (await estimate("v", "x" * 101)).fits
+    assert (await estimate("v", "")).estimate.tokens == 0
+    stage.service.chat.settings = type(stage.settings)()
+    await stage.service.views.set_view("w", model="large")
+    line = (await estimate("w", "some words of a prompt", (PICTURE,))).line
+    assert line.startswith("~")
+    assert " ± " in line
 
 
-def test_the_estimate_at_send_is_the_previews_with_history_and_after_the_provider_counted(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(model="large")
-        stage.upstream.script = [says("ok"), says("ok")]
-        await stage.ask("some words of a prompt")
-        previews = stage.service.previews
-        preview = await previews.preview("v", "and more")
-        sized = await previews.estimate("v", "and more")
-        assert preview.estimate is not None
-        assert sized.estimate == preview.estimate
-        # What the provider counted leads; only the answer and the new question are estimated.
-        assert sized.estimate.tokens > COUNTED
-        assert sized.estimate.low >= COUNTED
-        assert sized.estimate.how.startswith("counted") or sized.estimate.how == "mixed"
-        replaced = await previews.estimate("v", "and more", replaces=stage.ids[0])
-        assert replaced.estimate == (await previews.preview("v", "and more", replaces=stage.ids[0])).estimate
+@played()
+async def test_the_estimate_at_send_is_the_previews_with_history_and_after_the_provider_counted(
+    stage: ChatStage,
+) -> None:
+    await stage.begin(model="large")
+    stage.upstream.script = [says("ok"), says("ok")]
+    await stage.ask("some words of a prompt")
+    previews = stage.service.previews
+    preview = await previews.preview("v", "and more")
+    sized = await previews.estimate("v", "and more")
+    assert preview.estimate is not None
+    assert sized.estimate == preview.estimate
+    # What the provider counted leads; only the answer and the new question are estimated.
+    assert sized.estimate.tokens > COUNTED
+    assert sized.estimate.low >= COUNTED
+    assert sized.estimate.how.startswith("counted") or sized.estimate.how == "mixed"
+    replaced = await previews.estimate("v", "and more", replaces=stage.ids[0])
+    assert replaced.estimate == (await previews.preview("v", "and more", replaces=stage.ids[0])).estimate
 
-    play(story, tmp_path)
 
-
-def test_one_odd_count_locks_no_model(tmp_path: Path) -> None:
+@played()
+async def test_one_odd_count_locks_no_model(stage: ChatStage) -> None:
     """A provider that reports 51,890 tokens for a few words with a picture."""
 
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(model="huge")
-        odd = b'data: {"choices":[],"usage":{"prompt_tokens":51890,"completion_tokens":1}}\n\n'
-        stage.upstream.script = [streams(SAID, odd, b"data: [DONE]\n\n"), says("ok")]
-        first = await stage.ask("what is this", attachments=(PICTURE,))
-        assert first.answer is not None
-        assert first.answer.usage is not None
-        assert first.answer.usage.input_tokens == 51_890
-        assert (await stage.service.views.get("v")).view.room.learned <= 2
-        assert (await stage.service.previews.estimate("v", "and now")).estimate.tokens < 5_000
-        assert (await stage.ask("and now")).state == "complete"
-
-    play(story, tmp_path)
+    await stage.begin(model="huge")
+    odd = b'data: {"choices":[],"usage":{"prompt_tokens":51890,"completion_tokens":1}}\n\n'
+    stage.upstream.script = [streams(SAID, odd, b"data: [DONE]\n\n"), says("ok")]
+    first = await stage.ask("what is this", attachments=(PICTURE,))
+    assert first.answer is not None
+    assert first.answer.usage is not None
+    assert first.answer.usage.input_tokens == 51_890
+    assert (await stage.service.views.get("v")).view.room.learned <= 2
+    assert (await stage.service.previews.estimate("v", "and now")).estimate.tokens < 5_000
+    assert (await stage.ask("and now")).state == "complete"
 
 
-def test_a_lesson_alone_refuses_nothing(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(model="large")
-        raw = Estimate(100, 80, 150)
-        for _ in range(4):  # several times, so that it is believed
-            stage.relays.memory.learn("acme", "large", raw, Usage(input_tokens=100_000), tools=False)
-        lesson = stage.relays.memory.ratio("acme", "large", tools=False)
-        assert lesson is not None
-        assert lesson.added > 90_000
-        stage.upstream.script = [says("ok")]
-        assert (await stage.service.previews.estimate("v", "hello")).fits
-        assert (await stage.service.previews.preview("v", "hello")).trouble is None
-        assert (await stage.ask("hello")).state == "complete"
-
-    play(story, tmp_path)
+@played()
+async def test_a_lesson_alone_refuses_nothing(stage: ChatStage) -> None:
+    await stage.begin(model="large")
+    raw = Estimate(100, 80, 150)
+    for _ in range(4):  # several times, so that it is believed
+        stage.relays.memory.learn("acme", "large", raw, Usage(input_tokens=100_000), tools=False)
+    lesson = stage.relays.memory.ratio("acme", "large", tools=False)
+    assert lesson is not None
+    assert lesson.added > 90_000
+    stage.upstream.script = [says("ok")]
+    assert (await stage.service.previews.estimate("v", "hello")).fits
+    assert (await stage.service.previews.preview("v", "hello")).trouble is None
+    assert (await stage.ask("hello")).state == "complete"

@@ -114,7 +114,7 @@ def test_it_can_fail_and_what_it_came_to_stays(tmp_path: Path) -> None:
     play(story, tmp_path, **stories(workshop))
 
 
-def test_what_keeps_it_from_going_on_is_told_and_changes_nothing_of_what_there_is(tmp_path: Path) -> None:
+def test_failed_resume_is_reported_and_keeps_existing_results(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
 

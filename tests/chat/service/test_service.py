@@ -1,97 +1,84 @@
 """The parts of the chat together, and compaction."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from sightline.errors import Fault
 from tests.chat.core.stage import answered
-from tests.chat.service.chat_stage import ChatStage, play, refuses, says, says_until
+from tests.chat.service.chat_stage import ChatStage, played, refuses, says, says_until
 from tests.upstream import stall
 
 
-def test_it_reads_nothing_before_it_is_asked(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        assert (stage.logbook.kept, stage.service.chat.version) == ({}, 0)
-        assert stage.service.sends.sending == ""
-
-    play(story, tmp_path)
+@played()
+async def test_service_reads_nothing_before_first_use(stage: ChatStage) -> None:
+    assert (stage.logbook.kept, stage.service.chat.version) == ({}, 0)
+    assert stage.service.sends.sending == ""
 
 
-def test_closed_it_lets_an_answer_come_to_its_end(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        gate = asyncio.Event()
-        stage.watch()
-        await stage.begin()
-        stage.upstream.script = [says_until(gate, "so ", then=["far"])]
-        name = await stage.service.sends.send("v", "hello")
-        await stage.news("delta")
-        closing = asyncio.ensure_future(stage.service.close(30))
-        gate.set()
-        await closing
-        assert (stage.pair(name).state, stage.pair(name).assistant_text) == ("complete", "so far")
-
-    play(story, tmp_path)
+@played()
+async def test_closed_it_lets_an_answer_come_to_its_end(stage: ChatStage) -> None:
+    gate = asyncio.Event()
+    stage.watch()
+    await stage.begin()
+    stage.upstream.script = [says_until(gate, "so ", then=["far"])]
+    name = await stage.service.sends.send("v", "hello")
+    await stage.news("delta")
+    closing = asyncio.ensure_future(stage.service.close(30))
+    gate.set()
+    await closing
+    assert (stage.pair(name).state, stage.pair(name).assistant_text) == ("complete", "so far")
 
 
-def test_a_model_drafts_a_person_accepts_and_takes_back(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(*(answered(name) for name in "abc"))
-        compacting = stage.service.compacting
-        stage.upstream.script = [says("In ", "short. ")]
-        draft = await compacting.draft("v", ["b", "a", "b"])
-        assert stage.sent()[:3] == ["a?????????", "!!!!!!!!!!", "b?????????"]
-        assert stage.sent()[-1].startswith("Write a summary")
-        assert (draft.text, draft.exchange) == ("In short.", "x_1")
-        assert (draft.comparison.before.tokens, draft.comparison.after.tokens) == (40, 9)
-        assert stage.ids == ["a", "b", "c"], "nothing has changed yet"
-        assert (await compacting.compare("v", ["a", "b"], "Shorter.")).after.tokens == 8
-        name = await compacting.accept(["a", "b"], "Shorter.")
-        assert stage.ids == [name, "c"]
-        assert stage.pair(name).user_text == "Shorter."
-        await compacting.undo(name)
-        assert stage.ids == ["a", "b", "c"]
-
-    play(story, tmp_path)
+@played()
+async def test_a_model_drafts_a_person_accepts_and_takes_back(stage: ChatStage) -> None:
+    await stage.begin(*(answered(name) for name in "abc"))
+    compacting = stage.service.compacting
+    stage.upstream.script = [says("In ", "short. ")]
+    draft = await compacting.draft("v", ["b", "a", "b"])
+    assert stage.sent()[:3] == ["a?????????", "!!!!!!!!!!", "b?????????"]
+    assert stage.sent()[-1].startswith("Write a summary")
+    assert (draft.text, draft.exchange) == ("In short.", "x_1")
+    assert (draft.comparison.before.tokens, draft.comparison.after.tokens) == (40, 9)
+    assert stage.ids == ["a", "b", "c"], "nothing has changed yet"
+    assert (await compacting.compare("v", ["a", "b"], "Shorter.")).after.tokens == 8
+    name = await compacting.accept(["a", "b"], "Shorter.")
+    assert stage.ids == [name, "c"]
+    assert stage.pair(name).user_text == "Shorter."
+    await compacting.undo(name)
+    assert stage.ids == ["a", "b", "c"]
 
 
-def test_a_person_can_say_how(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"))
-        stage.upstream.script = [says("ok")]
-        await stage.service.compacting.draft("v", ["a"], "Only the numbers.")
-        assert stage.sent()[-1] == "Only the numbers."
-
-    play(story, tmp_path)
+@played()
+async def test_a_person_can_say_how(stage: ChatStage) -> None:
+    await stage.begin(answered("a"))
+    stage.upstream.script = [says("ok")]
+    await stage.service.compacting.draft("v", ["a"], "Only the numbers.")
+    assert stage.sent()[-1] == "Only the numbers."
 
 
-def test_no_summary_is_a_fault(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"))
-        draft = stage.service.compacting.draft
-        stage.upstream.script = [says(" "), refuses(401, "no", "no")]
-        with pytest.raises(Fault, match="has written no summary"):
-            await draft("v", ["a"])
-        with pytest.raises(Fault, match="no"):
-            await draft("v", ["a"])
-        with pytest.raises(Fault, match="nothing to sum up"):
-            await draft("v", [])
-        with pytest.raises(Fault, match="no pair"):
-            await draft("v", ["nobody"])
-
-    play(story, tmp_path)
+@played()
+async def test_no_summary_is_a_fault(stage: ChatStage) -> None:
+    await stage.begin(answered("a"))
+    draft = stage.service.compacting.draft
+    stage.upstream.script = [says(" "), refuses(401, "no", "no")]
+    with pytest.raises(Fault, match="has written no summary"):
+        await draft("v", ["a"])
+    with pytest.raises(Fault, match="no"):
+        await draft("v", ["a"])
+    with pytest.raises(Fault, match="nothing to sum up"):
+        await draft("v", [])
+    with pytest.raises(Fault, match="no pair"):
+        await draft("v", ["nobody"])
 
 
-def test_a_draft_that_nobody_waits_for_is_broken_off(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"))
-        stage.upstream.script = [stall()]
-        drafting = asyncio.ensure_future(stage.service.compacting.draft("v", ["a"]))
-        await stage.upstream.arrived(1)
-        drafting.cancel()
-        await stage.upstream.gone()
-        await asyncio.wait({drafting})
-        assert stage.relays.kinds()[-1] == "cancelled"
-
-    play(story, tmp_path)
+@played()
+async def test_abandoned_draft_is_cancelled(stage: ChatStage) -> None:
+    await stage.begin(answered("a"))
+    stage.upstream.script = [stall()]
+    drafting = asyncio.ensure_future(stage.service.compacting.draft("v", ["a"]))
+    await stage.upstream.arrived(1)
+    drafting.cancel()
+    await stage.upstream.gone()
+    await asyncio.wait({drafting})
+    assert stage.relays.kinds()[-1] == "cancelled"

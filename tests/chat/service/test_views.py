@@ -21,115 +21,103 @@ from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
-from sightline.chat.service.chat_log import Preferences
+from sightline.chat.service.chat import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
-from sightline.evals.service.progress import Telling
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.memory import Memory
+from sightline.exchange.recorder import FactObserver
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import between
 from tests.chat.core.stage import NOW, answered, history_of, ids, told, view_of
-from tests.chat.service.chat_stage import ChatStage, play, says
+from tests.chat.service.chat_stage import ChatStage, play, played, says
 
 
-def test_a_view_is_a_filter_a_model_and_a_topic_each_changed_alone(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T", system_prompt="Be brief.")))
-        await stage.begin(answered("a"), answered("b", star=2))
-        views = stage.service.views
-        looking = await views.set_view("v", filter="s>1")
-        assert ids(looking.view.visible) == "b"
-        looking = await views.set_view("v", topic="t")
-        assert (looking.filter, ids(looking.view.visible), looking.view.prelude) == ("s>1", "b", "Be brief.")
-        looking = await views.set_view("v", model="large")
-        assert (looking.view.model, looking.view.room.limit, looking.view.topic) == ("large", 1000, "t")
-        looking = await views.set_view("v", filter="@mine", expression=parse("s<1", scope=FilterScope.CHAT))
-        assert (looking.filter, ids(looking.view.visible)) == ("@mine", "a")
-        assert (await views.set_view("new")).counter.text == "2 / 2"
-
-    play(story, tmp_path)
+@played()
+async def test_a_view_is_a_filter_a_model_and_a_topic_each_changed_alone(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T", system_prompt="Be brief.")))
+    await stage.begin(answered("a"), answered("b", star=2))
+    views = stage.service.views
+    looking = await views.set_view("v", filter="s>1")
+    assert ids(looking.view.visible) == "b"
+    looking = await views.set_view("v", topic="t")
+    assert (looking.filter, ids(looking.view.visible), looking.view.prelude) == ("s>1", "b", "Be brief.")
+    looking = await views.set_view("v", model="large")
+    assert (looking.view.model, looking.view.room.limit, looking.view.topic) == ("large", 1000, "t")
+    looking = await views.set_view("v", filter="@mine", expression=parse("s<1", scope=FilterScope.CHAT))
+    assert (looking.filter, ids(looking.view.visible)) == ("@mine", "a")
+    assert (await views.set_view("new")).counter().text == "2 / 2"
 
 
-def test_what_is_wrong_changes_nothing(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"), filter_text="s0")
-        for wrong in ({"filter": "s>>"}, {"model": "nonsense"}, {"topic": "nowhere"}):
-            with pytest.raises(Fault):
-                await stage.service.views.set_view("v", **{"filter": "s1", "model": "large", "topic": "", **wrong})
-        looking = await stage.service.views.get("v")
-        assert (looking.filter, looking.model) == ("s0", "m")
-        with pytest.raises(Fault, match="too long"):
-            await stage.service.views.set_view("v" * 1000)
-
-    play(story, tmp_path)
+@played()
+async def test_what_is_wrong_changes_nothing(stage: ChatStage) -> None:
+    await stage.begin(answered("a"), filter_text="s0")
+    for wrong in ({"filter": "s>>"}, {"model": "nonsense"}, {"topic": "nowhere"}):
+        with pytest.raises(Fault):
+            await stage.service.views.set_view("v", **{"filter": "s1", "model": "large", "topic": "", **wrong})
+    looking = await stage.service.views.get("v")
+    assert (looking.filter, looking.model) == ("s0", "m")
+    with pytest.raises(Fault, match="too long"):
+        await stage.service.views.set_view("v" * 1000)
 
 
-def test_1_the_model_at_hand_is_the_selected_one_else_the_topics_the_newest_pairs_or_the_default(
-    tmp_path: Path,
+@played()
+async def test_1_the_model_at_hand_is_the_selected_one_else_the_topics_the_newest_pairs_or_the_default(
+    stage: ChatStage,
 ) -> None:
-    async def story(stage: ChatStage) -> None:
-        views = stage.service.views
-        await stage.happen(TopicAdded(Topic(id="t", name="T", model="large")))
-        assert (await views.set_view("v")).view.model == "acme/m", "the default"
-        await stage.happen(*told([answered("a", model="large")]))
-        assert (await views.get("v")).view.model == "large"
-        await stage.happen(*told([answered("b", model="gone")]))
-        assert (await views.get("v")).view.model == "acme/m", "that of the newest pair is no longer known"
-        assert (await views.set_view("v", topic="t")).view.model == "large"
-        assert (await views.set_view("v", model="m")).view.model == "m"
-        assert (await views.set_view("v", model="")).view.model == "large"
-
-    play(story, tmp_path)
+    views = stage.service.views
+    await stage.happen(TopicAdded(Topic(id="t", name="T", model="large")))
+    assert (await views.set_view("v")).view.model == "acme/m", "the default"
+    await stage.happen(*told([answered("a", model="large")]))
+    assert (await views.get("v")).view.model == "large"
+    await stage.happen(*told([answered("b", model="gone")]))
+    assert (await views.get("v")).view.model == "acme/m", "that of the newest pair is no longer known"
+    assert (await views.set_view("v", topic="t")).view.model == "large"
+    assert (await views.set_view("v", model="m")).view.model == "m"
+    assert (await views.set_view("v", model="")).view.model == "large"
 
 
-def test_each_change_is_heard_and_only_what_changed_is_looked_at(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        many = tuple(answered(f"p{number}", at=NOW + number) for number in range(1000))
-        await stage.happen(ChatImported((), many))
-        await stage.begin(filter_text="s0")
-        looking = await stage.service.views.get("v")
-        assert (len(looking.view.visible), looking.view.selections) == (1000, 1)
-        stage.upstream.script = [says("ok")]
-        pair = await stage.ask()
-        await stage.happen(PairsStarred(("p999",), 1))
-        looking = await stage.service.views.get("v")
-        assert looking.view.visible[-1].id == pair.id
-        assert looking.view.selections == 1, "a question, its answer and a star are no reason to go through all"
-        assert looking.view.standing("p999") == "hidden"
-
-    play(story, tmp_path)
+@played()
+async def test_view_updates_incrementally_on_each_change(stage: ChatStage) -> None:
+    many = tuple(answered(f"p{number}", at=NOW + number) for number in range(1000))
+    await stage.happen(ChatImported((), many))
+    await stage.begin(filter_text="s0")
+    looking = await stage.service.views.get("v")
+    assert (len(looking.view.visible), looking.view.selections) == (1000, 1)
+    stage.upstream.script = [says("ok")]
+    pair = await stage.ask()
+    await stage.happen(PairsStarred(("p999",), 1))
+    looking = await stage.service.views.get("v")
+    assert looking.view.visible[-1].id == pair.id
+    assert looking.view.selections == 1, "a question, its answer and a star are no reason to go through all"
+    assert looking.view.standing("p999") == "hidden"
 
 
-def test_what_is_learned_of_a_model_moves_the_boundary(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"))
-        looking = await stage.service.views.get("v")
-        sizer = looking.view.sizer
-        stage.upstream.script = [says("ok")]
-        await stage.ask()
-        assert (await stage.service.views.get("v")).view.sizer is not sizer
-        assert (await stage.service.views.get("v")).view.sizer is looking.view.sizer
-
-    play(story, tmp_path)
+@played()
+async def test_what_is_learned_of_a_model_moves_the_boundary(stage: ChatStage) -> None:
+    await stage.begin(answered("a"))
+    looking = await stage.service.views.get("v")
+    sizer = looking.view.sizer
+    stage.upstream.script = [says("ok")]
+    await stage.ask()
+    assert (await stage.service.views.get("v")).view.sizer is not sizer
+    assert (await stage.service.views.get("v")).view.sizer is looking.view.sizer
 
 
-def test_settings_are_for_all_views(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(*(answered(name) for name in "abcd"))
-        looking = await stage.service.views.get("v")
-        assert len(looking.view.included) == 4
-        await stage.service.chat.prefer(Preferences({"userRequestAllowance": 50}))
-        assert len(looking.view.included) == 2
-        assert looking.view.room.user == 50
-
-    play(story, tmp_path)
+@played()
+async def test_settings_are_for_all_views(stage: ChatStage) -> None:
+    await stage.begin(*(answered(name) for name in "abcd"))
+    looking = await stage.service.views.get("v")
+    assert len(looking.view.included) == 4
+    await stage.service.chat.prefer(Preferences({"userRequestAllowance": 50}))
+    assert len(looking.view.included) == 2
+    assert looking.view.room.user == 50
 
 
-def test_the_one_that_was_left_alone_for_longest_goes_and_its_page_is_told_so(
+def test_least_recently_used_view_is_evicted_and_reported_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_VIEWS", 2)
@@ -148,15 +136,13 @@ def test_the_one_that_was_left_alone_for_longest_goes_and_its_page_is_told_so(
     play(story, tmp_path)
 
 
-def test_a_topic_that_goes_takes_no_view_with_it(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T")))
-        await stage.begin(answered("a"))
-        await stage.service.views.set_view("v", topic="t")
-        await stage.happen(TopicRemoved("t"))
-        assert (await stage.service.views.get("v")).view.topic == ""
-
-    play(story, tmp_path)
+@played()
+async def test_a_topic_that_goes_takes_no_view_with_it(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T")))
+    await stage.begin(answered("a"))
+    await stage.service.views.set_view("v", topic="t")
+    await stage.happen(TopicRemoved("t"))
+    assert (await stage.service.views.get("v")).view.topic == ""
 
 
 class Handy:
@@ -167,36 +153,32 @@ class Handy:
             raise Fault(Code.CONFIG, "there is no such toolset")
         return (FunctionTool("grab"),)
 
-    async def answer(self, wanted: AnswerRequest, heard: EventObserver, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: EventObserver, noted: FactObserver) -> AnswerResult:
         raise AssertionError
 
 
-def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sending(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
-        await stage.begin(model="large")
-        looking = await stage.service.views.set_view("v", topic="t")
-        assert looking.view.room.tools > 0
-        assert looking.trouble is None
-        await stage.happen(TopicChanged(Topic(id="t", name="T", toolsets=("feet",))))
-        looking = await stage.service.views.get("v")
-        assert looking.trouble is not None
-        assert looking.view.room.tools == 0
-        with pytest.raises(Fault, match="no such toolset"):
-            await stage.service.sends.send("v", "hello")
-
-    play(story, tmp_path, answering=lambda _engine: Handy())
+@played(answering=lambda _engine: Handy())
+async def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sending(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
+    await stage.begin(model="large")
+    looking = await stage.service.views.set_view("v", topic="t")
+    assert looking.view.room.tools > 0
+    assert looking.trouble is None
+    await stage.happen(TopicChanged(Topic(id="t", name="T", toolsets=("feet",))))
+    looking = await stage.service.views.get("v")
+    assert looking.trouble is not None
+    assert looking.view.room.tools == 0
+    with pytest.raises(Fault, match="no such toolset"):
+        await stage.service.sends.send("v", "hello")
 
 
-def test_a_pair_on_its_way_is_seen_by_all(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin()
-        other = await stage.service.views.set_view("w", model="m")
-        await stage.happen(PairAsked(answered("a")))
-        assert ids(other.view.visible) == "a"
-        assert asyncio.current_task() is not None
-
-    play(story, tmp_path)
+@played()
+async def test_a_pair_on_its_way_is_seen_by_all(stage: ChatStage) -> None:
+    await stage.begin()
+    other = await stage.service.views.set_view("w", model="m")
+    await stage.happen(PairAsked(answered("a")))
+    assert ids(other.view.visible) == "a"
+    assert asyncio.current_task() is not None
 
 
 def models_of(folder: Path, preferred: str = "") -> Models:
@@ -205,7 +187,7 @@ def models_of(folder: Path, preferred: str = "") -> Models:
     return Models(Catalog(providers=providers, models=facts), lambda _: True, Memory(folder, lambda: 1.0), preferred)
 
 
-def test_a_name_means_somebody_or_nobody(tmp_path: Path) -> None:
+def test_model_name_resolves_to_a_provider_or_is_unknown(tmp_path: Path) -> None:
     models = models_of(tmp_path)
     assert models.resolve("m").provider_name == "acme"
     assert models.find("acme/other") is not None
@@ -266,5 +248,5 @@ def test_pairs_that_were_left_out_stand_where_they_stood(left_out: str) -> None:
 
 
 @pytest.mark.parametrize(("left_out", "limit", "start"), [("", 100, 2), ("c", 100, 1), ("f", 70, 2), ("", 20, 6)])
-def test_the_boundary_is_the_row_of_the_first_that_goes_along(left_out: str, limit: int, start: int) -> None:
+def test_boundary_is_the_row_of_the_first_included_pair(left_out: str, limit: int, start: int) -> None:
     assert rows_of(left_out, limit=limit).start == start

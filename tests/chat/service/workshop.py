@@ -1,7 +1,9 @@
 """A chat whose topic has tools: where they are opened, and who drives their runs."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count as counting
+from pathlib import Path
+from typing import Any
 
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
@@ -18,7 +20,7 @@ from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from tests.chat.service.chat_stage import ChatStage, Lines
+from tests.chat.service.chat_stage import ChatStage, Lines, play
 from tests.running_stage import FakeTools
 
 
@@ -65,6 +67,17 @@ async def begin(stage: ChatStage) -> None:
 def stories(workshop: Workshop) -> dict[str, object]:
     """How a story of this workshop is played."""
     return {"answering": workshop.answering, "settings": ChatSettings()}
+
+
+def equipped(test: Callable[[ChatStage, Workshop], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+    """A test of a chat with a workshop of its own."""
+
+    def run(tmp_path: Path) -> None:
+        workshop = Workshop()
+        play(lambda stage: test(stage, workshop), tmp_path, **stories(workshop))
+
+    run.__name__ = test.__name__
+    return run
 
 
 def runner_of(stage: ChatStage) -> Runner:

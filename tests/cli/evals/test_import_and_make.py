@@ -34,7 +34,7 @@ def test_a_promptfoo_file_becomes_a_suite_that_runs(folder: Path, capsys: Captur
     assert (folder / "new.yaml").read_text() == out
 
 
-def test_what_has_no_counterpart_is_told(folder: Path, capsys: Captured) -> None:
+def test_unsupported_assertion_is_reported(folder: Path, capsys: Captured) -> None:
     (folder / "p.yaml").write_text(PROMPTFOO.replace("type: contains", "type: perplexity"))
     assert main(["eval", "import", "p.yaml"]) == 2
     err = capsys.readouterr().err
@@ -86,7 +86,7 @@ def test_a_case_is_printed(data: Path, capsys: Captured) -> None:
     assert main(["eval", "make", "x_9"]) == 2
 
 
-def test_what_a_case_needs_besides_is_told_and_written_with_it(data: Path, capsys: Captured) -> None:
+def test_files_of_a_case_are_noted_and_written_with_it(data: Path, capsys: Captured) -> None:
     assert main(["eval", "make", "x_2", "--name", "dot"]) == 0
     assert "note: the case names dot/" in capsys.readouterr().err
     assert main(["eval", "make", "x_2", "--name", "dot", "--to", "capitals.eval.yaml"]) == 0
@@ -97,7 +97,7 @@ def test_what_a_case_needs_besides_is_told_and_written_with_it(data: Path, capsy
     assert main(["eval", "make", "x_2", "--name", "dot", "--to", "capitals.eval.yaml"]) == 2
 
 
-def test_what_is_not_in_the_case_is_said(data: Path, capsys: Captured) -> None:
+def test_content_left_out_of_the_case_is_noted(data: Path, capsys: Captured) -> None:
     body = chat_body("Hi", response_format={"type": "json_object"})
     asyncio.run(fill(data / "data", exchange("x_3", body, chat_stream("{}"), at=NOON + 90)))
     assert main(["eval", "make", "x_3", "--to", "new.yaml"]) == 0

@@ -11,8 +11,7 @@ import termios
 
 import pytest
 
-from sightline.cli.evals.progress import ProgressLine, clock_time, line_of
-from sightline.cli.evals.running import Interrupts
+from sightline.cli.evals.running import Interrupts, ProgressLine, clock_time, line_of
 from sightline.evals.service.progress import Progress
 
 
@@ -35,7 +34,7 @@ def test_a_line_has_rate_cost_and_time_left() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (42, "0:42"), (725, "12:05"), (3723, "1:02:03")])
-def test_time_is_told_as_on_a_clock(seconds: float, text: str) -> None:
+def test_elapsed_time_is_formatted_as_clock_time(seconds: float, text: str) -> None:
     assert clock_time(seconds) == text
 
 
@@ -51,7 +50,9 @@ def test_it_is_written_seldom_and_at_the_end_and_leaves_no_trace(monkeypatch: py
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_where_nobody_looks_it_is_silent(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
+def test_progress_is_silent_when_quiet_or_not_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO
+) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     line = ProgressLine(lambda: 0.0, is_quiet=stream.isatty())
     line.update(Progress(run="e", done=1, of=3))
@@ -93,7 +94,7 @@ def test_a_signal_cuts_off_the_work_and_lets_it_clear_up(sent: signal.Signals, c
     assert signal.getsignal(sent) == before
 
 
-def test_work_that_nobody_interrupts_has_its_own_end() -> None:
+def test_uninterrupted_work_returns_its_own_result() -> None:
     async def work() -> int:
         return 1
 
@@ -110,7 +111,7 @@ def test_work_that_was_done_before_the_signal_came_through_keeps_its_exit_code()
     assert (asyncio.run(interrupts.run_work(work())), interrupts.is_cut) == (0, False)
 
 
-def test_who_cancels_without_a_signal_cancels() -> None:
+def test_cancellation_without_a_signal_is_propagated() -> None:
     async def story() -> None:
         task = asyncio.ensure_future(Interrupts().run_work(endless()))
         await asyncio.sleep(0)
@@ -145,9 +146,7 @@ raise SystemExit(asyncio.run(Interrupts().run_work(work())))
 
 
 @pytest.mark.parametrize(("times", "code", "out"), [(1, 130, b"cleared\n"), (2, -signal.SIGINT, b"")])
-def test_a_second_signal_is_told_what_is_waited_for_and_the_third_does_not_wait(
-    times: int, code: int, out: bytes
-) -> None:
+def test_second_signal_prints_what_is_pending_and_third_quits_at_once(times: int, code: int, out: bytes) -> None:
     ended = subprocess.run([sys.executable, "-c", CLEARING.format(times=times)], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (code, out)
     assert ended.stderr == b"ending what was started; once more leaves it behind\n"

@@ -10,9 +10,8 @@ from sightline.cli.evals.report import (
     resume_command,
     table,
 )
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseObservation, CaseResult, Check, Score
-from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, fold_facts
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions, fold_facts
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec
@@ -88,7 +87,7 @@ def test_long_lists_are_cut_and_say_where_the_rest_is() -> None:
     assert lines[-1].startswith("It is under way.")
 
 
-def test_of_many_tries_some_are_told() -> None:
+def test_only_some_pass_at_k_values_are_shown_for_many_trials() -> None:
     tries = [row("c1", float(trial % 2), trial=trial) for trial in range(60)]
     suite = Suite(name="demo", cases=(Case(id="c1", place=SuitePlace("s.yaml", 1, 5)),))
     began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=RunOptions(trials=60))
@@ -97,7 +96,7 @@ def test_of_many_tries_some_are_told() -> None:
     assert told == [2, 3, 4, 5, 10, 20, 50, 60]
 
 
-def test_a_run_without_results_is_told_too() -> None:
+def test_run_without_results_is_reported() -> None:
     assert report("e_1", "stopped", standing(), drawing())[-1].startswith("It was stopped. 0 results left")
 
 
@@ -110,7 +109,7 @@ def test_the_same_for_a_program() -> None:
     assert is_passed(one)
 
 
-def test_what_a_grader_did_not_like_is_told_down_to_the_graders_inside() -> None:
+def test_grader_complaints_include_nested_graders() -> None:
     inner = Score(name="in", type="equals", verdict="not_graded", reason="no answer")
     outer = Score(name="out", type="composite", verdict="fail", score=0.0, scores=(inner,))
     assert complaint(outer) == ["out (composite): fail", "in (equals): no answer"]
@@ -134,7 +133,7 @@ def test_a_limit_of_cost_says_what_it_cannot_count() -> None:
     assert "cost_limit_usd of the trials counts only what is known" in limited(unknown, limit=1.0)
 
 
-def test_how_many_could_not_be_graded_is_said_with_what_to_do() -> None:
+def test_ungraded_results_are_counted_with_a_rerun_hint() -> None:
     text = "\n".join(report("e_1", "ended", standing(row("c1", 1.0), row("c2", None)), drawing()))
     assert "1 of 2 results could not be graded, so the run has not passed." in text
     assert "sightline eval run --rerun-failed e_1" in text

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from sightline.cli.evals import running
-from sightline.cli.evals.exporting import NAMES, Exports
-from sightline.cli.program import main, parser
+from sightline.cli.evals.report import NAMES, Exports
+from sightline.cli.program import main
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
 from sightline.evals.core.suite import Case, Suite
@@ -22,21 +22,6 @@ from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
 from tests.evals.core.rows import failed, row
 from tests.upstream import Upstream, answer
-
-
-def test_every_command_has_its_module() -> None:
-    words = {
-        "run": ["s.yaml"],
-        "validate": ["s.yaml"],
-        "preview": ["s.yaml", "a"],
-        "show": [],
-        "compare": ["a", "b"],
-        "import": ["p.yaml"],
-        "make": ["x_1"],
-    }
-    for name, more in words.items():
-        arguments = parser().parse_args(["eval", name, *more])
-        assert (arguments.eval_command, callable(arguments.run)) == (name, True)
 
 
 def test_eval_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +123,7 @@ def test_an_answer_is_taken_again_unless_it_is_not_wanted(upstream: Upstream) ->
     assert len(upstream.seen) == 6
 
 
-def test_a_run_is_gone_on_with_and_failures_are_run_again(upstream: Upstream, capsys: Captured, folder: Path) -> None:
+def test_run_can_be_resumed_and_failures_can_be_rerun(upstream: Upstream, capsys: Captured, folder: Path) -> None:
     main(["eval", "run", SUITE, "--target", "acme/m", "--no-cache", "--json"])
     run = str(told(capsys)["run"])
     upstream.script = [knows(upstream, KNOWN | {"Spain": "Madrid"})]
@@ -154,7 +139,7 @@ def test_a_run_is_gone_on_with_and_failures_are_run_again(upstream: Upstream, ca
     assert "is not below" in capsys.readouterr().err
 
 
-def test_a_suite_that_was_changed_meanwhile_is_gone_on_with_as_it_was(folder: Path, capsys: Captured) -> None:
+def test_rerun_of_a_changed_suite_uses_its_original_cases(folder: Path, capsys: Captured) -> None:
     main(["eval", "run", SUITE, "--target", "none", "--json"])
     (folder / SUITE).write_text((folder / SUITE).read_text().replace("Paris", "Lyon"))
     assert main(["eval", "run", "--rerun-failed", "last"]) == 1
@@ -163,7 +148,7 @@ def test_a_suite_that_was_changed_meanwhile_is_gone_on_with_as_it_was(folder: Pa
     assert err == f"note: {SUITE} has changed; the run goes on with its cases as they were\n"
 
 
-def test_where_nobody_answers_it_is_the_providers_failure(upstream: Upstream, capsys: Captured) -> None:
+def test_provider_failure_on_every_case_exits_with_code_3(upstream: Upstream, capsys: Captured) -> None:
     upstream.script = [answer(401, b'{"error":{"message":"no such key"}}')]
     assert main(["eval", "run", SUITE, "--target", "acme/m"]) == 3
     out = capsys.readouterr().out
@@ -171,7 +156,7 @@ def test_where_nobody_answers_it_is_the_providers_failure(upstream: Upstream, ca
     assert "no such key" in out
 
 
-def test_the_budget_leaves_the_rest_to_be_gone_on_with(folder: Path, capsys: Captured) -> None:
+def test_run_stopped_by_the_budget_can_be_resumed(folder: Path, capsys: Captured) -> None:
     assert main(["eval", "run", SUITE, "--target", "m", "--budget-usd", "0.000001", "--workers", "1"]) == 1
     out = capsys.readouterr().out
     assert "It was stopped." in out
@@ -223,7 +208,7 @@ def test_no_suite_is_begun_where_another_cannot_be(upstream: Upstream, folder: P
     assert not upstream.seen
 
 
-def test_results_are_written_and_the_exit_code_told_where_nobody_reads_the_report(folder: Path) -> None:
+def test_results_and_exit_code_survive_an_unwritable_stdout(folder: Path) -> None:
     words = [*PROGRAM, "eval", "run", SUITE, "--target", "none", "--jsonl", "r.jsonl"]
     reading, writing = os.pipe()
     os.close(reading)
@@ -281,7 +266,7 @@ def test_targets_of_agentv_answer_with_the_key_beside_them(upstream: Upstream, f
         ([SUITE, "--threshold", "2"], "'2' is not from 0 to 1"),
     ],
 )
-def test_wrong_usage_is_told(folder: Path, capsys: Captured, words: list[str], message: str) -> None:
+def test_wrong_usage_is_reported(folder: Path, capsys: Captured, words: list[str], message: str) -> None:
     assert main(["eval", "run", *words]) == 2
     assert message in capsys.readouterr().err
 
@@ -294,7 +279,7 @@ def test_a_suite_with_mistakes_is_not_run(folder: Path, capsys: Captured) -> Non
     assert 'Did you mean "input"?' in err
 
 
-def test_who_interrupts_is_told_how_to_go_on(folder: Path, tmp_path: Path) -> None:
+def test_interrupted_run_prints_how_to_resume(folder: Path, tmp_path: Path) -> None:
     """A real process and a real Ctrl-C, once the first case is on its way."""
     (folder / "wait.py").write_text("import pathlib, sys, time\npathlib.Path('begun').touch()\ntime.sleep(60)\n")
     with (folder / "sightline.toml").open("a") as file:
@@ -339,12 +324,12 @@ def test_a_cluster_is_named_in_place_of_a_number(
     assert SUITE not in capsys.readouterr().out, "nothing was begun"
 
 
-def test_who_asks_nobody_needs_no_cluster(folder: Path, capsys: Captured) -> None:
+def test_target_without_model_requests_needs_no_cluster(folder: Path, capsys: Captured) -> None:
     assert main(["eval", "run", SUITE, "--target", "all", "--workers", "ray://head:20001", "--json"]) == 0
     assert told(capsys)["passed"] is True
 
 
-def test_each_case_is_told_with_what_it_would_send(upstream: Upstream, folder: Path, capsys: Captured) -> None:
+def test_dry_run_lists_each_case_with_what_it_would_send(upstream: Upstream, folder: Path, capsys: Captured) -> None:
     words = ["eval", "run", "capitals.eval.yaml", "--target", "acme/m", "--target", "all", "--trials", "2"]
     assert main([*words, "--dry-run", "--json"]) == 0
     first, second, *_ = map(json.loads, capsys.readouterr().out.splitlines())
@@ -354,7 +339,7 @@ def test_each_case_is_told_with_what_it_would_send(upstream: Upstream, folder: P
     assert not upstream.seen
 
 
-def test_a_case_that_could_not_be_sent_is_told(folder: Path, capsys: Captured) -> None:
+def test_case_that_cannot_be_sent_is_reported(folder: Path, capsys: Captured) -> None:
     suite = folder / "s.yaml"
     suite.write_text("tests: [{id: a, criteria: x, input: [{role: user, content: [{type: image, value: a.png}]}]}]")
     (folder / "a.png").write_text("no picture")
@@ -385,7 +370,7 @@ def test_without_a_place_nothing_is_written(tmp_path: Path, monkeypatch: pytest.
     assert not list(tmp_path.iterdir())
 
 
-def test_a_place_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_unwritable_export_path_is_rejected_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Fault):
         Exports(jsonl=str(tmp_path / "file" / "r.jsonl")).check()
@@ -440,14 +425,14 @@ def test_a_pipe_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:
     assert b"c1" in (tmp_path / "there" / "r.xml").read_bytes()
 
 
-def test_a_form_that_nobody_wants_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_format_that_was_not_requested_is_not_generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unwanted(*_words: object, **_more: object) -> bytes:
         raise AssertionError
 
-    monkeypatch.setattr("sightline.cli.evals.exporting.to_junit", unwanted)
+    monkeypatch.setattr("sightline.cli.evals.report.to_junit", unwanted)
     exports = Exports(jsonl=str(tmp_path / "r.jsonl"))
     exports.add(standing(row("c1", 1.0)))
     exports.write()
-    monkeypatch.setattr("sightline.cli.evals.exporting.to_jsonl", unwanted)
+    monkeypatch.setattr("sightline.cli.evals.report.to_jsonl", unwanted)
     Exports().write()
     assert [each.name for each in tmp_path.iterdir()] == ["r.jsonl"]

@@ -6,9 +6,8 @@ import pytest
 from sightline.cli.evals.report import resolve_run
 from sightline.cli.program import main
 from sightline.errors import Fault
-from tests.eval_stage import EvalStage, play
+from tests.eval_stage import EvalStage, on_stage
 from tests.evals.api.eval_desk import FIXED
-from tests.upstream import Upstream
 
 Captured = pytest.CaptureFixture[str]
 TALK = """
@@ -87,21 +86,19 @@ def test_an_answer_that_did_not_come_says_why(folder: Path, capsys: Captured) ->
     assert "\nerror     " in capsys.readouterr().out
 
 
-def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        with pytest.raises(Fault, match="there is no run 'last'"):
-            await resolve_run(stage.evaluation, "last")
-        await stage.run(targets=(FIXED,), run="e_1")
-        await stage.run(targets=(FIXED,), run="e_12")
-        assert await resolve_run(stage.evaluation, "e_1") == "e_1"
-        assert await resolve_run(stage.evaluation, "e_12") == "e_12"
-        assert await resolve_run(stage.evaluation, "last") == "e_12"
-        with pytest.raises(Fault, match="2 runs begin with 'e_'"):
-            await resolve_run(stage.evaluation, "e_")
-        with pytest.raises(Fault, match="there is no run ''"):
-            await resolve_run(stage.evaluation, "")
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_run_is_found_by_the_beginning_of_its_name(stage: EvalStage) -> None:
+    with pytest.raises(Fault, match="there is no run 'last'"):
+        await resolve_run(stage.evaluation, "last")
+    await stage.run(targets=(FIXED,), run="e_1")
+    await stage.run(targets=(FIXED,), run="e_12")
+    assert await resolve_run(stage.evaluation, "e_1") == "e_1"
+    assert await resolve_run(stage.evaluation, "e_12") == "e_12"
+    assert await resolve_run(stage.evaluation, "last") == "e_12"
+    with pytest.raises(Fault, match="2 runs begin with 'e_'"):
+        await resolve_run(stage.evaluation, "e_")
+    with pytest.raises(Fault, match="there is no run ''"):
+        await resolve_run(stage.evaluation, "")
 
 
 @pytest.fixture
@@ -158,7 +155,7 @@ def test_one_case_is_shown_with_its_differences(runs: tuple[str, str], capsys: C
     assert main(["eval", "compare", *runs, "--case", "rome"]) == 2
 
 
-def test_a_side_without_results_or_with_an_unknown_target_is_told(
+def test_side_without_results_or_with_an_unknown_target_is_reported(
     runs: tuple[str, str], folder: Path, capsys: Captured
 ) -> None:
     (folder / "empty.jsonl").write_text("")

@@ -38,7 +38,7 @@ def test_several_suites_are_run_one_after_the_other(folder: Path, capsys: pytest
     assert out.index("capitals (") < out.index("more (")
 
 
-def test_a_problem_is_told_as_compilers_do() -> None:
+def test_problem_is_formatted_like_a_compiler_message() -> None:
     place = SuitePlace("s.yaml", 2, 3)
     problems = [
         SuiteProblem(place=place, path="a", message="it is wrong", suggestion="Write it."),
@@ -54,7 +54,7 @@ def test_a_problem_is_told_as_compilers_do() -> None:
 Captured = pytest.CaptureFixture[str]
 
 
-def test_sound_suites_are_told_to_be(folder: Path, capsys: Captured) -> None:
+def test_valid_suites_are_reported_as_valid(folder: Path, capsys: Captured) -> None:
     (folder / "odd.yaml").write_text("name: Big Name\ntests: [{id: a, criteria: x, input: hi}]")
     assert main(["eval", "validate", "capitals.eval.yaml", "odd.yaml"]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
@@ -119,7 +119,7 @@ def test_all_of_it_for_a_person(files: Path, capsys: Captured) -> None:
     assert out.rstrip().endswith("}")
 
 
-def test_losses_on_the_way_to_another_dialect_are_told(files: Path, capsys: Captured) -> None:
+def test_translation_losses_are_shown_in_the_preview(files: Path, capsys: Captured) -> None:
     (files / "late.yaml").write_text(
         "tests: [{id: a, criteria: x, input: [{role: user, content: Hi.}, {role: system, content: Be brief.},"
         " {role: user, content: And?}]}]"
@@ -146,7 +146,7 @@ def test_a_target_that_is_no_model_gets_the_flat_question(files: Path, capsys: C
     assert "is no model" in capsys.readouterr().err
 
 
-def test_what_is_not_there_is_told(files: Path, capsys: Captured) -> None:
+def test_unknown_suite_or_case_is_reported(files: Path, capsys: Captured) -> None:
     assert main(["eval", "preview", "gone.yaml", "a"]) == 2
     assert main(["eval", "preview", "s.yaml", "gone"]) == 2
     assert "s.yaml has no case 'gone'" in capsys.readouterr().err

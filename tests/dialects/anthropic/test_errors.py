@@ -35,7 +35,7 @@ def body(kind, message="no", **more):
         (200, "overloaded_error", "Overloaded", Code.OVERLOADED),
     ],
 )
-def test_every_error_is_told_apart_and_keeps_its_words(status, kind, message, code):
+def test_each_error_maps_to_its_code_and_keeps_its_message(status, kind, message, code):
     fault = read_error(status, body(kind, message), {"retry-after": "7"})
     assert (fault.code, fault.message, fault.retry_after) == (code, message, 7.0)
     assert fault.details == {"type": kind, "message": message}
@@ -89,7 +89,7 @@ def test_every_code_has_a_type():
     assert all(error_of(Fault(code, "m"))["type"] for code in Code)
 
 
-def test_an_overflow_is_told_in_the_words_that_clients_know():
+def test_context_overflow_uses_the_message_clients_recognise():
     fault = Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 8192 tokens", status=413)
     assert write_error(fault)[0] == 400
     assert error_of(fault)["message"] == "prompt is too long: maximum context length is 8192 tokens"
@@ -103,7 +103,7 @@ def test_an_error_that_came_in_a_stream_keeps_its_kind():
     assert write_error(fault)[0] == 404
 
 
-def test_what_an_error_says_besides_its_words_is_told():
+def test_extra_error_fields_are_reported():
     details = {"error_code": "x"}
     assert error_fields(body("api_error", details=details, none=None), "/3") == [
         FieldReceived("/3/request_id", "req_1"),

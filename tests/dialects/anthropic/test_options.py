@@ -2,7 +2,15 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.options import read_settings, write_settings
+from sightline.dialects.anthropic.options import (
+    any_open,
+    close_objects,
+    open_objects,
+    read_reasoning,
+    read_settings,
+    write_reasoning,
+    write_settings,
+)
 from sightline.dialects.dialect import Target
 from sightline.errors import Fault
 from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
@@ -138,13 +146,7 @@ def test_options_that_the_api_does_not_have():
     ]
 
 
-def test_settings_that_say_what_happens_anyway_change_nothing():
-    _, report = write(n=1, logprobs=False, presence_penalty=0, frequency_penalty=0.0)
-    assert {loss.severity for loss in report.losses} == {"identity"}
-    assert len(report.losses) == 4
-
-
-def test_a_schema_is_carried_and_what_stands_beside_it_is_lost():
+def test_schema_is_sent_and_its_name_description_and_strict_are_lost():
     body, report = write(format=SchemaFormat(SCHEMA, name="n", description="d", strict=True, at="/response_format"))
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
     assert losses(report) == [("/response_format", "identity")] * 3
@@ -185,7 +187,7 @@ def test_an_own_schema_goes_back_where_it_was(at, body):
     assert write(same=True, format=SchemaFormat(SCHEMA, at=at, extras={"new": 1}))[0] == body
 
 
-def test_json_without_a_schema_cannot_be_asked_for_and_text_need_not_be():
+def test_json_format_without_a_schema_is_lost_and_plain_format_is_not():
     body, report = write(format=JsonFormat(at="/response_format"))
     assert "output_config" not in body
     assert losses(report) == [("/response_format", "option")]
@@ -206,3 +208,199 @@ def test_sampling_that_agrees_with_thinking_stays(same):
     assert (body["temperature"], body["top_p"]) == (1, 0.95)
     assert not report.losses
     assert write(reasoning=Reasoning(effort="high"), temperature=0.5)[0]["temperature"] == 0.5
+
+
+OPEN: Any = {
+    "type": "object",
+    "properties": {
+        "a/b": {"type": "object", "properties": {"type": {"enum": ["object"]}}},
+        "map": {"type": "object", "additionalProperties": {"type": "object"}},
+        "list": {"type": "array", "items": {"type": ["object", "null"]}, "default": [{"type": "object"}]},
+        "any": True,
+    },
+    "anyOf": [{"$ref": "#/$defs/D"}, False],
+    "$defs": {"D": {"type": "object", "additionalProperties": False}},
+}
+
+
+def test_every_object_is_closed_and_the_change_is_listed():
+    report = Report()
+    assert close_objects(OPEN, "/response_format", "/s", report) == {
+        "type": "object",
+        "properties": {
+            "a/b": {"type": "object", "properties": {"type": {"enum": ["object"]}}, "additionalProperties": False},
+            "map": {"type": "object", "additionalProperties": False},
+            "list": {
+                "type": "array",
+                "items": {"type": ["object", "null"], "additionalProperties": False},
+                "default": [{"type": "object"}],
+            },
+            "any": True,
+        },
+        "anyOf": [{"$ref": "#/$defs/D"}, False],
+        "$defs": {"D": {"type": "object", "additionalProperties": False}},
+        "additionalProperties": False,
+    }
+    assert [addition.pointer for addition in report.additions] == [
+        "/s/properties/a~1b/additionalProperties",
+        "/s/properties/list/items/additionalProperties",
+        "/s/additionalProperties",
+    ]
+    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+        ("/response_format", "other properties at /properties/map of the schema", "option")
+    ]
+
+
+def test_open_objects_are_found():
+    assert list(open_objects(OPEN)) == ["/properties/a~1b", "/properties/map", "/properties/list/items", ""]
+    assert any_open(OPEN)
+    assert not any_open({"type": "object"})
+
+
+def test_a_schema_that_is_nested_beyond_reason_is_left_alone_below():
+    schema: Any = {"type": "object"}
+    for _ in range(150):
+        schema = {"type": "array", "items": schema}
+    assert open_objects(schema) == {}
+
+
+def write_thinking(reasoning, *, same=False, max_tokens=64000):
+    report, body = Report(), {"max_tokens": max_tokens}
+    write_reasoning(reasoning, body, report, same=same)
+    del body["max_tokens"]
+    return body, [(loss.pointer, loss.severity) for loss in report.losses]
+
+
+OWN: list[dict[str, Any]] = [
+    {"thinking": {"type": "adaptive"}},
+    {"thinking": {"type": "disabled"}},
+    {"thinking": {"type": "enabled", "budget_tokens": 2048, "display": "omitted"}},
+    {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "xhigh"}},
+    {"output_config": {"effort": "whatever"}},
+    {"thinking": {"budget_tokens": 5}},
+]
+
+
+@pytest.mark.parametrize("body", OWN)
+def test_an_own_setting_is_written_back_as_it_was(body):
+    reasoning = read_reasoning(body)
+    assert reasoning is not None
+    assert write_thinking(reasoning, same=True) == (body, [])
+
+
+def test_each_member_knows_its_place():
+    reasoning = read_reasoning(OWN[2])
+    assert reasoning == Reasoning(
+        mode="on",
+        budget=2048,
+        summary="none",
+        places={
+            "mode": "/thinking/type",
+            "summary": "/thinking/display",
+            "budget": "/thinking/budget_tokens",
+        },
+        at="/thinking",
+    )
+    alone = read_reasoning(OWN[4])
+    assert alone is not None
+    assert alone.at == "/output_config"
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"thinking": None}, {"thinking": {"type": "between_tools"}}, {"output_config": {}}]
+)
+def test_nothing_known_is_nothing(body):
+    assert read_reasoning(body) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"thinking": {"type": 1}}, "/thinking/type"),
+        ({"thinking": {"budget_tokens": "x"}}, "/thinking/budget_tokens"),
+        ({"output_config": {"effort": 1}}, "/output_config/effort"),
+    ],
+)
+def test_a_wrong_type_names_the_place(body, pointer):
+    with pytest.raises(Fault) as caught:
+        read_reasoning(body)
+    assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "body"),
+    [
+        (Reasoning(effort="high"), {"output_config": {"effort": "high"}}),
+        (Reasoning(effort="none"), {"thinking": {"type": "disabled"}}),
+        (Reasoning(mode="off"), {"thinking": {"type": "disabled"}}),
+        (Reasoning(mode="off", effort="none"), {"thinking": {"type": "disabled"}}),
+        (Reasoning(budget=0), {"thinking": {"type": "disabled"}}),
+        (Reasoning(budget=-1), {"thinking": {"type": "adaptive"}}),
+        (Reasoning(mode="adaptive"), {"thinking": {"type": "adaptive"}}),
+        (Reasoning(budget=4096), {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+        (Reasoning(mode="on", budget=4096, effort="low"), {
+            "thinking": {"type": "enabled", "budget_tokens": 4096}, "output_config": {"effort": "low"}}),
+        (Reasoning(mode="adaptive", summary="auto"), {"thinking": {"type": "adaptive", "display": "summarized"}}),
+        (Reasoning(mode="adaptive", summary="none"), {"thinking": {"type": "adaptive", "display": "omitted"}}),
+    ],
+)  # fmt: skip
+def test_supported_reasoning_options_are_written_exactly(reasoning, body):
+    assert write_thinking(reasoning) == (body, [])
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "body", "lost"),
+    [
+        (Reasoning(effort="minimal"), {"output_config": {"effort": "low"}}, "effort"),
+        (Reasoning(effort="heroic"), {}, "effort"),
+        (Reasoning(mode="on"), {"thinking": {"type": "adaptive"}}, "mode"),
+        (Reasoning(mode="dreaming"), {}, "mode"),
+        (Reasoning(mode="adaptive", budget=5), {"thinking": {"type": "adaptive"}}, "budget"),
+        (Reasoning(budget=100), {"thinking": {"type": "enabled", "budget_tokens": 1024}}, "budget"),
+        (Reasoning(budget=99999), {"thinking": {"type": "enabled", "budget_tokens": 63999}}, "budget"),
+        (Reasoning(mode="adaptive", effort="none"), {"thinking": {"type": "adaptive"}}, "effort"),
+        (Reasoning(summary="auto"), {}, "summary"),
+        (Reasoning(mode="off", summary="auto"), {"thinking": {"type": "disabled"}}, "summary"),
+        (Reasoning(mode="adaptive", summary="sung"), {"thinking": {"type": "adaptive"}}, "summary"),
+        (
+            Reasoning(mode="adaptive", summary="concise"),
+            {"thinking": {"type": "adaptive", "display": "summarized"}},
+            "summary",
+        ),
+    ],
+)
+def test_approximated_reasoning_options_are_reported_as_lost(reasoning, body, lost):
+    placed = Reasoning(
+        mode=reasoning.mode,
+        effort=reasoning.effort,
+        budget=reasoning.budget,
+        summary=reasoning.summary,
+        places={lost: f"/{lost}"},
+    )
+    assert write_thinking(placed) == (body, [(f"/{lost}", "option")])
+
+
+def test_a_budget_that_fits_below_no_limit_is_lost():
+    assert write_thinking(Reasoning(budget=2000, at="/r"), max_tokens=500) == ({}, [("/r", "option")])
+
+
+def test_a_budget_without_a_limit_is_written():
+    report = Report()
+    body: dict[str, Any] = {}
+    write_reasoning(Reasoning(budget=2000), body, report, same=False)
+    assert body == {"thinking": {"type": "enabled", "budget_tokens": 2000}}
+
+
+def test_a_forced_call_goes_before_thinking_with_a_budget():
+    report = Report()
+    body: dict[str, Any] = {"tool_choice": {"type": "any"}}
+    write_reasoning(Reasoning(budget=2000, at="/r"), body, report, same=False)
+    assert "thinking" not in body
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "option")]
+
+
+def test_the_least_thinking_of_a_model_that_cannot_do_without_is_written():
+    assert write_thinking(Reasoning(mode="between_tools", effort="low")) == (
+        {"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}},
+        [],
+    )

@@ -123,7 +123,7 @@ def test_calls_of_every_kind():
     assert "/content/0/id" in [addition.pointer for addition in report.additions]
 
 
-def test_what_nobody_told_is_listed():
+def test_filled_in_values_are_reported_as_additions():
     report = Report()
     write_reply(Reply(), Client(), report)
     assert [(addition.pointer, addition.severity) for addition in report.additions] == [
@@ -185,7 +185,7 @@ def test_citations_of_our_own_kind_stay_also_without_words():
     assert body["content"] == [{"type": "text", "text": "", "citations": [value]}]
 
 
-def test_what_stands_around_the_answer_is_lost():
+def test_other_choices_creation_time_and_logprobs_are_lost():
     report = Report()
     choice = Choice(parts=(Text("a"),), finish="stop", logprobs=(TokenLogprob("a", -0.1),), logprobs_at="/lp")
     other = Choice(finish="stop", finish_at="/choices/1/finish_reason")

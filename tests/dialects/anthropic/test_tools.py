@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.tools import read_choice, read_client_tool, read_tools, write_choice, write_tools
+from sightline.dialects.anthropic.request import read_choice, read_client_tool, read_tools, write_choice, write_tools
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report
@@ -183,7 +183,7 @@ def test_where_no_call_is_allowed_none_can_be_parallel():
         (ToolChoice("opaque", value={"x": 1}, at="/tool_choice"), None),
     ],
 )
-def test_a_choice_that_cannot_be_said_is_lost(choice, written):
+def test_unsupported_tool_choice_is_reported_as_lost(choice, written):
     body, report = write(F, FunctionTool("h", schema=SCHEMA), choice=choice)
     assert body.get("tool_choice") == written
     assert losses(report) == [("/tool_choice", "option")]
@@ -232,7 +232,7 @@ def test_a_tool_that_the_client_runs_has_a_function_of_its_own_name(kind: str, n
     assert argument in schema["properties"]
 
 
-def test_the_size_of_the_screen_is_told_in_words() -> None:
+def test_screen_size_is_given_in_the_tool_description() -> None:
     tool = {"type": "computer_20250124", "name": "computer", "display_width_px": 800, "display_height_px": 600}
     read = read_client_tool({**tool, "display_number": 1}, "/tools/0")
     assert read is not None

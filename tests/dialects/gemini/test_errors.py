@@ -36,7 +36,7 @@ def body(code, status, message="no", **more):
         ),
     ],
 )
-def test_google_s_words_are_told_apart(status, word, message, code):
+def test_google_errors_map_to_their_codes(status, word, message, code):
     fault = read_error(status, body(status, word, message), {})
     assert (fault.code, fault.message, fault.status) == (code, message, status)
     # in a stream the body alone tells the status
@@ -117,7 +117,7 @@ def test_what_is_not_found_stays_so():
     assert write_error(Fault(Code.INVALID_REQUEST, "no", status=404)) == (404, body(404, "NOT_FOUND"))
 
 
-def test_details_are_kept_and_a_wait_is_told_once():
+def test_details_are_kept_and_retry_delay_is_written_once():
     fault = read_error(429, body(429, "RESOURCE_EXHAUSTED", details=[RETRY]), {})
     assert write_error(fault)[1] == body(429, "RESOURCE_EXHAUSTED", details=[RETRY])
     told: Any = write_error(Fault(Code.RATE_LIMITED, "slow", retry_after=2.0, details={"type": "rate_limit_error"}))[1]

@@ -6,7 +6,7 @@ from sightline.dialects.gemini.field_names import both, either, read_enum, resto
 from sightline.errors import Fault
 
 
-def test_either_spelling_is_found_and_the_key_that_stands_there_is_named():
+def test_both_spellings_are_read_and_the_actual_key_is_returned():
     assert either({"functionCall": 1}, "functionCall") == 1
     assert either({"function_call": 2}, "functionCall") == 2
     assert either({"functionCall": None, "function_call": 2}, "functionCall") == 2

@@ -137,7 +137,7 @@ def test_thinking_in_the_other_spelling():
         ({"summary": "odd"}, None, ["summary"]),
     ],
 )
-def test_reasoning_from_elsewhere_is_said_as_nearly_as_can_be(reasoning, thinking, losses):
+def test_foreign_reasoning_options_map_to_the_nearest_thinking_config(reasoning, thinking, losses):
     document, report = written(Options(reasoning=Reasoning(**reasoning, places={"effort": "/r/effort"})))
     assert document == ({} if thinking is None else {"generationConfig": {"thinkingConfig": thinking}})
     assert lost(report) == [

@@ -1,13 +1,10 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sightline.dialects.gemini.reply_read import ReplyReading, read_reply
-from sightline.dialects.gemini.signatures import for_client
+from sightline.dialects.gemini.parts import for_client
+from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, stream_reader
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -16,6 +13,7 @@ from sightline.model.events import (
     Failed,
     FieldReceived,
     Finished,
+    FrameBroken,
     LogprobsReceived,
     PartReceived,
     SignatureReceived,
@@ -30,8 +28,8 @@ from sightline.model.fold import fold
 from sightline.model.parts import Document, Link, Text, Thinking
 from sightline.model.reply import TokenLogprob
 from sightline.model.usage import Usage
+from sightline.wire.sse import Frame, SseDecoder
 
-CASES = Path(__file__).parents[2] / "wire_cases" / "gemini"
 PARTS = "/candidates/0/content/parts"
 
 
@@ -50,7 +48,7 @@ def finished(finish="stop", detail=None):
     return Finished(finish, detail=detail, at="/candidates/0/finishReason")
 
 
-def test_who_answers_and_what_it_took():
+def test_reply_identity_and_usage_are_read():
     events = read_reply(
         {
             "candidates": [candidate({"text": "a"}, finishReason="STOP")],
@@ -297,39 +295,6 @@ def test_what_is_no_reply_is_refused_with_a_pointer(body, pointer):
     assert caught.value.pointer == pointer
 
 
-REPLIES = sorted(CASES.glob("*/reply.json"))
-WORDS = sorted({word for path in REPLIES for word in path.read_text().split('"')[1::2] if len(word) < 30})
-LEAVES = st.none() | st.booleans() | st.integers(-2, 9) | st.floats(allow_nan=False) | st.text(max_size=4)
-ANYTHING = st.recursive(
-    LEAVES | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
-    max_leaves=20,
-)
-
-
-def mutated(value, path, replacement):
-    """The document with one place replaced, the place chosen by the numbers of the path."""
-    if not path or not value or not isinstance(value, (dict, list)):
-        return replacement
-    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-    key = keys[path[0] % len(keys)]
-    copy = value.copy()
-    copy[key] = mutated(value[key], path[1:], replacement)
-    return copy
-
-
-@given(st.sampled_from(REPLIES), st.lists(st.integers(0, 9), max_size=8), ANYTHING)
-def test_any_reply_is_read_to_its_end_or_refused(path, places, replacement):
-    try:
-        events = read_reply(mutated(json.loads(path.read_bytes()), places, replacement))
-    except Fault:
-        return
-    assert [type(event) for event in events].count(Ended) == 1
-    assert events[-1] == Ended()
-    assert any(isinstance(event, (Finished, Failed)) for event in events)
-    fold(events)
-
-
 @pytest.mark.parametrize(("wrap", "at"), [(lambda body: body, ""), (lambda body: [body], "/0")])
 def test_what_an_error_says_besides_its_words_comes_before_it(wrap, at):
     error = {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "x"}]}
@@ -353,9 +318,9 @@ def test_what_a_search_found_is_cited_once_in_the_reply():
         "groundingSupports": [{"segment": {"endIndex": 2}, "groundingChunkIndices": [0]}],
     }
     candidate = {"content": {"parts": [{"text": "hi there"}]}, "groundingMetadata": grounding}
-    reading = ReplyReading(is_stream=True)
-    events = reading.read({"candidates": [candidate]}, "/0")
-    events += reading.read({"candidates": [{**candidate, "content": {}, "finishReason": "STOP"}]}, "/1")
+    reading = ReplyMachine(is_stream=True)
+    events = reading.read({"candidates": [candidate]}, 0)
+    events += reading.read({"candidates": [{**candidate, "content": {}, "finishReason": "STOP"}]}, 1)
     (text,) = fold(events).choice.parts
     assert [(each.url, each.title, each.start, each.end) for each in text.citations] == [("https://e.org", "E", 0, 2)]
 
@@ -364,3 +329,75 @@ def test_grounding_of_another_shape_is_a_field():
     candidate = {"content": {"parts": [{"text": "a"}]}, "groundingMetadata": 7, "finishReason": "STOP"}
     events = read_reply({"candidates": [candidate]})
     assert FieldReceived("/candidates/0/groundingMetadata", 7) in events
+
+
+def events_of(data, *cuts):
+    frames, reader = SseDecoder(), stream_reader()
+    events = []
+    for start, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
+        events += [event for frame in frames.feed(data[start:end]) for event in reader.feed(frame)]
+    events += [event for frame in frames.close() for event in reader.feed(frame)]
+    return [*events, *reader.close()]
+
+
+def feed(*documents):
+    """The events of each frame, and those of the end."""
+    reader = stream_reader()
+    told = [reader.feed(Frame(json.dumps(document).encode())) for document in documents]
+    return [*told, reader.close()]
+
+
+def chunk(*parts, **more):
+    return {"candidates": [{"content": {"parts": list(parts), "role": "model"}, **more}]}
+
+
+def test_text_grows_over_the_frames():
+    assert feed(chunk({"text": "a"}), chunk({"text": "b"}, finishReason="STOP")) == [
+        [Started(), TextReceived(0, "a", at="/0/candidates/0/content/parts/0")],
+        [TextReceived(0, "b")],
+        [Finished("stop", at="/1/candidates/0/finishReason"), Ended()],
+    ]
+
+
+def test_identity_is_reported_once_and_usage_only_when_it_changes():
+    first = {"responseId": "r", "usageMetadata": {"promptTokenCount": 1}}
+    told = feed(first, first, {"usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}, "responseId": "r"})
+    assert [type(event) for event in told[0]] == [Started, UsageReceived]
+    assert told[1] == []
+    assert [type(event) for event in told[2]] == [UsageReceived]
+
+
+def test_unknown_field_is_reported_once():
+    told = feed(chunk(safetyRatings=[1]), chunk(safetyRatings=[2]), {"new": 1}, {"new": 2})
+    assert told[0][1:] == [FieldReceived("/0/candidates/0/safetyRatings", [1])]
+    assert (told[1], told[3]) == ([], [])
+    assert FieldReceived("/2/new", 1) in told[2]
+
+
+def test_repeated_finish_reason_gives_one_finish_event():
+    told = feed(chunk(finishReason="STOP"), chunk(finishReason="STOP"), {"usageMetadata": {"promptTokenCount": 1}})
+    assert told[1] == []
+    assert told[3] == [Finished("stop", at="/1/candidates/0/finishReason"), Ended()]
+
+
+def test_an_error_frame_ends_the_stream():
+    told = feed(chunk({"text": "a"}), {"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}, {})
+    assert isinstance(told[1][-2], Failed)
+    assert told[1][-2].fault.code is Code.RATE_LIMITED
+    assert told[1][-1] == Ended()
+    assert told[2:] == [[], []]
+
+
+@pytest.mark.parametrize("marker", [b"", b"data: [DONE]\n\n"])
+def test_bytes_that_end_without_a_finish_are_a_failure(marker):
+    data = b"data: " + json.dumps(chunk({"text": "a"})).encode() + b"\n\n" + marker
+    *_, failed, ended = events_of(data)
+    assert isinstance(failed, Failed)
+    assert (failed.fault.code, ended) == (Code.UPSTREAM_PROTOCOL, Ended())
+
+
+def test_frame_of_the_wrong_shape_is_reported():
+    told = feed({"candidates": 5}, chunk(finishReason="STOP"))
+    assert isinstance(told[0][0], FrameBroken)
+    assert told[0][0].at == "/0/candidates"
+    assert told[2] == [Finished("stop", at="/1/candidates/0/finishReason"), Ended()]

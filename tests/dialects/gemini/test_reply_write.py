@@ -6,9 +6,28 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.gemini.reply_read import read_reply
-from sightline.dialects.gemini.reply_write import write_part, write_reply
+from sightline.dialects.gemini.reply_read import read_reply, stream_reader
+from sightline.dialects.gemini.reply_write import StreamWriter, write_part, write_reply
 from sightline.errors import Code, Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
 from sightline.model.fold import fold
 from sightline.model.parts import (
     Audio,
@@ -28,11 +47,226 @@ from sightline.model.parts import (
 from sightline.model.reply import Choice, Reply, TokenLogprob
 from sightline.model.report import Report
 from sightline.model.usage import Usage
+from sightline.wire.sse import SseDecoder
 
 CASES = Path(__file__).parents[2] / "wire_cases" / "gemini"
+END = (Finished("stop"), Ended())
 
 
-def write(reply, client=Client()):  # noqa: B008 - a frozen value
+def write(*events, client=Client()):  # noqa: B008 - a frozen value
+    report = Report()
+    writer = StreamWriter(client, report)
+    data = b"".join(writer.feed(event) for event in events)
+    return [json.loads(frame.data) for frame in SseDecoder().feed(data)], report
+
+
+def parts_of(frames):
+    return [[candidate["content"]["parts"] for candidate in frame["candidates"]] for frame in frames]
+
+
+def read(frames):
+    reader = stream_reader()
+    decoder = SseDecoder()
+    data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
+    return [*(event for frame in decoder.feed(data) for event in reader.feed(frame)), *reader.close()]
+
+
+def comparable(reply):
+    return [
+        (
+            [(type(part), getattr(part, "text", ""), getattr(part, "arguments", ""), getattr(part, "signature", None),
+              getattr(part, "citations", ()) and [citation.url for citation in part.citations])
+             for part in choice.parts],
+            choice.finish, choice.detail, choice.logprobs,
+        )
+        for choice in reply.choices
+    ], reply.usage and reply.usage.output_tokens, reply.id, reply.model, reply.created  # fmt: skip
+
+
+EVERYTHING = (
+    Started("r", "m", 60),
+    ThinkingReceived(0, "piece one", summary=True),
+    ThinkingReceived(0, "", piece=1, summary=True),
+    ThinkingReceived(0, "piece ", piece=1, summary=True),
+    ThinkingReceived(0, "two", piece=1, summary=True),
+    SignatureReceived(0, "ENC", "openai-responses", id="rs_1"),
+    TextReceived(1, ""),
+    TextReceived(1, "Wörter"),
+    TextReceived(1, " und mehr"),
+    CitationReceived(1, Citation(url="u", start=0, end=6)),
+    SignatureReceived(1, "S", "gemini"),
+    PartReceived(2, Image(Inline("image/png", "AA"))),
+    ToolCallBegun(3, "1", "f"),
+    ToolCallBegun(4, "2", "g"),
+    ArgumentsReceived(4, "{}"),
+    SignatureReceived(3, "T", "gemini"),
+    ArgumentsReceived(3, '{"a":'),
+    TextReceived(5, "after"),
+    ToolCallCompleted(4),
+    ArgumentsReceived(3, "1}"),
+    ToolCallCompleted(3),
+    RefusalReceived(6, "no"),
+    RefusalReceived(6, ""),
+    RefusalReceived(6, "!"),
+    TextReceived(0, "other choice", 1),
+    LogprobsReceived((TokenLogprob("a", -1.0),), 1, at="/l"),
+    LogprobsReceived((TokenLogprob("b", -2.0),), 1),
+    Finished("stop", 1),
+    Finished("tool_calls"),
+    UsageReceived(Usage(input_tokens=3)),
+    UsageReceived(Usage(output_tokens=4)),
+    FieldReceived("/x", 1),
+    FrameBroken("/9", "odd"),
+    Ended(),
+)
+
+
+def test_a_stream_means_what_the_whole_reply_means():
+    frames, _ = write(*EVERYTHING)
+    whole = write_reply(fold(EVERYTHING), Client(), Report())
+    assert comparable(fold(read(frames))) == comparable(fold(read_reply(whole)))
+    assert sum("finishReason" in candidate for frame in frames for candidate in frame["candidates"]) == 2
+    assert [candidate.get("finishReason") for candidate in frames[-1]["candidates"]] == ["STOP", "STOP"]
+    assert frames[-1]["usageMetadata"] == {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7}
+    assert all((frame["responseId"], frame["modelVersion"]) == ("r", "m") for frame in frames)
+
+
+def test_words_leave_as_they_come():
+    writer = StreamWriter(Client(model="m"), Report())
+    assert writer.feed(TextReceived(0, "a")) == (
+        b'data: {"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"},"index":0}],"modelVersion":"m"}\n\n'
+    )
+    assert writer.feed(Finished("stop")) == b""
+
+
+def test_what_follows_an_open_call_waits_for_it():
+    frames, _ = write(
+        ToolCallBegun(0, "1", "f"), TextReceived(1, "a"), ToolCallBegun(2, "2", "g"), ToolCallCompleted(0), *END
+    )
+    call = {"functionCall": {"id": "1", "name": "f", "args": {}}}
+    other = {"functionCall": {"id": "2", "name": "g", "args": {}}}
+    assert parts_of(frames) == [[[call, {"text": "a"}]], [[other]], [[]]]
+
+
+def test_a_call_that_was_cut_off_is_written_at_the_end():
+    frames, report = write(ToolCallBegun(0, "1", "f", at="/c"), ArgumentsReceived(0, '{"a'), *END)
+    assert parts_of(frames)[0] == [[{"functionCall": {"id": "1", "name": "f", "args": {"input": '{"a'}}}]]
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/c", "content")]
+
+
+def test_a_failure_is_a_frame_of_its_own_and_the_last():
+    fault = Fault(Code.OVERLOADED, "busy")
+    frames, report = write(
+        TextReceived(0, "a"),
+        ToolCallBegun(1, "1", "f", at="/c"),
+        ToolCallBegun(2, "2", "g"),
+        ToolCallCompleted(2),
+        Failed(fault),
+        TextReceived(0, "b"),
+        Ended(),
+    )
+    assert parts_of(frames[:2]) == [[[{"text": "a"}]], [[{"functionCall": {"id": "2", "name": "g", "args": {}}}]]]
+    assert frames[2:] == [{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}]
+    assert "finishReason" not in json.dumps(frames)
+    assert [loss.pointer for loss in report.losses] == ["/c"]
+
+
+def test_an_end_without_a_finish_is_a_failure():
+    frames, _ = write(TextReceived(0, "a"), Ended())
+    assert frames[1]["error"]["status"] == "INTERNAL"
+    frames, _ = write(Ended())
+    assert "error" in frames[0]
+
+
+def test_a_choice_without_a_finish_has_none():
+    frames, _ = write(TextReceived(0, "a"), TextReceived(0, "b", 1), Finished("stop", 1), Ended())
+    assert [candidate.get("finishReason") for candidate in frames[-1]["candidates"]] == [None, "STOP"]
+
+
+def test_unsupported_parts_are_lost():
+    frames, report = write(
+        PartReceived(0, Opaque("anthropic", {}, at="/o")),
+        PartReceived(1, Thinking(signature="D", signed_by="anthropic", redacted=True)),
+        SignatureReceived(2, None, "openai-responses"),
+        *END,
+    )
+    assert len(frames) == 2
+    assert frames[0]["candidates"][0]["content"]["parts"][0]["thought"] is True
+    assert [loss.pointer for loss in report.losses] == ["/o"]
+
+
+def test_signature_in_pieces_is_written_once_at_the_end_of_its_part():
+    frames, _ = write(
+        SignatureReceived(0, None, "raw", id="rs_1"),
+        ThinkingReceived(0, "t"),
+        SignatureReceived(0, "ENC", "raw", id="rs_1"),
+        SignatureReceived(1, "S", "gemini"),
+        ToolCallBegun(2, "1", "f"),
+        ToolCallCompleted(2),
+        TextReceived(3, "a"),
+        SignatureReceived(3, "T", "gemini"),
+        Ended(),
+    )
+    assert "error" in frames[-1]
+    parts = [part for frame in frames[:-1] for part in frame["candidates"][0]["content"]["parts"]]
+    assert [part.get("thoughtSignature", "")[:4] for part in parts] == ["", "c2ln", "S", "", "", "T"]
+    frames, _ = write(TextReceived(0, "a"), Finished("stop"), SignatureReceived(0, "S", "gemini"), Ended())
+    assert frames[1]["candidates"][0]["content"]["parts"] == [{"text": "", "thoughtSignature": "S"}]
+
+
+def test_a_refusal_is_reported_once():
+    _, report = write(RefusalReceived(0, "n", at="/r"), RefusalReceived(0, "o"), Finished("refusal", at="/f"), Ended())
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "identity"), ("/f", "option")]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lost"),
+    [
+        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
+        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
+    ],
+)
+def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pieces, lost):
+    report = Report()
+    write_reply(fold([*pieces, *END]), Client(), report)
+    for told in (report, write(*pieces, *END)[1]):
+        assert [(loss.pointer, loss.what) for loss in told.losses] == [
+            (at, "pieces of the reasoning summary") for at in lost
+        ]
+
+
+def test_client_id_names_an_unnamed_reply_and_no_call_id_is_invented():
+    events = (ToolCallBegun(0, "", "f"), ToolCallCompleted(0), *END)
+    frames, _ = write(*events, client=Client(id="c1"))
+    assert {frame["responseId"] for frame in frames} == {"c1"}
+    assert parts_of(frames)[0] == [[{"functionCall": {"name": "f", "args": {}}}]]
+
+
+def test_without_server_sent_events_a_stream_is_one_array():
+    writer = StreamWriter(Client(as_array=True), Report())
+    pieces = [writer.feed(event) for event in (TextReceived(0, "a"), TextReceived(0, "b"), Finished("stop"), Ended())]
+    first, second, _, last = pieces
+    assert first.startswith(b"[{")
+    assert second.startswith(b",\n{")
+    assert last.endswith(b"]")
+    assert [each["candidates"][0]["content"]["parts"] for each in json.loads(b"".join(pieces))] == [
+        [{"text": "a"}],
+        [{"text": "b"}],
+        [],
+    ]
+
+
+def test_an_array_that_fails_ends_with_the_error():
+    writer = StreamWriter(Client(as_array=True), Report())
+    written = b"".join(writer.feed(e) for e in (TextReceived(0, "a"), Failed(Fault(Code.NETWORK, "gone")), Ended()))
+    assert json.loads(written)[-1]["error"]["message"] == "gone"
+    alone = StreamWriter(Client(as_array=True), Report())
+    assert [*json.loads(alone.feed(Failed(Fault(Code.NETWORK, "gone"))))[0]] == ["error"]
+
+
+def write_whole(reply, client=Client()):  # noqa: B008 - a frozen value
     report = Report()
     return write_reply(reply, client, report), [(loss.what, loss.severity) for loss in report.losses]
 
@@ -40,7 +274,7 @@ def write(reply, client=Client()):  # noqa: B008 - a frozen value
 @pytest.mark.parametrize("path", sorted(CASES.glob("*/reply.json")), ids=lambda path: path.parent.name)
 def test_a_reply_of_this_dialect_means_the_same_when_it_is_written_again(path):
     reply = fold(read_reply(json.loads(path.read_bytes())), "gemini")
-    again = fold(read_reply(write(reply)[0]), "gemini")
+    again = fold(read_reply(write_whole(reply)[0]), "gemini")
     assert again.usage == reply.usage
     assert [choice.finish for choice in again.choices] == [choice.finish for choice in reply.choices]
     if reply.fault is None:
@@ -68,7 +302,7 @@ def test_a_whole_reply():
         created=1773154485,
         usage=Usage(input_tokens=2, output_tokens=3),
     )
-    body, lost = write(reply)
+    body, lost = write_whole(reply)
     assert body == {
         "candidates": [
             {
@@ -97,14 +331,14 @@ def test_a_whole_reply():
 
 
 def test_the_client_supplies_what_the_provider_left_out():
-    body, _ = write(Reply(), Client(id="x", model="y", created=60))
+    body, _ = write_whole(Reply(), Client(id="x", model="y", created=60))
     assert (body["responseId"], body["modelVersion"], body["createTime"]) == ("x", "y", "1970-01-01T00:01:00Z")
-    assert write(Reply(created=10**15))[0].keys() == {"candidates"}
+    assert write_whole(Reply(created=10**15))[0].keys() == {"candidates"}
 
 
 def test_a_failed_reply_is_an_error_body():
     fault = Fault(Code.OVERLOADED, "busy")
-    body, lost = write(Reply(fault=fault))
+    body, lost = write_whole(Reply(fault=fault))
     assert body == {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}
     assert lost == []
     report = Report()
@@ -165,10 +399,10 @@ def test_the_same_dialect_gets_its_extras_back():
     part: Any = write_part(Image(Inline("image/png", "A"), extras={"thought": True}), Report(), same=True)
     assert part["thought"] is True
     reply = Reply(usage=Usage(input_tokens=1, extras={"trafficType": "x"}), dialect="gemini")
-    assert write(reply)[0]["usageMetadata"]["trafficType"] == "x"
+    assert write_whole(reply)[0]["usageMetadata"]["trafficType"] == "x"
 
 
-def test_a_call_of_free_text_becomes_one_of_a_function_and_that_is_said():
+def test_free_text_call_becomes_a_function_call_with_a_loss():
     report = Report()
     wire = write_part(ToolCall("c", "sql", "select 1", kind="custom", at="/0"), report)
     assert wire == {"functionCall": {"id": "c", "name": "sql", "args": {"input": "select 1"}}}

@@ -1,7 +1,7 @@
 import pytest
 
-from sightline.dialects.gemini.request_read import read_request
-from sightline.dialects.gemini.rules import problems
+from sightline.dialects.gemini import problems
+from sightline.dialects.gemini.request import read_request
 
 USER = {"role": "user", "parts": [{"text": "a"}]}
 MODEL = {"role": "model", "parts": [{"text": "b"}]}

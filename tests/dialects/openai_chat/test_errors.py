@@ -106,7 +106,7 @@ def test_the_error_of_a_chunk_says_more_than_its_finish_word():
     assert [(fault.code, fault.message) for fault in faults] == [(Code.RATE_LIMITED, "Gone")]
 
 
-def test_the_wait_that_was_asked_for_is_kept():
+def test_retry_after_header_is_kept():
     assert read_error(429, {"error": {"message": "slow"}}, {"Retry-After": "3"}).retry_after == 3
 
 
@@ -132,7 +132,7 @@ def test_what_is_written_reads_back_as_the_same_failure(code):
     assert read_error(status, body, {}).code is code
 
 
-def test_an_overflow_is_told_in_the_words_that_clients_look_for():
+def test_context_overflow_uses_the_code_clients_look_for():
     status, body = write_error(Fault(Code.CONTEXT_OVERFLOW, "prompt is too long", status=413))
     assert (status, body["error"]["code"]) == (400, "context_length_exceeded")
 

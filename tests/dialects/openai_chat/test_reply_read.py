@@ -72,7 +72,7 @@ def test_calls_of_every_kind():
     assert reply.choice.detail == "function_call"
 
 
-def test_what_is_not_modelled_is_told_with_its_place():
+def test_unmodelled_fields_are_reported_with_their_path():
     events = read_reply(
         {
             "object": "chat.completion",

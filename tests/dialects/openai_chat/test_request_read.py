@@ -1,9 +1,6 @@
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sightline.dialects.openai_chat import request_read
 from sightline.dialects.signatures import wrap
@@ -23,15 +20,9 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.wire.jsontext import decode
-from tests.dialects.openai_chat.telling import CASES, DIALECT, read_request
+from tests.dialects.openai_chat.telling import read_request
 
 read_call: Any = request_read.read_call
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 10**25) | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def message(**fields):
@@ -244,57 +235,3 @@ def test_a_body_that_is_not_of_this_dialect_is_a_fault_with_its_place(body, poin
     with pytest.raises(Fault) as caught:
         read_request(body)
     assert caught.value.pointer == pointer
-
-
-def places(value, path=()):
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        yield from places(inner, (*path, key))
-
-
-def changed(draw, document):
-    """The document with something else at some place."""
-    path = draw(st.sampled_from(list(places(document))))
-    value = draw(JSON)
-    if not path:
-        return value
-    document = copy.deepcopy(document)
-    holder = document
-    for key in path[:-1]:
-        holder = holder[key]
-    if draw(st.booleans()):
-        holder[path[-1]] = value
-    else:
-        del holder[path[-1]]
-    return document
-
-
-@st.composite
-def spoilt(draw, name):
-    documents = [decode((case / name).read_bytes()) for case in CASES]
-    document = draw(st.sampled_from(documents))
-    for _ in range(draw(st.integers(1, 3))):
-        document = changed(draw, document)
-    return document
-
-
-def fault_of(read, document):
-    """The fault that reading ends with, None if it does not."""
-    try:
-        read(document)
-    except Fault as fault:
-        return fault
-    return None
-
-
-@given(JSON | spoilt("request.json"))
-def test_nothing_but_a_fault_comes_of_a_spoilt_request(document):
-    fault = fault_of(lambda body: DIALECT.problems(read_request(body)), document)
-    assert fault is None or fault.pointer is not None
-
-
-@given(JSON | spoilt("reply.json"))
-def test_nothing_but_a_fault_comes_of_a_spoilt_reply(document):
-    fault = fault_of(DIALECT.read_reply, document)
-    assert fault is None or fault.pointer is not None

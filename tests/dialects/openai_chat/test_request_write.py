@@ -1,15 +1,22 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.dialect import Target
+from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import (
+    Audio,
     CacheBreakpoint,
+    Citation,
     Document,
+    FileId,
     Image,
     Inline,
+    Link,
     Opaque,
     PlainText,
     Refusal,
@@ -20,8 +27,7 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.jsontext import decode
-from tests.dialects.openai_chat.telling import CASES, DIALECT, without_nulls
+from tests.dialects.openai_chat.telling import DIALECT, without_nulls
 
 write_request = DIALECT.write_request
 PNG = Inline("image/png", "AAAA")
@@ -35,12 +41,6 @@ def write(*messages, source="anthropic", **target):
 
 def same(document):
     return without_nulls(write_request(DIALECT.read_request(document), Target(), Report()))
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_request_of_its_own_dialect_is_written_as_it_was(case):
-    document = decode((case / "request.json").read_bytes())
-    assert same(document) == without_nulls(document)
 
 
 NAMES = st.text("abc_-", min_size=1, max_size=8)
@@ -226,7 +226,7 @@ def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
         ("gemini", False, False),
     ],
 )
-def test_a_seal_beside_a_call_goes_to_who_takes_it_and_nobody_elses_does(source, takes, is_written):
+def test_gemini_call_signature_is_sent_only_to_targets_that_accept_it(source, takes, is_written):
     sealed = ToolCall("c1", "f", "{}", signature="s", signed_by="gemini", at="/own")
     foreign = ToolCall("c2", "f", "{}", signature="s", signed_by="anthropic", at="/foreign")
     [message], losses = write(Message("assistant", (sealed, foreign)), source=source, call_seals=takes)
@@ -272,7 +272,7 @@ def test_words_beside_results_follow_them():
     assert losses == [("/r", "content")]
 
 
-def test_words_of_a_tool_become_the_users_and_that_is_told():
+def test_tool_text_becomes_a_user_message_with_a_loss():
     assert write(Message("tool", (Text("w"),), at="/t")) == (
         [{"role": "user", "content": "w"}],
         [("/t", "content")],
@@ -373,7 +373,7 @@ def test_a_provider_of_the_older_name_gets_the_limit_under_it():
     assert not report.additions
 
 
-def test_a_limit_of_this_dialect_is_renamed_for_such_a_provider_and_that_is_told():
+def test_max_tokens_field_is_renamed_for_the_provider_and_reported():
     report = Report()
     target = Target(max_tokens_field="max_tokens")
     request = DIALECT.read_request({"messages": [], "max_completion_tokens": 7})
@@ -399,7 +399,7 @@ def test_a_provider_without_developers_gets_their_words_from_the_system(source):
     assert write_request(request, Target(), Report())["messages"][0]["role"] == "developer"
 
 
-def test_a_provider_that_refuses_the_wish_for_usage_is_not_told_it():
+def test_include_usage_is_not_sent_to_a_provider_that_rejects_it():
     report = Report()
     target = Target(stream_usage=False)
     request = Request(options=Options(stream=True), dialect="anthropic")
@@ -408,3 +408,105 @@ def test_a_provider_that_refuses_the_wish_for_usage_is_not_told_it():
     own = DIALECT.read_request({"messages": [], "stream": True, "stream_options": {"include_usage": True}})
     assert write_request(own, target, report) == {"messages": [], "stream": True}
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/stream_options/include_usage", "identity")]
+
+
+def write_content(*parts, source="other", bare=False, words_only=False):
+    report = Report()
+    content = ContentWriter(report, source).write(parts, bare=bare, words_only=words_only)
+    return content, [(loss.pointer, loss.severity) for loss in report.losses]
+
+
+def test_one_text_of_another_dialect_is_a_string():
+    assert write_content(Text("hi")) == ("hi", [])
+    assert write_content(Text("hi"), Text("ho"))[0] == [{"type": "text", "text": "hi"}, {"type": "text", "text": "ho"}]
+    assert write_content() == (None, [])
+    assert write_content(Text("")) == ("", [])
+
+
+def test_content_of_its_own_dialect_stays_a_string_or_a_list():
+    assert write_content(Text("hi"), source="openai-chat", bare=True)[0] == "hi"
+    assert write_content(Text("hi"), source="openai-chat")[0] == [{"type": "text", "text": "hi"}]
+    assert write_content(source="openai-chat")[0] == []
+    assert write_content(source="openai-chat", bare=True)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("part", "document"),
+    [
+        (Refusal("no"), {"type": "refusal", "refusal": "no"}),
+        (Image(PNG, "low"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}),
+        (Image(Link("https://e.org/a")), {"type": "image_url", "image_url": {"url": "https://e.org/a"}}),
+        (
+            Audio(Inline("audio/mpeg", "AAAA")),
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+        ),
+        (
+            Document(Inline("application/pdf", "AAAA"), "a.pdf"),
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}},
+        ),
+        (Document(PlainText("words")), {"type": "text", "text": "words"}),
+    ],
+)
+def test_every_part_that_a_message_can_hold(part, document):
+    assert write_content(part, Text("x")) == ([document, {"type": "text", "text": "x"}], [])
+
+
+@pytest.mark.parametrize(
+    ("part", "severities"),
+    [
+        (Text("t", citations=(Citation(url="u"),), at="/p"), ["option"]),
+        (Text("t", signature="s", signed_by="gemini", at="/p"), ["identity"]),
+        (Image(PNG, signature="s", signed_by="gemini", at="/p"), ["identity"]),
+        (Image(PNG, "very high", at="/p"), ["option"]),
+        (Image(FileId("file-1"), at="/p"), ["content"]),
+        (Image(Link("https://e.org/a", "image/png"), at="/p"), ["identity"]),
+        (Audio(Link("https://e.org/a.wav"), at="/p"), ["content"]),
+        (Audio(Inline("video/mp4", "AAAA"), at="/p"), ["content"]),
+        (Document(Link("https://e.org/a.pdf"), at="/p"), ["content"]),
+        (Document(FileId("file-1"), at="/p"), ["content"]),
+        (Document(PNG, context="c", cite=True, at="/p"), ["content", "option"]),
+        (Document(PlainText("w", "text/csv"), "t.csv", at="/p"), ["identity", "identity"]),
+        (CacheBreakpoint(at="/p"), ["option"]),
+        (Thinking("hm", at="/p"), ["content"]),
+        (ToolCall("1", "f", "{}", at="/p"), ["content"]),
+        (ToolResult("1", at="/p"), ["content"]),
+        (Opaque("anthropic", {"type": "x"}, at="/p"), ["content"]),
+        (Opaque("anthropic", {"type": "x"}, mirrored=True, at="/p"), []),
+    ],
+)
+def test_what_a_message_cannot_hold_is_reported_where_it_stood(part, severities):
+    assert write_content(part)[1] == [("/p", severity) for severity in severities]
+
+
+def test_a_file_id_is_good_for_the_vendors_other_api_and_a_link_for_the_same():
+    expected = {"type": "file", "file": {"file_id": "file-1"}}
+    assert write_content(Document(FileId("file-1")), source="openai-responses") == ([expected], [])
+    linked = {"type": "file", "file": {"file_data": "https://e.org/a"}}
+    assert write_content(Document(Link("https://e.org/a")), source="openai-chat") == ([linked], [])
+
+
+def test_own_parts_keep_their_extras_and_opaque_ones_everything():
+    odd: Any = Opaque("openai-chat", {"type": "video_url", "video_url": {"url": "u"}})
+    assert write_content(Text("t", extras={"x": 1}), odd, source="openai-chat") == (
+        [{"type": "text", "text": "t", "x": 1}, odd.value],
+        [],
+    )
+    assert write_content(Opaque("openai-chat", "odd"), source="openai-chat", bare=True)[0] == ["odd"]
+
+
+def test_roles_that_take_words_only_lose_the_rest():
+    assert write_content(Text("t"), Image(PNG, at="/p"), words_only=True) == ("t", [("/p", "content")])
+    assert write_content(Image(PNG), source="openai-chat", words_only=True)[1] == []
+
+
+def test_a_text_document_is_words():
+    assert is_media(Document(PNG))
+    assert is_media(Audio())
+    assert not is_media(Document(PlainText("w")))
+    assert not is_media(Text("w"))
+
+
+def test_structured_result_is_written_as_json():
+    writer = ContentWriter(Report(), "gemini")
+    assert writer.write_structured(ToolResult("1", structured={"a": [1]})).text == '{"a":[1]}'
+    assert writer.write_structured(ToolResult("1")).text == "{}"

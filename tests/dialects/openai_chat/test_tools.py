@@ -19,7 +19,7 @@ def write(request):
     return DIALECT.write_request(request, Target(), report), report
 
 
-def test_function_tools_custom_tools_and_tools_that_nobody_knows():
+def test_function_custom_and_unknown_tools_are_read():
     grammar: Any = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: A"}}
     search: Any = {"type": "web_search", "filters": {}}
     tools = read_tools(
@@ -165,7 +165,7 @@ SEARCH = OpaqueTool("anthropic", {"type": "web_search_20250305"}, at="/tools/0")
         (ToolChoice("none", at="/c"), "identity"),
     ],
 )
-def test_a_choice_never_stands_without_a_tool(choice, severity):
+def test_tool_choice_is_never_written_without_a_tool(choice, severity):
     for tools in ((), (SEARCH,)):
         document, report = write(Request(tools=tools, tool_choice=choice, dialect="anthropic"))
         assert "tool_choice" not in document

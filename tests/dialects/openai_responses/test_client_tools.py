@@ -18,7 +18,7 @@ from sightline.dialects.openai_responses.client_tools import (
 )
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.reply_read import read_reply
-from sightline.dialects.openai_responses.request_write import write_request
+from sightline.dialects.openai_responses.request import write_request
 from sightline.model.events import ToolCallBegun
 from sightline.model.message import Message
 from sightline.model.parts import FileId, Image, Link, PlainText, Text, ToolCall, ToolResult
@@ -59,7 +59,7 @@ def test_a_call_is_read_and_written_back_as_the_same_item(item: dict[str, Any]) 
         {"type": "shell_call", "call_id": "c", "id": 7, "action": {}},
     ],
 )
-def test_what_the_server_runs_or_nobody_could_run_is_no_call(item: dict[str, Any]) -> None:
+def test_server_run_or_malformed_call_items_are_not_calls(item: dict[str, Any]) -> None:
     assert read_call(item, "") is None
     body = {"model": "m", "input": [item]}
     assert write(read(body)) == body
@@ -280,7 +280,7 @@ def test_a_tool_that_the_client_runs_has_a_function_that_says_what_it_does(
         assert function.schema is not None or tool["type"] == "tool_search"
 
 
-def test_the_size_of_the_screen_is_told_in_words() -> None:
+def test_screen_size_is_given_in_the_tool_description() -> None:
     tool = {"type": "computer_use_preview", "display_width": 800, "display_height": 600, "environment": "mac", "new": 1}
     read = read_tool(tool, "/tools/0")
     assert "800 by 600 pixels" in (read.functions[0].description or "")

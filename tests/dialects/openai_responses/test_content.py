@@ -146,7 +146,7 @@ def written(part, source="anthropic", text="input_text"):
         (Opaque(NAME, {"type": "x"}), {"type": "x"}),
     ],
 )
-def test_what_can_be_said_is_said_without_loss(part, expected):
+def test_supported_parts_are_written_without_loss(part, expected):
     assert written(part) == (expected, [])
 
 
@@ -163,11 +163,11 @@ def test_what_can_be_said_is_said_without_loss(part, expected):
         (Thinking("x"), "part", "content"),
     ],
 )
-def test_what_cannot_be_said_is_a_loss(part, what, severity):
+def test_unsupported_parts_are_losses(part, what, severity):
     assert written(part) == (None, [(what, severity)])
 
 
-def test_what_stands_elsewhere_too_is_no_loss():
+def test_mirrored_part_is_not_a_loss():
     assert written(Opaque("gemini", {}, mirrored=True)) == (None, [])
 
 

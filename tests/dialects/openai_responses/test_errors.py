@@ -78,7 +78,7 @@ def test_bodies_are_those_of_both_openai_apis():
     assert read_error(status, body, {}).code is Code.CONTEXT_OVERFLOW
 
 
-def test_a_pointer_of_ours_is_nobodys_parameter():
+def test_internal_pointer_is_not_written_as_param():
     _, body = write_error(Fault(Code.INVALID_REQUEST, "no", pointer="/messages/0"))
     assert body["error"]["param"] is None
     assert "param" not in write_failure(Fault(Code.INVALID_REQUEST, "no", pointer="/messages/0"))

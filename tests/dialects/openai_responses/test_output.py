@@ -41,7 +41,7 @@ def test_words_that_follow_each_other_share_a_message(output):
     assert output.has_refusal
 
 
-def test_one_item_is_open_at_a_time_and_every_item_is_told_twice(output, told):
+def test_one_item_is_open_at_a_time_with_one_added_and_one_done_event(output, told):
     output.text(0, "a")
     output.call(ToolCallBegun(1, "c", "f"))
     output.arguments("{}")
@@ -93,12 +93,12 @@ def test_two_pieces_of_thinking_are_two_items(output):
     assert kinds(output) == ["reasoning", "reasoning"]
 
 
-def test_arguments_without_a_call_are_nobodys(output):
+def test_arguments_without_a_call_are_dropped(output):
     output.arguments("{}")
     assert output.items == []
 
 
-def test_a_citation_that_cannot_be_said_opens_nothing(output, report):
+def test_unsupported_citation_opens_no_item(output, report):
     output.cite(0, Citation(title="t", at="/c"))
     output.close()
     assert output.items == []
@@ -160,7 +160,7 @@ def test_parts_that_have_no_item_are_a_loss(output, report, part):
     assert [(pointer, severity) for pointer, _, severity in losses(report)] == [("/p", "content")]
 
 
-def test_a_call_of_a_built_in_tool_is_told_once_it_is_whole(output, told, report):
+def test_built_in_tool_call_is_written_once_complete(output, told, report):
     output.call(ToolCallBegun(0, "", "shell", kind="shell"))
     output.arguments('{"commands":')
     assert told == []

@@ -124,7 +124,7 @@ def test_calls_that_arrive_at_once_leave_one_after_the_other():
     assert indexes == sorted(indexes)
 
 
-def test_a_call_without_arguments_is_told_with_an_empty_object():
+def test_call_without_arguments_is_written_with_an_empty_object():
     frames = written([ToolCallBegun(0, "a", "f"), Finished("tool_calls")])
     assert types(frames)[2:6] == [
         "output_item.added",
@@ -224,13 +224,6 @@ def test_a_failure_before_anything_came_is_a_stream_too():
 
 def test_an_end_without_a_finish_is_a_failure():
     assert types(written([START, TextReceived(0, "a"), Ended()]))[-1] == "failed"
-
-
-def test_other_choices_are_a_loss():
-    report = Report()
-    other = [TextReceived(0, "b", 1), Finished("stop", 1, at="/choices/1/finish_reason")]
-    written([TextReceived(0, "a"), *other, Finished("stop")], report)
-    assert losses(report) == [("/choices/1", "another choice", "content")]
 
 
 texts = st.text(max_size=5)

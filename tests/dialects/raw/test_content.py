@@ -2,8 +2,17 @@
 
 import pytest
 
-from sightline.dialects.raw.content import ContentWriter, nest_extras, read_calls, read_content, read_part
-from sightline.dialects.raw.thinking import read_seal, read_thinking, write_seal, write_thinking
+from sightline.dialects.raw.content import (
+    ContentWriter,
+    nest_extras,
+    read_calls,
+    read_content,
+    read_part,
+    read_seal,
+    read_thinking,
+    write_seal,
+    write_thinking,
+)
 from sightline.errors import Code, Fault
 from sightline.model.parts import (
     CacheBreakpoint,
@@ -91,7 +100,7 @@ def test_a_mark_without_a_type_is_the_usual_one():
     assert mark == CacheBreakpoint("ephemeral", at="/p", extras={"cacheType": None})
 
 
-def test_what_stands_beside_a_text_is_read_back():
+def test_sightline_fields_of_a_text_are_read_back():
     value = {
         "type": 1,
         "text": "a",
@@ -183,7 +192,7 @@ def test_kinds_of_the_schema_are_written_as_such():
     assert losses == ()
 
 
-def test_what_a_kind_has_no_field_for_stands_beside():
+def test_unmodelled_attributes_are_written_under_the_sightline_key():
     parts, losses = written(
         Text("a", (Citation(url="u", at="/9"),), "s", "gemini"),
         Image(Link("https://x", "image/webp"), signature="s", signed_by="gemini"),

@@ -1,20 +1,272 @@
 import json
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sightline.dialects.raw.reply_read import read_reply
+from sightline.dialects.raw.names import FIRST_CALL
+from sightline.dialects.raw.reply_read import RawMachine, read_reply
+from sightline.dialects.streaming import StreamReader
 from sightline.errors import Code, Fault
-from sightline.model.events import Ended, Failed, FieldReceived, Finished
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    TextReceived,
+    ThinkingReceived,
+    UsageReceived,
+)
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Link, Opaque, Refusal, Text, Thinking, ToolCall
 from sightline.model.usage import Usage
-from tests.dialects.raw.test_request_read import JSON, places
+from sightline.wire.sse import Frame
 
-CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/reply.json"))
+
+def read(*frames, done=True):
+    reader = StreamReader(RawMachine())
+    events = [event for frame in frames for event in reader.feed(Frame(json.dumps(frame).encode()))]
+    if done:
+        events += reader.feed(Frame(b"[DONE]"))
+    return events + reader.close()
+
+
+def delta(text="", index=0, **fields):
+    return {"index": index, "delta": {"text": text, **fields}}
+
+
+def test_words_go_on_in_the_same_part():
+    assert read({"text": "a", **delta("a")}, {"text": "ab", **delta("b")}) == [
+        TextReceived(0, "a"),
+        TextReceived(0, "b"),
+        Finished("stop", at="/finishReason"),
+        Ended(),
+    ]
+
+
+def test_empty_words_say_nothing_unless_they_name_their_part():
+    assert read(delta(""))[:-2] == []
+    assert read(delta("", part=2))[:-2] == [TextReceived(2, "")]
+
+
+def test_another_kind_or_a_number_begins_another_part():
+    image = {"type": 0, "imageUrl": {"url": "u"}}
+    events = read(
+        delta("a"),
+        delta(thinking={"text": "t"}),
+        delta("b"),
+        delta("c", part=7),
+        delta(refusal="r"),
+        delta(parts=[image] * 2),
+    )
+    assert events[:-2] == [
+        TextReceived(0, "a"),
+        ThinkingReceived(1, "t"),
+        TextReceived(2, "b"),
+        TextReceived(7, "c"),
+        RefusalReceived(8, "r"),
+        PartReceived(9, Image(Link("u"), at="/5/delta/parts/0")),
+        PartReceived(10, Image(Link("u"), at="/5/delta/parts/1")),
+    ]
+
+
+def test_reasoning_and_its_seal_may_come_apart():
+    reply = fold(
+        read(
+            delta(thinking={"id": "r", "text": "a"}),
+            delta(thinking={"id": "r", "text": "b"}),
+            delta(thinking={"encrypted": "e", "metadata": {"toolId": "x"}}),
+        )
+    )
+    assert reply.choice.parts == (Thinking("ab", id="r", signature="e", signed_by="raw"),)
+    assert [(field.at, field.value) for field in reply.unmodelled] == [("/2/delta/thinking/metadata", {"toolId": "x"})]
+
+
+def test_id_without_a_signature_is_reported_when_its_reasoning_ends():
+    seal = SignatureReceived(0, None, "raw", id="r")
+    thinking = delta(thinking={"id": "r", "text": "a"})
+    assert read(thinking, delta("b"))[:-2] == [ThinkingReceived(0, "a"), seal, TextReceived(1, "b")]
+    assert read(thinking, delta(part=3, thinking={"text": "b"}))[:-2] == [
+        ThinkingReceived(0, "a"),
+        seal,
+        ThinkingReceived(3, "b"),
+    ]
+    assert read(thinking)[:-2] == [ThinkingReceived(0, "a"), seal]
+    assert read(thinking, done=False)[:2] == [ThinkingReceived(0, "a"), seal]
+
+
+def test_signature_is_reported_once_and_can_be_withdrawn():
+    events = read(
+        delta(thinking={"id": "r", "encrypted": "sightline:gemini::e"}),
+        delta(thinking={"id": "r"}),
+        delta(thinking={"id": None, "encrypted": None}),
+    )
+    assert [event for event in events if isinstance(event, SignatureReceived)] == [
+        SignatureReceived(0, "e", "gemini", id="r"),
+        SignatureReceived(0, None, "raw"),
+    ]
+
+
+def test_pieces_of_reasoning_are_kept_apart():
+    reply = fold(read(delta(thinking={"text": ["a", "b"]})))
+    assert reply.choice.parts == (Thinking("a\n\nb", ("a", "b")),)
+    piece = delta(thinking={"text": "s", "summary": True, "piece": 1})
+    assert read(piece)[0] == ThinkingReceived(0, "s", piece=1, summary=True)
+
+
+def test_what_belongs_to_a_part_comes_beside():
+    events = read(
+        delta("a"),
+        delta(sightline={"citations": [{"url": "u"}]}),
+        delta("b", part=1),
+        delta(part=0, sightline={"signature": "s", "signed_by": "gemini"}),
+    )
+    assert isinstance(events[1], CitationReceived)
+    assert (events[1].part, events[1].citation.at) == (0, "/1/delta/sightline/citations/0")
+    assert events[3] == SignatureReceived(0, "s", "gemini")
+
+
+def test_foreign_sightline_member_is_reported_as_a_field():
+    assert read(delta("a", sightline=5))[1] == FieldReceived("/0/delta/sightline", 5)
+
+
+def test_calls_make_the_end():
+    events = read(
+        delta(copilotToolCalls=[{"name": "f", "arguments": "{}", "id": "a"}]), {"index": 0, "finishReason": "stop"}
+    )
+    assert events[-2] == Finished("tool_calls", at="/1/finishReason")
+
+
+def test_identity_usage_and_logprobs_are_read():
+    events = read(
+        {"id": "i", "model": "m", "created": 3},
+        delta("a", logprobs={"content": [{"token": "a", "logprob": -1}]}),
+        {"index": 0, "finishReason": "length", "usage": {"prompt_tokens": 1}},
+    )
+    assert events[0] == Started("i", "m", 3, {"id": "/0/id", "model": "/0/model", "created": "/0/created"})
+    assert isinstance(events[2], LogprobsReceived)
+    assert events[3] == UsageReceived(Usage(input_tokens=1, at="/2/usage"))
+    assert events[4] == Finished("length", at="/2/finishReason")
+
+
+def test_content_before_the_fault_in_a_frame_is_kept():
+    begun = delta(beginToolCalls=[{"name": "f", "id": "a"}])
+    events = read(
+        {**begun, "usage": 7},
+        delta(copilotToolCalls=[{"name": "f", "arguments": "{}", "id": "a"}], logprobs=[]),
+        {"index": 0, "finishReason": "stop"},
+    )
+    assert [event.at for event in events if isinstance(event, FrameBroken)] == ["/0/usage"]
+    [call] = fold(events).choice.tool_calls
+    assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
+
+
+def test_unknown_fields_are_reported_once():
+    events = read({**delta("a", phase="x"), "extra": 1}, {**delta("b", phase="y"), "extra": 2})
+    assert [event for event in events if isinstance(event, FieldReceived)] == [
+        FieldReceived("/0/extra", 1),
+        FieldReceived("/0/delta/phase", "x"),
+    ]
+
+
+def test_after_its_end_a_choice_hears_only_of_its_reasoning():
+    events = read(
+        delta("a"),
+        {"index": 0, "finishReason": "stop"},
+        {"index": 0, "finishReason": "length"},
+        delta(""),
+        delta("late", part=0),
+        delta(thinking={"id": "r"}),
+    )
+    assert events == [
+        TextReceived(0, "a"),
+        FieldReceived("/4/delta", {"text": "late"}),
+        SignatureReceived(1, None, "raw", id="r"),
+        Finished("stop", at="/1/finishReason"),
+        Ended(),
+    ]
+
+
+def test_choices_are_kept_separate():
+    reply = fold(read(delta("a", 0), delta("b", 1), delta("c", 1), {"index": 1, "finishReason": "length"}))
+    assert [choice.parts for choice in reply.choices] == [(Text("a"),), (Text("bc"),)]
+    assert [choice.finish for choice in reply.choices] == ["stop", "length"]
+
+
+def test_an_error_frame_is_the_end():
+    events = read(
+        delta(copilotToolCallStreamUpdates=[{"name": "f", "arguments": "half", "id": "a"}]),
+        {"error": {"code": "overloaded", "message": "busy"}},
+        delta("more"),
+    )
+    assert events[1] == ArgumentsReceived(FIRST_CALL, "half")
+    assert isinstance(events[2], Failed)
+    assert (events[2].fault.code, events[2].fault.message) == (Code.OVERLOADED, "busy")
+    assert events[3:] == [Ended()]
+
+
+def test_a_stream_that_is_cut_is_a_failure_and_keeps_what_came():
+    events = read(delta(copilotToolCallStreamUpdates=[{"name": "f", "arguments": "half", "id": "a"}]), done=False)
+    assert events[1] == ArgumentsReceived(FIRST_CALL, "half")
+    assert isinstance(events[2], Failed)
+    assert events[2].fault.code is Code.UPSTREAM_PROTOCOL
+    assert events[3:] == [Ended()]
+
+
+def test_a_stream_that_ends_after_its_finish_is_whole():
+    assert read(delta("a"), {"finishReason": "stop"}, done=False)[-2:] == [
+        Finished("stop", at="/1/finishReason"),
+        Ended(),
+    ]
+
+
+def test_an_end_that_comes_too_early_for_one_choice_is_a_failure():
+    events = read(delta("a", 0), delta("b", 1), {"index": 1, "finishReason": "stop"}, done=False)
+    assert isinstance(events[-2], Failed)
+    assert events[-1] == Ended()
+    assert events.count(Ended()) == 1
+
+
+def test_stream_with_reported_errors_and_no_finish_fails():
+    error = {"type": "t", "code": "quota", "message": "empty", "agent": "a"}
+    events = read(delta("a", copilotErrors=[error]), delta(copilotErrors=[{}]))
+    assert isinstance(events[-2], Failed)
+    assert events[-2].fault.code is Code.QUOTA
+    finished = read(delta("a", copilotErrors=[error]), {"finishReason": "stop"})
+    assert isinstance(finished[-2], Finished)
+
+
+def test_a_stream_without_an_answer_is_no_success():
+    assert isinstance(read({"id": "i"})[-2], Failed)
+
+
+@pytest.mark.parametrize(
+    ("frame", "pointer"),
+    [
+        ({"delta": 5}, "/0/delta"),
+        ({"index": -1, "delta": {}}, "/0/index"),
+        ({"index": 10**9, "delta": {}}, "/0/index"),
+        ({"index": "x", "delta": {}}, "/0/index"),
+        ({"index": [], "delta": {"text": "a"}}, "/0/index"),
+        (delta(5), "/0/delta/text"),
+        (delta("a", part=-1), "/0/delta/part"),
+        (delta("a", part=FIRST_CALL), "/0/delta/part"),
+        (delta(thinking={"text": 5}), "/0/delta/thinking/text"),
+        (delta(thinking={"text": [5]}), "/0/delta/thinking/text/0"),
+        (delta(parts=[{"type": 9}]), "/0/delta/parts/0/type"),
+        (delta(copilotErrors={"a": 1}), "/0/delta/copilotErrors"),
+    ],
+)
+def test_frame_of_the_wrong_shape_is_reported(frame, pointer):
+    (broken, *_) = read(frame)
+    assert isinstance(broken, FrameBroken)
+    assert broken.at == pointer
 
 
 def carried(part):
@@ -77,7 +329,7 @@ def test_a_call_of_a_kind_that_is_not_ours_to_answer_is_no_reason_to_wait():
     assert fold(read_reply({"role": 2, "content": [], "toolCalls": [{"type": "mcp"}]})).choice.finish == "stop"
 
 
-def test_what_is_not_modelled_is_told_with_its_place():
+def test_unmodelled_fields_are_reported_with_their_path():
     events = read_reply({"role": 2, "content": [{"type": 1, "text": "a", "x": 1}], "y": 2})
     assert [event for event in events if isinstance(event, FieldReceived)] == [
         FieldReceived("/content/0/x", 1),
@@ -135,15 +387,3 @@ def test_what_is_no_reply_is_named(body, pointer):
     with pytest.raises(Fault) as caught:
         read_reply(body)
     assert caught.value.pointer == pointer
-
-
-@given(st.data())
-def test_a_reply_with_something_foreign_in_it_is_read_or_refused_with_a_fault(data):
-    document = json.loads(data.draw(st.sampled_from(CASES)).read_text())
-    path = data.draw(st.sampled_from([path for path in places(document) if path]))
-    holder = document
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = data.draw(JSON)
-    with suppress(Fault):
-        assert read_reply(document)[-1] == Ended()

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import Fault
-from sightline.evals.api.calls import EvalCalls, EvalParts, eval_calls
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.api.calls import EvalCalls, eval_calls
+from sightline.evals.api.suites import EvalParts
+from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import sound, suite_in
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Routes
-from tests.eval_stage import ACME, CAPITALS, EvalStage, play
+from tests.eval_stage import ACME, CAPITALS, EvalStage, Story, as_test, play
 from tests.upstream import Upstream
 
 SUITE = "evals/capitals.yaml"
@@ -79,3 +79,8 @@ def told(story: Callable[[EvalDesk, Upstream], Awaitable[None]], folder: Path, *
             await desk.evals.close()
 
     play(staged, folder, **more)
+
+
+def at_desk(story: Story) -> Callable[..., None]:
+    """A test at such a desk."""
+    return as_test(story, told)

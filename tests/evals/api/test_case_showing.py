@@ -1,4 +1,3 @@
-import asyncio
 import base64
 import hashlib
 import json
@@ -9,15 +8,15 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.evals.api.calls import WholeMedia
-from sightline.evals.api.case_showing import answer_shown, media_in, messages_shown
+from sightline.evals.api.showing import answer_shown, media_in, messages_shown
 from sightline.evals.core.result import SCHEME
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Inline, Link, Text, ToolCall, ToolResult
 from sightline.web.bodies import Query
-from tests.evals.api.eval_desk import FIXED, EvalDesk, told
+from tests.eval_stage import in_loop
+from tests.evals.api.eval_desk import FIXED, EvalDesk, at_desk
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_stream
-from tests.upstream import Upstream
 
 LIVE = """
 name: live
@@ -63,113 +62,101 @@ tests:
 """
 
 
-def test_a_case_shows_what_was_sent_answered_and_graded(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        (desk.root / "evals" / "note.md").write_text("A note.")
-        desk.file.write_text(LIVE)
-        await desk.run("e_1")
-        shown = await desk.call("evals/e_1/case?case=files&target=acme&trial=0")
-        assert (shown["status"], shown["verdict"], shown["score"], shown["group"], shown["tags"]) == (
-            "ok",
-            "pass",
-            1.0,
-            "g",
-            ["one"],
-        )
-        system, user = shown["messages"]
-        assert (system["role"], system["blocks"]) == ("system", [{"type": "text", "text": "Be brief."}])
-        assert '<file path="note.md">' in user["blocks"][0]["text"]
-        assert shown["question"].startswith("@[System]:\nBe brief.")
-        assert shown["answer"] == [{"type": "text", "text": "Paris"}]
-        assert [score["type"] for score in shown["scores"]] == ["contains"]
-        assert [(note["kind"], note["what"]) for note in shown["notes"]] == [("inlined", "note.md")]
-        assert (shown["place"]["line"], shown["place"]["file"]) == (4, "evals/capitals.yaml")
-        assert (len(shown["exchanges"]), len(shown["body_sha256"]), shown["error"]) == (1, 64, "")
-        assert shown["source"]["id"] == "files"
-        assert len(shown["source_sha256"]) == 64
-        calling, named = shown["expected"]
-        assert [block.get("arguments") for block in calling["blocks"]] == [None, '{"q":1}', "words"]
-        assert named["blocks"] == [{"type": "text", "text": "<note.md>"}]
-
-    told(story, tmp_path)
+@at_desk
+async def test_a_case_shows_what_was_sent_answered_and_graded(desk: EvalDesk) -> None:
+    (desk.root / "evals" / "note.md").write_text("A note.")
+    desk.file.write_text(LIVE)
+    await desk.run("e_1")
+    shown = await desk.call("evals/e_1/case?case=files&target=acme&trial=0")
+    assert (shown["status"], shown["verdict"], shown["score"], shown["group"], shown["tags"]) == (
+        "ok",
+        "pass",
+        1.0,
+        "g",
+        ["one"],
+    )
+    system, user = shown["messages"]
+    assert (system["role"], system["blocks"]) == ("system", [{"type": "text", "text": "Be brief."}])
+    assert '<file path="note.md">' in user["blocks"][0]["text"]
+    assert shown["question"].startswith("@[System]:\nBe brief.")
+    assert shown["answer"] == [{"type": "text", "text": "Paris"}]
+    assert [score["type"] for score in shown["scores"]] == ["contains"]
+    assert [(note["kind"], note["what"]) for note in shown["notes"]] == [("inlined", "note.md")]
+    assert (shown["place"]["line"], shown["place"]["file"]) == (4, "evals/capitals.yaml")
+    assert (len(shown["exchanges"]), len(shown["body_sha256"]), shown["error"]) == (1, 64, "")
+    assert shown["source"]["id"] == "files"
+    assert len(shown["source_sha256"]) == 64
+    calling, named = shown["expected"]
+    assert [block.get("arguments") for block in calling["blocks"]] == [None, '{"q":1}', "words"]
+    assert named["blocks"] == [{"type": "text", "text": "<note.md>"}]
 
 
-def test_a_conversation_shows_its_turns(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        (desk.root / "evals" / "note.md").write_text("A note.")
-        desk.file.write_text(LIVE)
-        await desk.run("e_1")
-        shown = await desk.call("evals/e_1/case?case=talk")
-        first, second = shown["turns"]
-        assert (first["verdict"], first["answer"][0]["text"], second["answer"][0]["text"]) == ("pass", "Paris", "Rome")
-        assert [each["role"] for each in shown["messages"]] == ["user", "assistant", "user"]
-        assert shown["answer"][0]["text"] == "Rome"
-        assert len(shown["exchanges"]) == 2
-
-    told(story, tmp_path)
+@at_desk
+async def test_a_conversation_shows_its_turns(desk: EvalDesk) -> None:
+    (desk.root / "evals" / "note.md").write_text("A note.")
+    desk.file.write_text(LIVE)
+    await desk.run("e_1")
+    shown = await desk.call("evals/e_1/case?case=talk")
+    first, second = shown["turns"]
+    assert (first["verdict"], first["answer"][0]["text"], second["answer"][0]["text"]) == ("pass", "Paris", "Rome")
+    assert [each["role"] for each in shown["messages"]] == ["user", "assistant", "user"]
+    assert shown["answer"][0]["text"] == "Rome"
+    assert len(shown["exchanges"]) == 2
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        await desk.run("e_1", FIXED)
-        assert await desk.call("evals/e_1/case?case=rome") == (404, "the run has no trial 0 of 'rome' on 'fixed'")
-        assert (await desk.call("evals/e_1/case?case=italy&trial=3"))[0] == 404
-        desk.file.unlink()
-        shown: Any = await desk.call("evals/e_1/case?case=italy")
-        assert (shown["source"], shown["source_sha256"], shown["exchanges"]) == (None, "", [])
-
-    told(story, tmp_path)
+@at_desk
+async def test_unknown_trial_is_a_404_and_a_deleted_suite_has_no_source(desk: EvalDesk) -> None:
+    await desk.run("e_1", FIXED)
+    assert await desk.call("evals/e_1/case?case=rome") == (404, "the run has no trial 0 of 'rome' on 'fixed'")
+    assert (await desk.call("evals/e_1/case?case=italy&trial=3"))[0] == 404
+    desk.file.unlink()
+    shown: Any = await desk.call("evals/e_1/case?case=italy")
+    assert (shown["source"], shown["source_sha256"], shown["exchanges"]) == (None, "", [])
 
 
-def test_why_notes_cannot_be_told_is_said(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        (desk.root / "evals" / "note.md").write_text("A note.")
-        desk.file.write_text(LIVE)
-        await desk.run("e_1", cases=("files",))
-        (desk.root / "evals" / "note.md").unlink()
-        shown = await desk.call("evals/e_1/case?case=files")
-        assert shown["notes"] == []
-        assert "note.md" in shown["notes_trouble"]
-
-    told(story, tmp_path)
+@at_desk
+async def test_reason_for_missing_notes_is_shown(desk: EvalDesk) -> None:
+    (desk.root / "evals" / "note.md").write_text("A note.")
+    desk.file.write_text(LIVE)
+    await desk.run("e_1", cases=("files",))
+    (desk.root / "evals" / "note.md").unlink()
+    shown = await desk.call("evals/e_1/case?case=files")
+    assert shown["notes"] == []
+    assert "note.md" in shown["notes_trouble"]
 
 
-def test_a_case_without_a_result_is_shown_as_it_waits(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        await desk.run("e_1", FIXED, budget_usd=0.0)
-        shown = await desk.call("evals/e_1/case?case=italy")
-        assert (shown["status"], shown["verdict"], shown["messages"], shown["turns"]) == ("waiting", None, [], [])
-
-    told(story, tmp_path)
+@at_desk
+async def test_a_case_without_a_result_is_shown_as_it_waits(desk: EvalDesk) -> None:
+    await desk.run("e_1", FIXED, budget_usd=0.0)
+    shown = await desk.call("evals/e_1/case?case=italy")
+    assert (shown["status"], shown["verdict"], shown["messages"], shown["turns"]) == ("waiting", None, [], [])
 
 
-def test_pictures_and_files_of_a_case_are_given_out_and_nothing_else(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        (desk.root / "evals" / "dot.png").write_bytes(base64.b64decode(DOT))
-        (desk.root / "evals" / "bill.pdf").write_bytes(b"%PDF-1.4 bill")
-        desk.file.write_text(SEEN)
-        await desk.run("e_1")
-        shown = await desk.call("evals/e_1/case?case=seen&target=acme")
-        blocks = [block for message in shown["messages"] for block in message["blocks"] if block["type"] == "media"]
-        assert [(block["n"], block["media_type"]) for block in blocks] == [(0, "image/png"), (1, "application/pdf")]
-        where = Query("case=seen&target=acme")
-        picture = await desk.evals.media("e_1", "0", where)
-        assert (picture.status, picture.body) == (200, base64.b64decode(DOT))
-        assert (b"content-type", b"image/png") in picture.headers
-        bill = dict((await desk.evals.media("e_1", "1", where)).headers)
-        assert bill[b"content-type"] == b"application/octet-stream"
-        assert bill[b"content-disposition"].startswith(b"attachment")
-        assert b"sandbox" in bill[b"content-security-policy"]
-        for number, query in (("2", where), ("x", where), ("0", Query("case=gone&target=acme"))):
-            with pytest.raises(Fault) as caught:
-                await desk.evals.media("e_1", number, query)
-            assert caught.value.status == 404
-        live = Query("case=live&target=acme&turn=1")
-        assert (await desk.evals.media("e_1", "0", live)).body == base64.b64decode(DOT)
-        with pytest.raises(Fault):
-            await desk.evals.media("e_1", "0", Query("case=live&target=acme&turn=9"))
-
-    told(story, tmp_path)
+@at_desk
+async def test_pictures_and_files_of_a_case_are_given_out_and_nothing_else(desk: EvalDesk) -> None:
+    (desk.root / "evals" / "dot.png").write_bytes(base64.b64decode(DOT))
+    (desk.root / "evals" / "bill.pdf").write_bytes(b"%PDF-1.4 bill")
+    desk.file.write_text(SEEN)
+    await desk.run("e_1")
+    shown = await desk.call("evals/e_1/case?case=seen&target=acme")
+    blocks = [block for message in shown["messages"] for block in message["blocks"] if block["type"] == "media"]
+    assert [(block["n"], block["media_type"]) for block in blocks] == [(0, "image/png"), (1, "application/pdf")]
+    where = Query("case=seen&target=acme")
+    picture = await desk.evals.media("e_1", "0", where)
+    assert (picture.status, picture.body) == (200, base64.b64decode(DOT))
+    assert (b"content-type", b"image/png") in picture.headers
+    bill = dict((await desk.evals.media("e_1", "1", where)).headers)
+    assert bill[b"content-type"] == b"application/octet-stream"
+    assert bill[b"content-disposition"].startswith(b"attachment")
+    assert b"sandbox" in bill[b"content-security-policy"]
+    for number, query in (("2", where), ("x", where), ("0", Query("case=gone&target=acme"))):
+        with pytest.raises(Fault) as caught:
+            await desk.evals.media("e_1", number, query)
+        assert caught.value.status == 404
+    live = Query("case=live&target=acme&turn=1")
+    assert (await desk.evals.media("e_1", "0", live)).body == base64.b64decode(DOT)
+    with pytest.raises(Fault):
+        await desk.evals.media("e_1", "0", Query("case=live&target=acme&turn=9"))
 
 
 def test_files_are_numbered_through_all_of_a_conversation() -> None:
@@ -186,7 +173,7 @@ def test_files_are_numbered_through_all_of_a_conversation() -> None:
     assert len(media_in(asked, said)) == 4
 
 
-def test_what_a_tool_said_stands_in_the_call_of_it() -> None:
+def test_tool_result_is_shown_in_its_call() -> None:
     messages = (
         Message("tool", (ToolResult("c0", (Text("lost"),)),)),
         Message("assistant", (Text("I look."), ToolCall("c1", "find", "{}"))),
@@ -211,31 +198,27 @@ tests:
 """
 
 
-def test_a_picture_that_is_named_by_its_hash_is_found_in_the_record_or_in_the_folder(tmp_path: Path) -> None:
-    async def story() -> None:
-        url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{CODED}"}}
-        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [url]}]}).encode()
-        folder = {"evals/a.png": DATA, "evals/b.png": b"another"}
-        async with store_with(tmp_path, exchange("x_1", body, chat_stream("A dot."))) as store:
-            media = WholeMedia(store, folder.get, lambda: NOON)
-            found = await media.of(NAMED, ["x_1", "x_gone"], [])
-            assert isinstance(found.source, Inline)
-            assert found.source.data == CODED
-            found = await media.of(NAMED, [], ["evals/gone.png", "evals/b.png", "evals/a.png"])
-            assert found.source == Inline("image/png", CODED)
-            assert await media.of(NAMED, ["x_gone"], ["evals/b.png"]) == NAMED
-            link = Document(Link("https://example.com/a.pdf"))
-            assert await media.of(link, ["x_1"], []) == link
-
-    asyncio.run(story())
+@in_loop
+async def test_a_picture_that_is_named_by_its_hash_is_found_in_the_record_or_in_the_folder(tmp_path: Path) -> None:
+    url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{CODED}"}}
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [url]}]}).encode()
+    folder = {"evals/a.png": DATA, "evals/b.png": b"another"}
+    async with store_with(tmp_path, exchange("x_1", body, chat_stream("A dot."))) as store:
+        media = WholeMedia(store, folder.get, lambda: NOON)
+        found = await media.of(NAMED, ["x_1", "x_gone"], [])
+        assert isinstance(found.source, Inline)
+        assert found.source.data == CODED
+        found = await media.of(NAMED, [], ["evals/gone.png", "evals/b.png", "evals/a.png"])
+        assert found.source == Inline("image/png", CODED)
+        assert await media.of(NAMED, ["x_gone"], ["evals/b.png"]) == NAMED
+        link = Document(Link("https://example.com/a.pdf"))
+        assert await media.of(link, ["x_1"], []) == link
 
 
-def test_a_large_picture_of_a_case_is_given_out(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
-        (desk.root / "evals" / "large.png").write_bytes(DATA)
-        desk.file.write_text(SUITE)
-        await desk.run("e_1")
-        answer = await desk.evals.media("e_1", "0", Query("case=large&target=acme"))
-        assert answer.body == DATA
-
-    told(story, tmp_path)
+@at_desk
+async def test_a_large_picture_of_a_case_is_given_out(desk: EvalDesk) -> None:
+    (desk.root / "evals" / "large.png").write_bytes(DATA)
+    desk.file.write_text(SUITE)
+    await desk.run("e_1")
+    answer = await desk.evals.media("e_1", "0", Query("case=large&target=acme"))
+    assert answer.body == DATA

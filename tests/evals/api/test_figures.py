@@ -1,10 +1,9 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.figures import brief, compare_runs, figures, trend_of, whole, within
-from sightline.evals.core.options import RunOptions
+from sightline.evals.api.showing import brief, compare_runs, figures, trend_of, whole, within
 from sightline.evals.core.result import CaseObservation, CaseResult
-from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, fold_facts
+from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, RunOptions, fold_facts
 from sightline.evals.core.statistics.intervals import Interval
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import summarize
@@ -86,7 +85,7 @@ def test_the_second_run_is_measured_against_the_first() -> None:
     assert told.said[0].startswith("B scores 1 higher than A")
 
 
-def test_what_the_data_cannot_tell_is_said() -> None:
+def test_inconclusive_comparison_is_reported() -> None:
     told = compare_runs(shown("e_1", row("c1", 1.0)), shown("e_2", row("c1", 0.0)), ("a", "a"), drawing())
     assert told.finding == "cannot_tell"
     assert "cannot tell" in told.said[0]
@@ -95,7 +94,7 @@ def test_what_the_data_cannot_tell_is_said() -> None:
     assert (nothing.only_a, nothing.only_b) == (("c1",), ("c2",))
 
 
-def test_intervals_and_a_drawn_test_are_told_where_there_are_some() -> None:
+def test_intervals_and_bootstrap_test_are_given_when_available() -> None:
     scores = (0.11, 0.23, 0.37, 0.41, 0.53, 0.67, 0.71, 0.83)
     first = shown("e_1", *(row(name, score) for name, score in zip(NAMES, scores, strict=True)))
     second = shown("e_2", *(row(name, score / 2 + 0.2) for name, score in zip(NAMES, scores, strict=True)))

@@ -1,7 +1,6 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score, Status, ToolUse, Verdict
 from sightline.evals.core.run_state import (
     NOT_RUN,
@@ -14,6 +13,7 @@ from sightline.evals.core.run_state import (
     EvalTaken,
     Key,
     Reopened,
+    RunOptions,
     Schedule,
     fold_facts,
     has_passed,
@@ -94,7 +94,7 @@ def test_a_fact_is_read_as_it_was_written(fact: EvalFact) -> None:
 
 
 @pytest.mark.parametrize("data", [b'{"kind":"eval_moved"}', b'{"kind":"case_done"}', b'{"kind":"reopened","keys":[1]}'])
-def test_what_another_version_wrote_is_told_as_such(data: bytes) -> None:
+def test_fact_of_another_version_is_reported_as_such(data: bytes) -> None:
     with pytest.raises(Fault, match="not a fact of a run of evals") as caught:
         read(data)
     assert "another version" in caught.value.hint.lower()
@@ -269,7 +269,7 @@ def test_failures_are_those_of_the_cases_that_it_depends_on() -> None:
     assert schedule.failures(("c", "x", 0)) == ("a", "b")
 
 
-def test_a_case_that_was_answered_and_failed_stops_nobody() -> None:
+def test_failed_or_ungraded_case_does_not_block_its_dependents() -> None:
     standing = EvalState(began())
     schedule = Schedule(standing)
     standing.add(passed_case(("a", "x", 0), "fail", "quality_failure"))
@@ -278,7 +278,7 @@ def test_a_case_that_was_answered_and_failed_stops_nobody() -> None:
     assert schedule.failures(("a", "x", 0)) == ()
 
 
-def test_a_case_that_is_not_run_on_a_target_keeps_nobody_there_waiting() -> None:
+def test_case_not_run_on_a_target_does_not_block_its_dependents_there() -> None:
     elsewhere = Case(id="a", execution=Execution(targets=("y",)))
     schedule = Schedule(EvalState(began(elsewhere, Case(id="b", depends_on=("a",)), targets=("x", "y"))))
     assert all_that_can(schedule, "x") == [("b", "x", 0)]

@@ -1,10 +1,9 @@
-import msgspec
 import pytest
 
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
-from sightline.evals.core.options import (
+from sightline.evals.core.run_state import (
     DEFAULT_WORKERS,
     RunOptions,
     budget_of,
@@ -17,22 +16,13 @@ from sightline.evals.core.options import (
     trials_of,
     workers_of,
 )
-from sightline.evals.core.suite import Case, CaseMessage, Execution, FileSegment, Suite, SuitePlace, TextSegment, Trials
+from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
 
 
 def test_a_place_is_file_line_and_column() -> None:
     assert str(SuitePlace("suite.yaml", 3, 7)) == "suite.yaml:3:7"
-
-
-def test_a_place_without_a_line_is_the_file() -> None:
     assert str(SuitePlace("suite.yaml")) == "suite.yaml"
-
-
-def test_a_suite_is_read_back_as_it_was_written() -> None:
-    message = CaseMessage(role="user", segments=(TextSegment("look"), FileSegment("a.md", "docs/a.md")))
-    suite = Suite(name="s", cases=(Case(id="a", messages=(message,)),))
-    assert msgspec.json.decode(msgspec.json.encode(suite), type=Suite) == suite
 
 
 RUNS = CommandSpec(command="agent {PROMPT}")
@@ -47,7 +37,7 @@ RUNS = CommandSpec(command="agent {PROMPT}")
         (TargetSpec(name="t", cli=RUNS), "cli"),
     ],
 )
-def test_a_target_says_who_answers(spec: TargetSpec, kind: str) -> None:
+def test_target_kind_follows_from_its_settings(spec: TargetSpec, kind: str) -> None:
     spec.check()
     assert spec.kind == kind
 
@@ -85,7 +75,7 @@ def test_a_target_of_a_suite_is_another_with_its_options() -> None:
     assert described.spec(used) == TargetSpec(name="cold", mock="x", temperature=0.0, top_p=0.5, max_tokens=5)
 
 
-def test_a_provider_may_be_asked_in_another_dialect() -> None:
+def test_target_can_use_another_dialect_of_its_provider() -> None:
     chat = SuiteTarget(name="t", model="openai/x", dialect="openai-chat")
     found = chat.provider(OPENAI)
     assert chat.has_own_provider
@@ -174,7 +164,7 @@ def names(**options: object) -> list[str]:
     return [case.id for case in select_cases(SELECTION_SUITE, RunOptions(**options))]  # type: ignore[arg-type]
 
 
-def test_without_a_wish_all_cases_are_wanted() -> None:
+def test_all_cases_are_selected_by_default() -> None:
     assert names() == ["login", "logout", "billing/invoice", "billing/refund"]
 
 
@@ -189,7 +179,7 @@ def test_what_a_case_depends_on_is_run_with_it() -> None:
     assert names(cases=("logout",)) == ["login", "logout"]
 
 
-def test_that_nothing_is_wanted_is_told_with_what_there_is() -> None:
+def test_empty_case_selection_is_reported_with_the_available_cases() -> None:
     with pytest.raises(Fault, match="no case of s is wanted") as caught:
         names(cases=("logn",))
     assert caught.value.hint == "Its cases are: login, logout, billing/invoice, billing/refund."
@@ -244,6 +234,6 @@ def test_a_pattern_that_makes_no_sense_is_refused(pattern: str) -> None:
     assert caught.value.hint
 
 
-def test_patterns_are_told_from_paths() -> None:
+def test_glob_patterns_are_distinguished_from_paths() -> None:
     assert is_glob("a/*.md")
     assert not is_glob("a/b.md")

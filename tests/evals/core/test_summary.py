@@ -1,8 +1,9 @@
 import pytest
 
+from sightline.evals.core.comparison import TrendRun, trends
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.intervals import wilson_interval
-from sightline.evals.core.summary import Amount, TargetSummary, TrendRun, amount_of, costs_of, summarize, trends
+from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
 from sightline.model.usage import Usage
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row
@@ -45,7 +46,7 @@ def test_groups_that_all_pass_keep_an_interval() -> None:
     assert (even.pass_rate, even.pass_interval) == (0.5, None)
 
 
-def test_errors_and_ungraded_answers_are_told_and_left_out() -> None:
+def test_errors_and_ungraded_answers_are_reported_and_excluded_from_score() -> None:
     summary = one([row("a", 1.0), row("b", 0.5), failed("c"), row("d", None)])
     assert summary.score is not None
     assert summary.score.value == 0.75
@@ -130,7 +131,7 @@ def test_each_target_has_its_summary() -> None:
     assert [(each.target, each.pass_rate, each.results) for each in found] == [("x", 1.0, 1), ("y", 1.0, 1)]
 
 
-def test_how_many_costs_are_not_known_is_said() -> None:
+def test_number_of_unknown_costs_is_reported() -> None:
     told = CaseObservation(cost=0.5)
     asked = Score(name="judge", type="llm-grader", verdict="pass", score=1.0, exchanges=("x",))
     summary = one([row("a", 1.0, seen=told), row("b", 1.0, scores=(asked,))])

@@ -18,7 +18,7 @@ from sightline.evals.service.command_target import (
     places_of,
     program_of,
 )
-from tests.eval_stage import EvalStage, play, verdicts
+from tests.eval_stage import EvalStage, on_stage, play, verdicts
 from tests.upstream import Upstream, answer
 
 NASTY = 'it\'s "$(touch pwned)" `id` $HOME ${X} \\ ; rm -rf * | & > out\nsecond line {PROMPT_FILE} é'
@@ -139,22 +139,21 @@ def program(folder: Path, text: str, name: str = "agent.sh") -> Path:
     return path
 
 
-def test_a_program_gets_the_question_and_its_output_is_the_answer(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        program(stage.root, AGENT)
-        standing = await stage.run(targets=(cli("./agent.sh {PROMPT} Paris Rome {EVAL_ID} {ATTEMPT}"),))
-        assert verdicts(standing) == {"france": "pass", "italy": "pass", "spain": "fail"}
-        said = standing.results[0].observation
-        assert said.text.splitlines() == [
-            "word: What is the capital of France?", "word: Paris", "word: Rome", "word: france", "word: 1",
-        ]  # fmt: skip
-        assert (said.usage, said.cost, upstream.seen) == (None, None, [])
-        assert said.seconds is not None
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_program_gets_the_question_and_its_output_is_the_answer(stage: EvalStage, upstream: Upstream) -> None:
+    program(stage.root, AGENT)
+    standing = await stage.run(targets=(cli("./agent.sh {PROMPT} Paris Rome {EVAL_ID} {ATTEMPT}"),))
+    assert verdicts(standing) == {"france": "pass", "italy": "pass", "spain": "fail"}
+    said = standing.results[0].observation
+    assert said.text.splitlines() == [
+        "word: What is the capital of France?", "word: Paris", "word: Rome", "word: france", "word: 1",
+    ]  # fmt: skip
+    assert (said.usage, said.cost, upstream.seen) == (None, None, [])
+    assert said.seconds is not None
 
 
-def test_prompt_and_output_go_by_files_that_are_gone_afterwards(tmp_path: Path) -> None:
+@on_stage
+async def test_prompt_and_output_go_by_files_that_are_gone_afterwards(stage: EvalStage) -> None:
     text = """
 tests:
   - id: a
@@ -170,16 +169,12 @@ echo "$1" > seen
 printf '{"text": "7 %s", "cost_usd": 0.5, "output": [{"role": "assistant", "content": "",
   "tool_calls": [{"tool": "look", "input": {}}]}]}' "$(basename "$3")" > "$2"
 """
-
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        program(stage.root, agent)
-        (stage.root / "notes.md").write_text("x")
-        (result,) = (await stage.run(text, (cli(("./agent.sh", "{PROMPT_FILE}", "{OUTPUT_FILE}", "{FILES}")),))).results
-        assert (result.status, result.score.verdict) == ("ok", "pass"), result
-        assert stage.told[-1].cost == 0.5
-        assert not os.path.exists((stage.root / "seen").read_text().strip())  # noqa: ASYNC240, PTH110
-
-    play(story, tmp_path)
+    program(stage.root, agent)
+    (stage.root / "notes.md").write_text("x")
+    (result,) = (await stage.run(text, (cli(("./agent.sh", "{PROMPT_FILE}", "{OUTPUT_FILE}", "{FILES}")),))).results
+    assert (result.status, result.score.verdict) == ("ok", "pass"), result
+    assert stage.told[-1].cost == 0.5
+    assert not os.path.exists((stage.root / "seen").read_text().strip())  # noqa: ASYNC240, PTH110
 
 
 @pytest.mark.parametrize(
@@ -191,21 +186,17 @@ printf '{"text": "7 %s", "cost_usd": 0.5, "output": [{"role": "assistant", "cont
         (("no-such-program",), "cannot be run"),
     ],
 )
-def test_a_program_that_fails_is_an_error_of_the_case(command: str, words: str, tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        (result, *_) = (await stage.run(targets=(cli(command),), cases=("france",))).results
-        assert (result.status, result.score.verdict) == ("execution_error", "not_graded")
-        assert words in result.observation.error
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_program_that_fails_is_an_error_of_the_case(stage: EvalStage, command: str, words: str) -> None:
+    (result, *_) = (await stage.run(targets=(cli(command),), cases=("france",))).results
+    assert (result.status, result.score.verdict) == ("execution_error", "not_graded")
+    assert words in result.observation.error
 
 
-def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        (result, *_) = (await stage.run(targets=(cli("sleep 600", timeout_s=0.3),), cases=("france",))).results
-        assert (result.status, result.observation.error_code) == ("execution_error", "timeout_idle")
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_program_that_takes_too_long_is_ended(stage: EvalStage) -> None:
+    (result, *_) = (await stage.run(targets=(cli("sleep 600", timeout_s=0.3),), cases=("france",))).results
+    assert (result.status, result.observation.error_code) == ("execution_error", "timeout_idle")
 
 
 def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
@@ -221,7 +212,7 @@ def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
     play(story, tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"}))
 
 
-def test_the_ready_commands_ask_nobody_anything() -> None:
+def test_built_in_command_templates_are_non_interactive() -> None:
     codex = program_of(CommandSpec(template="codex", model="gpt-5.5"))
     assert codex.command == ("codex", "exec", "--json", "--skip-git-repo-check", "--model", "gpt-5.5", "-")
     claude = program_of(CommandSpec(template="claude"))
@@ -249,22 +240,23 @@ def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:
     play(story, tmp_path, environment={"PATH": f"{bin_folder}:/usr/bin:/bin"})
 
 
-def test_a_healthcheck_may_run_in_a_folder_of_its_own(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        (stage.root / "checks").mkdir()
-        (stage.root / "checks" / "here").touch()
-        for run, (folder, status) in enumerate([("checks", "ok"), (None, "")]):
-            target = cli("echo Paris", healthcheck_command="test -e here", healthcheck_cwd=folder)
-            if status:
-                assert (await stage.run(targets=(target,), run=f"e_{run}")).results[0].status == status
-            else:
-                with pytest.raises(Fault, match="its healthcheck ended with 1"):
-                    await stage.run(targets=(target,), run=f"e_{run}")
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_healthcheck_may_run_in_a_folder_of_its_own(stage: EvalStage) -> None:
+    (stage.root / "checks").mkdir()
+    (stage.root / "checks" / "here").touch()
+    for run, (folder, status) in enumerate([("checks", "ok"), (None, "")]):
+        target = cli("echo Paris", healthcheck_command="test -e here", healthcheck_cwd=folder)
+        if status:
+            assert (await stage.run(targets=(target,), run=f"e_{run}")).results[0].status == status
+        else:
+            with pytest.raises(Fault, match="its healthcheck ended with 1"):
+                await stage.run(targets=(target,), run=f"e_{run}")
 
 
-def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+@on_stage
+async def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_run(
+    stage: EvalStage, upstream: Upstream
+) -> None:
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         upstream.script = [answer(503, b""), answer(200, b"ok")]
         for spec, words in (
@@ -280,10 +272,7 @@ def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_run(tmp_
         well = cli("echo Paris", healthcheck_command="true", healthcheck_url=f"{upstream.url}/health")
         assert len((await stage.run(targets=(well,))).results) == 3
 
-    async def with_client(stage: EvalStage, upstream: Upstream) -> None:
-        again = EvalStage(stage.stage, stage.root, client=stage.stage.client)
-        await story(again, upstream)
-        with pytest.raises(Fault, match="nothing to fetch it with"):
-            await stage.run(targets=(cli("true", healthcheck_url="http://127.0.0.1:1/"),), run="e_9")
-
-    play(with_client, tmp_path)
+    again = EvalStage(stage.stage, stage.root, client=stage.stage.client)
+    await story(again, upstream)
+    with pytest.raises(Fault, match="nothing to fetch it with"):
+        await stage.run(targets=(cli("true", healthcheck_url="http://127.0.0.1:1/"),), run="e_9")

@@ -10,7 +10,7 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service import processes as module
 from sightline.evals.service.processes import Process, ProcessResult, PythonGraders
 from tests.agent.tools.processes import is_gone
-from tests.eval_stage import ACME, EvalStage, play, replies
+from tests.eval_stage import ACME, EvalStage, in_loop, on_stage, play, replies
 from tests.fake_clock import FakeClock
 from tests.loop_stage import says
 from tests.upstream import Upstream, answer
@@ -34,64 +34,60 @@ def verdict(score: float) -> str:
     return json.dumps({"score": score, "assertions": [{"text": "it does", "passed": True, "evidence": "Paris"}]})
 
 
-def test_a_judge_is_asked_through_the_same_engine(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
-        (result,) = (await stage.run(JUDGED.format(more="name: judge"))).results
-        (score,) = result.score.scores
-        assert (score.verdict, score.score) == ("pass", 1.0)
-        assert score.cost
-        asked = upstream.seen[1].json()
-        assert asked["response_format"]["type"] == "json_schema"
-        await stage.stage.store.settle()
-        (received, *_) = await stage.stage.store.facts(score.exchanges[0])
-        assert received.fact.session == "eval:e_1"  # type: ignore[union-attr]
-        assert stage.told[-1].cost == (result.observation.cost or 0) + score.cost
-
-    play(story, tmp_path)
+@on_stage
+async def test_judge_requests_use_the_same_engine(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
+    (result,) = (await stage.run(JUDGED.format(more="name: judge"))).results
+    (score,) = result.score.scores
+    assert (score.verdict, score.score) == ("pass", 1.0)
+    assert score.cost
+    asked = upstream.seen[1].json()
+    assert asked["response_format"]["type"] == "json_schema"
+    await stage.stage.store.settle()
+    (received, *_) = await stage.stage.store.facts(score.exchanges[0])
+    assert received.fact.session == "eval:e_1"  # type: ignore[union-attr]
+    assert stage.told[-1].cost == (result.observation.cost or 0) + score.cost
 
 
-def test_another_target_or_model_can_judge(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [replies(upstream, lambda _: says(verdict(1.0)))]
-        judge = TargetSpec(name="judge", mock=verdict(0.9))
-        for run, (more, judges, worth) in enumerate(
-            [
-                ("target: judge", (judge,), 0.9),
-                ("target: acme/m", (), 1.0),
-                ("target: acme/m, model: acme/other, temperature: 0", (), 1.0),
-            ]
-        ):
-            (result,) = (await stage.run(JUDGED.format(more=more), (PARROT,), judges=judges, run=f"e_{run}")).results
-            assert result.score.score == worth
-        assert [seen.json()["model"] for seen in upstream.seen] == ["m", "other"]
-        assert upstream.seen[1].json()["temperature"] == 0
-        (result,) = (
-            await stage.run(JUDGED.format(more="name: x"), (PARROT,), judges=(judge,), judge="judge", run="e")
-        ).results
-        assert result.score.score == 0.9
-        own = TargetSpec(name="parrot", mock="Paris", judge="judge")
-        (result,) = (await stage.run(JUDGED.format(more="name: x"), (own,), judges=(judge,), run="e_8")).results
-        assert result.score.score == 0.9
-
-    play(story, tmp_path)
+@on_stage
+async def test_another_target_or_model_can_judge(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [replies(upstream, lambda _: says(verdict(1.0)))]
+    judge = TargetSpec(name="judge", mock=verdict(0.9))
+    for run, (more, judges, worth) in enumerate(
+        [
+            ("target: judge", (judge,), 0.9),
+            ("target: acme/m", (), 1.0),
+            ("target: acme/m, model: acme/other, temperature: 0", (), 1.0),
+        ]
+    ):
+        (result,) = (await stage.run(JUDGED.format(more=more), (PARROT,), judges=judges, run=f"e_{run}")).results
+        assert result.score.score == worth
+    assert [seen.json()["model"] for seen in upstream.seen] == ["m", "other"]
+    assert upstream.seen[1].json()["temperature"] == 0
+    (result,) = (
+        await stage.run(JUDGED.format(more="name: x"), (PARROT,), judges=(judge,), judge="judge", run="e")
+    ).results
+    assert result.score.score == 0.9
+    own = TargetSpec(name="parrot", mock="Paris", judge="judge")
+    (result,) = (await stage.run(JUDGED.format(more="name: x"), (own,), judges=(judge,), run="e_8")).results
+    assert result.score.score == 0.9
 
 
-def test_a_judge_that_is_not_there_fails_or_talks_nonsense_leaves_a_case_ungraded(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        (result,) = (await stage.run(JUDGED.format(more="name: x"), (PARROT,))).results
-        assert (result.status, result.score.verdict) == ("not_graded", "not_graded")
-        assert "there is no judge for what parrot says" in result.score.reason
-        upstream.script = [answer(400, b'{"error":{"message":"not today"}}')]
-        (result,) = (await stage.run(JUDGED.format(more="target: acme/m"), (PARROT,), run="e_2")).results
-        assert "not today" in result.score.reason
-        upstream.script = [replies(upstream, lambda _: says("It is fine, I think."))]
-        (result,) = (await stage.run(JUDGED.format(more="target: acme/m"), (PARROT,), run="e_3")).results
-        assert "not understood, twice" in result.score.reason
-        assert len(result.score.scores[0].exchanges) == 2
-        assert stage.told[-1].not_graded == 1
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_judge_that_is_not_there_fails_or_talks_nonsense_leaves_a_case_ungraded(
+    stage: EvalStage, upstream: Upstream
+) -> None:
+    (result,) = (await stage.run(JUDGED.format(more="name: x"), (PARROT,))).results
+    assert (result.status, result.score.verdict) == ("not_graded", "not_graded")
+    assert "there is no judge for what parrot says" in result.score.reason
+    upstream.script = [answer(400, b'{"error":{"message":"not today"}}')]
+    (result,) = (await stage.run(JUDGED.format(more="target: acme/m"), (PARROT,), run="e_2")).results
+    assert "not today" in result.score.reason
+    upstream.script = [replies(upstream, lambda _: says("It is fine, I think."))]
+    (result,) = (await stage.run(JUDGED.format(more="target: acme/m"), (PARROT,), run="e_3")).results
+    assert "not understood, twice" in result.score.reason
+    assert len(result.score.scores[0].exchanges) == 2
+    assert stage.told[-1].not_graded == 1
 
 
 def test_a_command_grades_with_the_case_on_its_input(tmp_path: Path) -> None:
@@ -157,59 +153,53 @@ def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key
     play(story, tmp_path, environment=environment, secrets=secrets, make_token=lambda: "t")
 
 
-def test_what_goes_wrong_with_a_grader_leaves_that_one_alone_without_a_word(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        (stage.root / "g.py").write_text("def broken(case): raise ValueError('no')\nasync def good(case): return 1\n")
-        text = case(
-            "{type: contains, value: Paris}",
-            "{type: code-grader, name: slow, command: sleep 600, timeout_seconds: 0.2}",
-            "{type: code-grader, name: proxy, command: 'true', target: true}",
-            "{type: code-grader, name: folder, command: 'true', cwd: nowhere}",
-            "{type: code-grader, name: broken, python: 'g.py:broken'}",
-            "{type: code-grader, name: good, python: 'g.py:good'}",
-            "{type: code-grader, name: missing, python: 'no.py:good'}",
-            "{type: llm-grader, name: prompt, prompt: 'file://no.md', target: parrot}",
-        )
-        (result,) = (await stage.run(text, (PARROT,))).results
-        told = {score.name: (score.verdict, score.reason) for score in result.score.scores}
-        assert [name for name, (verdict, _) in told.items() if verdict == "pass"] == ["contains-Paris", "good"]
-        for name, words in (
-            ("slow", "took longer than 0.2 s"),
-            ("proxy", "cannot call a model from here"),
-            ("folder", "there is no folder 'nowhere'"),
-            ("broken", "ValueError: no"),
-            ("missing", "there is no file no.py"),
-            ("prompt", "there is no file no.md"),
-        ):
-            assert told[name][0] == "not_graded"
-            assert words in told[name][1]
-        assert (result.score.verdict, result.status) == ("not_graded", "not_graded")
-
-    play(story, tmp_path)
+@on_stage
+async def test_what_goes_wrong_with_a_grader_leaves_that_one_alone_without_a_word(stage: EvalStage) -> None:
+    (stage.root / "g.py").write_text("def broken(case): raise ValueError('no')\nasync def good(case): return 1\n")
+    text = case(
+        "{type: contains, value: Paris}",
+        "{type: code-grader, name: slow, command: sleep 600, timeout_seconds: 0.2}",
+        "{type: code-grader, name: proxy, command: 'true', target: true}",
+        "{type: code-grader, name: folder, command: 'true', cwd: nowhere}",
+        "{type: code-grader, name: broken, python: 'g.py:broken'}",
+        "{type: code-grader, name: good, python: 'g.py:good'}",
+        "{type: code-grader, name: missing, python: 'no.py:good'}",
+        "{type: llm-grader, name: prompt, prompt: 'file://no.md', target: parrot}",
+    )
+    (result,) = (await stage.run(text, (PARROT,))).results
+    told = {score.name: (score.verdict, score.reason) for score in result.score.scores}
+    assert [name for name, (verdict, _) in told.items() if verdict == "pass"] == ["contains-Paris", "good"]
+    for name, words in (
+        ("slow", "took longer than 0.2 s"),
+        ("proxy", "cannot call a model from here"),
+        ("folder", "there is no folder 'nowhere'"),
+        ("broken", "ValueError: no"),
+        ("missing", "there is no file no.py"),
+        ("prompt", "there is no file no.md"),
+    ):
+        assert told[name][0] == "not_graded"
+        assert words in told[name][1]
+    assert (result.score.verdict, result.status) == ("not_graded", "not_graded")
 
 
-def test_files_of_a_prompt_are_found_beside_the_suite_or_above(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [replies(upstream, lambda _: says(verdict(1.0)))]
-        (stage.root / "judge.md").write_text("Is this good: {{ output }}?")
-        text = case("{type: llm-grader, prompt: 'file://judge.md', target: acme}")
-        (result,) = (await stage.run(text, (PARROT,), judges=(ACME,))).results
-        assert result.score.verdict == "pass"
-        assert "Is this good:" in str(upstream.seen[0].json()["messages"][-1]["content"])
-
-    play(story, tmp_path)
+@on_stage
+async def test_files_of_a_prompt_are_found_beside_the_suite_or_above(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [replies(upstream, lambda _: says(verdict(1.0)))]
+    (stage.root / "judge.md").write_text("Is this good: {{ output }}?")
+    text = case("{type: llm-grader, prompt: 'file://judge.md', target: acme}")
+    (result,) = (await stage.run(text, (PARROT,), judges=(ACME,))).results
+    assert result.score.verdict == "pass"
+    assert "Is this good:" in str(upstream.seen[0].json()["messages"][-1]["content"])
 
 
-def test_a_judge_that_was_asked_before_costs_nothing_again(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
-        await stage.run(JUDGED.format(more="name: judge"))
-        (result,) = (await stage.run(JUDGED.format(more="name: judge"), run="e_2")).results
-        assert (len(upstream.seen), result.score.scores[0].cost, stage.told[-1].cost) == (2, 0.0, 0.0)
-        await stage.resume("e_2")
-        assert stage.told[-1].cost == 0.0
-
-    play(story, tmp_path)
+@on_stage
+async def test_cached_judgement_costs_nothing(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
+    await stage.run(JUDGED.format(more="name: judge"))
+    (result,) = (await stage.run(JUDGED.format(more="name: judge"), run="e_2")).results
+    assert (len(upstream.seen), result.score.scores[0].cost, stage.told[-1].cost) == (2, 0.0, 0.0)
+    await stage.resume("e_2")
+    assert stage.told[-1].cost == 0.0
 
 
 FILE = """
@@ -294,12 +284,12 @@ def ran(argv: tuple[str, ...], folder: Path, **more: object) -> ProcessResult:
     return asyncio.run(run())
 
 
-def test_all_that_a_command_writes_is_heard(tmp_path: Path) -> None:
+def test_complete_output_of_a_command_is_read(tmp_path: Path) -> None:
     ended = ran(("sh", "-c", "cat; head -c 200000 /dev/zero; echo no >&2; exit 3"), tmp_path, given=b"hi")
     assert (ended.code, len(ended.output), ended.output[:2], ended.complaints) == (3, 200_002, b"hi", b"no\n")
 
 
-def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_command_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="no-such-program cannot be run: No such file") as caught:
         ran(("no-such-program",), tmp_path)
     assert caught.value.code is Code.CONFIG
@@ -320,15 +310,13 @@ def test_a_command_that_writes_without_end_is_a_fault(tmp_path: Path, monkeypatc
         ran(("sh", "-c", "head -c 5000 /dev/zero"), tmp_path)
 
 
-def test_what_runs_is_ended_by_closing(tmp_path: Path) -> None:
-    async def story() -> None:
-        process = Process(FakeClock())
-        os.mkfifo(tmp_path / "begun")
-        task = asyncio.ensure_future(
-            process.run(("sh", "-c", "echo > begun; sleep 600"), folder=tmp_path, environment=ENVIRONMENT, timeout=600)
-        )
-        await asyncio.to_thread((tmp_path / "begun").read_text)
-        await process.close()
-        assert (await task).code < 0
-
-    asyncio.run(story())
+@in_loop
+async def test_what_runs_is_ended_by_closing(tmp_path: Path) -> None:
+    process = Process(FakeClock())
+    os.mkfifo(tmp_path / "begun")
+    task = asyncio.ensure_future(
+        process.run(("sh", "-c", "echo > begun; sleep 600"), folder=tmp_path, environment=ENVIRONMENT, timeout=600)
+    )
+    await asyncio.to_thread((tmp_path / "begun").read_text)
+    await process.close()
+    assert (await task).code < 0

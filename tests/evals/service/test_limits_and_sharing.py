@@ -8,11 +8,11 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.service.answer_cache import PREFIX, AnswerCache
 from sightline.evals.service.context import EvalContext, OwnSharing, Rates, Sharing, limit_choice
 from sightline.tokens.ledger import Ledger
-from tests.eval_stage import ACME, EvalStage, play
+from tests.eval_stage import ACME, EvalStage, in_loop, on_stage
 from tests.fake_clock import FakeClock
 from tests.store.traffic import prices
 from tests.upstream import Upstream
@@ -31,19 +31,17 @@ def test_the_lower_limit_holds() -> None:
     assert (limit_choice(choice(), None, 9).facts.tpm, limit_choice(choice(), None, None).facts.rpm) == (9, None)
 
 
-def test_a_request_has_its_place_from_the_moment_it_may_go() -> None:
-    async def story() -> None:
-        clock, ledger = FakeClock(), Ledger()
-        rates, one = Rates(ledger, clock), limit_choice(choice(), 2, None)
-        first, second = await rates.admit(one, 0), await rates.admit(one, 0)
-        assert clock.waits == []
-        third = await rates.admit(one, 0)
-        assert clock.waits == [pytest.approx(60, abs=2)]
-        for each in (first, second, third, third):
-            each.release()
-        assert ledger.usage("acme", "m", clock.now()).rpm == 0
-
-    asyncio.run(story())
+@in_loop
+async def test_a_request_has_its_place_from_the_moment_it_may_go() -> None:
+    clock, ledger = FakeClock(), Ledger()
+    rates, one = Rates(ledger, clock), limit_choice(choice(), 2, None)
+    first, second = await rates.admit(one, 0), await rates.admit(one, 0)
+    assert clock.waits == []
+    third = await rates.admit(one, 0)
+    assert clock.waits == [pytest.approx(60, abs=2)]
+    for each in (first, second, third, third):
+        each.release()
+    assert ledger.usage("acme", "m", clock.now()).rpm == 0
 
 
 def test_tokens_count_only_where_they_are_limited() -> None:
@@ -52,59 +50,49 @@ def test_tokens_count_only_where_they_are_limited() -> None:
     assert rates.counts_tokens(limit_choice(choice(), None, 100))
 
 
-def test_a_request_that_can_never_go_is_refused() -> None:
-    async def story() -> None:
-        with pytest.raises(Fault, match="about 500 tokens are more than the tpm of m") as caught:
-            await Rates(Ledger(), FakeClock()).admit(limit_choice(choice(), None, 100), 500)
-        assert caught.value.code is Code.REQUEST_TOO_LARGE_FOR_RATE
-
-    asyncio.run(story())
+@in_loop
+async def test_a_request_that_can_never_go_is_refused() -> None:
+    with pytest.raises(Fault, match="about 500 tokens are more than the tpm of m") as caught:
+        await Rates(Ledger(), FakeClock()).admit(limit_choice(choice(), None, 100), 500)
+    assert caught.value.code is Code.REQUEST_TOO_LARGE_FOR_RATE
 
 
-def test_a_limit_that_is_used_up_for_hours_is_told_and_not_waited_for() -> None:
-    async def story() -> None:
-        clock, ledger = FakeClock(), Ledger()
-        ledger.observe_headers("acme", "m", {"retry-after": "7200"}, clock.now())
-        with pytest.raises(Fault, match="is used up for 2 h") as caught:
-            await Rates(ledger, clock).admit(choice(), 0)
-        assert (caught.value.code, clock.waits) == (Code.RATE_LIMITED, [])
-
-    asyncio.run(story())
-
-
-def test_what_the_provider_asks_for_is_waited_by_all(tmp_path: Path) -> None:
-    async def story() -> None:
-        clock, ledger = FakeClock(), Ledger()
-        ledger.observe_headers("acme", "m", {"retry-after": "30"}, clock.now())
+@in_loop
+async def test_limit_exhausted_for_hours_is_reported_without_waiting() -> None:
+    clock, ledger = FakeClock(), Ledger()
+    ledger.observe_headers("acme", "m", {"retry-after": "7200"}, clock.now())
+    with pytest.raises(Fault, match="is used up for 2 h") as caught:
         await Rates(ledger, clock).admit(choice(), 0)
-        assert clock.waits == [30]
-
-    asyncio.run(story())
+    assert (caught.value.code, clock.waits) == (Code.RATE_LIMITED, [])
 
 
-def test_all_who_ask_for_a_targets_answers_have_the_same(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        run, around = stage.stage, stage.evaluation.surroundings
-        own = OwnSharing(run.engine, run.store.logbook, around, is_cached=True)
-        sharing: Sharing = own
-        first, second = await asyncio.gather(sharing.answers("acme"), sharing.answers("acme"))
-        assert first is second is not None
-        assert await sharing.answers("other") is not first
-        first.keep("k", "x_1")
-        await sharing.close()
-        assert len(await run.store.logbook.lines("eval-answers:acme")) == 1
-
-    play(story, tmp_path)
+@in_loop
+async def test_what_the_provider_asks_for_is_waited_by_all() -> None:
+    clock, ledger = FakeClock(), Ledger()
+    ledger.observe_headers("acme", "m", {"retry-after": "30"}, clock.now())
+    await Rates(ledger, clock).admit(choice(), 0)
+    assert clock.waits == [30]
 
 
-def test_there_are_none_where_none_are_wanted_or_nothing_is_on_record(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        run, around = stage.stage, stage.evaluation.surroundings
-        assert await OwnSharing(run.engine, run.store.logbook, around, is_cached=False).answers("acme") is None
-        bare = EvalStage(run, stage.root, store=None).evaluation.surroundings
-        assert await OwnSharing(run.engine, run.store.logbook, bare, is_cached=True).answers("acme") is None
+@on_stage
+async def test_answers_of_a_target_are_shared_by_all_callers(stage: EvalStage) -> None:
+    run, around = stage.stage, stage.evaluation.surroundings
+    own = OwnSharing(run.engine, run.store.logbook, around, is_cached=True)
+    sharing: Sharing = own
+    first, second = await asyncio.gather(sharing.answers("acme"), sharing.answers("acme"))
+    assert first is second is not None
+    assert await sharing.answers("other") is not first
+    first.keep("k", "x_1")
+    await sharing.close()
+    assert len(await run.store.logbook.lines("eval-answers:acme")) == 1
 
-    play(story, tmp_path)
+
+@on_stage
+async def test_there_are_none_where_none_are_wanted_or_nothing_is_on_record(stage: EvalStage) -> None:
+    run, around = stage.stage, stage.evaluation.surroundings
+    assert await OwnSharing(run.engine, run.store.logbook, around, is_cached=False).answers("acme") is None
+    bare = EvalStage(run, stage.root, store=None).evaluation.surroundings
+    assert await OwnSharing(run.engine, run.store.logbook, bare, is_cached=True).answers("acme") is None
 
 
 async def opened(stage: EvalStage, target: str = "acme") -> AnswerCache:
@@ -114,46 +102,40 @@ async def opened(stage: EvalStage, target: str = "acme") -> AnswerCache:
     return cache
 
 
-def test_an_answer_is_found_in_the_record(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        standing = await stage.run()
-        ready = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
-        assert ready is not None
-        cache = await opened(stage)
-        found = await cache.find(cache.key(ready, 0), ready.sha256)
-        assert found is not None
-        assert found.exchange == standing.results[0].observation.exchanges[0]
-        assert found.reply.choice.finish == "stop"
-        assert await cache.find(cache.key(ready, 1), ready.sha256) is None
-        assert await cache.find(cache.key(ready, 0), "of other bytes") is None
-        elsewhere = await opened(stage, "twin")
-        assert await elsewhere.find(elsewhere.key(ready, 0), ready.sha256) is None
-
-    play(story, tmp_path)
+@on_stage
+async def test_an_answer_is_found_in_the_record(stage: EvalStage) -> None:
+    standing = await stage.run()
+    ready = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
+    assert ready is not None
+    cache = await opened(stage)
+    found = await cache.find(cache.key(ready, 0), ready.sha256)
+    assert found is not None
+    assert found.exchange == standing.results[0].observation.exchanges[0]
+    assert found.reply.choice.finish == "stop"
+    assert await cache.find(cache.key(ready, 1), ready.sha256) is None
+    assert await cache.find(cache.key(ready, 0), "of other bytes") is None
+    elsewhere = await opened(stage, "twin")
+    assert await elsewhere.find(elsewhere.key(ready, 0), ready.sha256) is None
 
 
-def test_what_the_record_holds_no_more_is_no_answer(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        await stage.run()
-        await stage.stage.store.settle()
-        await stage.stage.store.prune(older_than=stage.stage.clock.now() + 1)
-        await stage.run(run="e_2")
-        assert len(upstream.seen) == 6
-
-    play(story, tmp_path)
+@on_stage
+async def test_what_the_record_holds_no_more_is_no_answer(stage: EvalStage, upstream: Upstream) -> None:
+    await stage.run()
+    await stage.stage.store.settle()
+    await stage.stage.store.prune(older_than=stage.stage.clock.now() + 1)
+    await stage.run(run="e_2")
+    assert len(upstream.seen) == 6
 
 
-def test_two_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        caches = [await opened(stage), await opened(stage)]
-        for number, cache in enumerate(caches):
-            cache.keep(f"k{number}", f"x_{number}")
-        for cache in caches:
-            await cache.flush()
-        assert len(await stage.stage.store.logbook.lines(PREFIX + "acme")) == 2
-        assert (await opened(stage))._known == {"k0": "x_0", "k1": "x_1"}
-
-    play(story, tmp_path)
+@on_stage
+async def test_two_that_write_at_once_lose_nothing(stage: EvalStage) -> None:
+    caches = [await opened(stage), await opened(stage)]
+    for number, cache in enumerate(caches):
+        cache.keep(f"k{number}", f"x_{number}")
+    for cache in caches:
+        await cache.flush()
+    assert len(await stage.stage.store.logbook.lines(PREFIX + "acme")) == 2
+    assert (await opened(stage))._known == {"k0": "x_0", "k1": "x_1"}
 
 
 CATALOG = Catalog(
@@ -172,7 +154,7 @@ def test_the_model_is_the_one_that_is_named_the_configured_or_the_usual_one() ->
     assert around().choice("").model == "usual"
 
 
-def test_nothing_is_alive_priced_or_recorded_where_nobody_says_so() -> None:
+def test_surroundings_have_no_liveness_prices_or_store_by_default() -> None:
     assert (around().is_alive("p"), around().prices("acme", "m")) == (False, None)
     with pytest.raises(Fault, match="there is no record, and it is wanted"):
         around().require_store("it is wanted")

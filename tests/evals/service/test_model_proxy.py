@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.steps import Judged
+from sightline.evals.core.graders.finding import Judged
 from sightline.evals.service.grading import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
 from sightline.model.usage import Usage
+from tests.eval_stage import in_loop
 
 KEY = "a token of this command"
 Call = Callable[..., Awaitable[tuple[int, Any]]]
@@ -102,7 +103,7 @@ def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
         ("/invokeBatch", {"requests": [{"question": "x"}, {}]}, "Missing required field: question"),
     ],
 )
-def test_what_is_no_question_is_refused_and_nobody_is_asked(path: str, body: Any, words: str) -> None:
+def test_invalid_question_is_rejected_without_a_model_request(path: str, body: Any, words: str) -> None:
     async def story(_proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         assert await call("POST", path, body) == (400, {"error": words})
         assert asked == []
@@ -110,7 +111,7 @@ def test_what_is_no_question_is_refused_and_nobody_is_asked(path: str, body: Any
     talk(story)
 
 
-def test_only_who_has_the_token_is_answered() -> None:
+def test_requests_without_the_token_are_rejected() -> None:
     async def story(proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         for token in ("", "another", KEY[:-1]):
             assert (await call("POST", "/invoke", {"question": "x"}, token=token))[0] == 401
@@ -150,29 +151,27 @@ def test_what_is_no_http_or_too_much_of_it_is_refused() -> None:
     talk(story)
 
 
-def test_what_is_still_being_answered_ends_with_the_command() -> None:
-    async def played() -> None:
-        asking, ended = asyncio.Event(), asyncio.Event()
+@in_loop
+async def test_what_is_still_being_answered_ends_with_the_command() -> None:
+    asking, ended = asyncio.Event(), asyncio.Event()
 
-        async def ask(_asked: ProxyQuestion) -> Judged:
-            asking.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-            raise AssertionError
+    async def ask(_asked: ProxyQuestion) -> Judged:
+        asking.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
 
-        async with ModelProxy(ask, ("judge",), 1, KEY) as proxy:
-            url = proxy.environment[URL]
-            body = b'{"question": "x"}'
-            head = f"POST /invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-            writer.write(f"{head}\r\n".encode() + body)
-            await asking.wait()
-        assert ended.is_set()
-        assert await reader.read() == b""
-        writer.close()
-        with pytest.raises(OSError):  # nobody listens any more
-            await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-
-    asyncio.run(played())
+    async with ModelProxy(ask, ("judge",), 1, KEY) as proxy:
+        url = proxy.environment[URL]
+        body = b'{"question": "x"}'
+        head = f"POST /invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(f"{head}\r\n".encode() + body)
+        await asking.wait()
+    assert ended.is_set()
+    assert await reader.read() == b""
+    writer.close()
+    with pytest.raises(OSError):  # nobody listens any more
+        await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))

@@ -10,7 +10,7 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.target import (
     CaseQuestion,
@@ -26,7 +26,7 @@ from sightline.model.reply import Choice as Answer
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
-from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, play, table, verdicts
+from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, play, table, verdicts
 from tests.fake_clock import FakeClock
 from tests.loop_stage import calls, count, says
 from tests.running_stage import begins, plays
@@ -68,7 +68,7 @@ def test_what_is_not_known_is_not_nothing() -> None:
     assert observe_reply(reply(Refusal("I will not.")), choice()).text == "I will not."
 
 
-def test_a_fault_is_told_with_what_to_do() -> None:
+def test_fault_is_described_with_its_hint() -> None:
     seen = observe_reply(reply(Text("Pa"), fault=Fault(Code.NETWORK, "cut", hint="Again.")), choice())
     assert (seen.text, seen.error, seen.error_code) == ("Pa", "cut (Again.)", "network")
     assert (describe_fault(None), describe_fault(Fault(Code.NETWORK, "cut"))) == ("", "cut")
@@ -124,151 +124,139 @@ def test_tokens_that_one_round_does_not_tell_are_not_0() -> None:
     assert seen.usage == Usage(output_tokens=5)
 
 
-def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:
+def test_missing_answer_is_described_with_its_cause_and_hint() -> None:
     wanted = CaseQuestion(case="a", messages=(), question="France?")
     seen = no_answer(wanted, Fault(Code.AUTH, "no key", hint="Set it.")).observation
     assert (seen.error, seen.error_code, seen.question, seen.requests) == ("no key (Set it.)", "auth", "France?", 0)
     assert no_answer(wanted, Fault(Code.AUTH, "no key")).observation.error == "no key"
 
 
-def test_a_storm_of_429_costs_what_the_one_budget_allows_and_no_more(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [answer(429, b'{"error":{"message":"slow down","type":"rate_limit_error"}}')]
-        standing = await stage.run(trials=4)
-        retries = stage.stage.catalog.providers["acme"].retries(is_stream=False, is_own=True)
-        assert len(upstream.seen) == 12 * (1 + retries)
-        assert {result.status for result in standing.results} == {"execution_error"}
-        assert {result.observation.error_code for result in standing.results} == {"rate_limited"}
-        assert {result.score.verdict for result in standing.results} == {"not_graded"}
-        assert stage.told[-1].errors == 12
-
-    play(story, tmp_path)
-
-
-def test_an_answer_says_what_was_sent_and_where_it_is_on_record(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        spec = TargetSpec(name="acme", model="acme/m", temperature=0.5, max_tokens=77, top_p=0.9, seed=4)
-        (result, *_) = (await stage.run(targets=(spec,), cases=("france",))).results
-        sent = upstream.seen[0].json()
-        assert sent["messages"] == [{"role": "user", "content": "What is the capital of France?"}]
-        assert (sent["temperature"], sent["top_p"], sent["seed"], sent["max_completion_tokens"]) == (0.5, 0.9, 4, 77)
-        await stage.stage.store.settle()
-        facts = await stage.stage.store.facts(result.observation.exchanges[0])
-        received = facts[0].fact
-        assert isinstance(received, Received)
-        assert result.observation.request_sha256 == received.sha256
-        assert (result.observation.finish, result.observation.requests) == ("stop", 1)
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_storm_of_429_costs_what_the_one_budget_allows_and_no_more(
+    stage: EvalStage, upstream: Upstream
+) -> None:
+    upstream.script = [answer(429, b'{"error":{"message":"slow down","type":"rate_limit_error"}}')]
+    standing = await stage.run(trials=4)
+    retries = stage.stage.catalog.providers["acme"].retries(is_stream=False, is_own=True)
+    assert len(upstream.seen) == 12 * (1 + retries)
+    assert {result.status for result in standing.results} == {"execution_error"}
+    assert {result.observation.error_code for result in standing.results} == {"rate_limited"}
+    assert {result.score.verdict for result in standing.results} == {"not_graded"}
+    assert stage.told[-1].errors == 12
 
 
-def test_the_preview_the_result_and_the_cache_have_the_hash_of_the_body_after_masks(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        holds = stage.stage.engine.relay.holds
-        hunks = [{"old": "capital of France", "new": "largest city of France"}]
-        mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
-        names = (f"e_{number}" for number in range(9))
-
-        async def sent() -> str:
-            preview = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
-            assert preview is not None
-            (result,) = (await stage.run(cases=("france",), cache=True, run=next(names))).results
-            assert result.observation.request_sha256 == preview.sha256
-            return preview.sha256
-
-        first = await sent()
-        holds.set_masks([mask])
-        assert await sent() != first
-        assert len(upstream.seen) == 2, "the answer to another body is no answer to this one"
-        assert hashlib.sha256(upstream.seen[1].body).hexdigest() == await sent()
-        holds.set_masks([])
-        assert await sent() == first
-        assert len(upstream.seen) == 2, "both were asked before"
-
-    play(story, tmp_path)
+@on_stage
+async def test_an_answer_says_what_was_sent_and_where_it_is_on_record(stage: EvalStage, upstream: Upstream) -> None:
+    spec = TargetSpec(name="acme", model="acme/m", temperature=0.5, max_tokens=77, top_p=0.9, seed=4)
+    (result, *_) = (await stage.run(targets=(spec,), cases=("france",))).results
+    sent = upstream.seen[0].json()
+    assert sent["messages"] == [{"role": "user", "content": "What is the capital of France?"}]
+    assert (sent["temperature"], sent["top_p"], sent["seed"], sent["max_completion_tokens"]) == (0.5, 0.9, 4, 77)
+    await stage.stage.store.settle()
+    facts = await stage.stage.store.facts(result.observation.exchanges[0])
+    received = facts[0].fact
+    assert isinstance(received, Received)
+    assert result.observation.request_sha256 == received.sha256
+    assert (result.observation.finish, result.observation.requests) == ("stop", 1)
 
 
-def test_a_model_that_calls_tools_which_nobody_gave_it_is_seen_to(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(3)), stream=False)]
-        (result, *_) = (await stage.run(cases=("france",))).results
-        (use,) = result.observation.tools
-        assert (use.name, use.arguments) == ("count", {"n": 3})
+@on_stage
+async def test_the_preview_the_result_and_the_cache_have_the_hash_of_the_body_after_masks(
+    stage: EvalStage, upstream: Upstream
+) -> None:
+    holds = stage.stage.engine.relay.holds
+    hunks = [{"old": "capital of France", "new": "largest city of France"}]
+    mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
+    names = (f"e_{number}" for number in range(9))
 
-    play(story, tmp_path)
+    async def sent() -> str:
+        preview = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
+        assert preview is not None
+        (result,) = (await stage.run(cases=("france",), cache=True, run=next(names))).results
+        assert result.observation.request_sha256 == preview.sha256
+        return preview.sha256
 
-
-def test_an_answer_that_breaks_off_is_an_error_with_what_had_come(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [begins(says("Paris is"))]
-        spec = TargetSpec(name="acme", model="acme/m", stream=True)
-        (result, *_) = (await stage.run(targets=(spec,), cases=("france",))).results
-        assert result.status == "execution_error"
-        assert result.observation.error
-        assert result.observation.exchanges
-
-    play(story, tmp_path)
-
-
-def test_what_the_model_cannot_be_asked_is_an_error_before_anything_is_sent(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        spec = TargetSpec(name="acme", model="acme/m", effort="sideways", max_tokens=1)
-        text = "tests: [{id: a, input: [{role: system, content: x}], assertions: [{type: contains, value: x}]}]"
-        (result,) = (await stage.run(text, (spec,))).results
-        assert (result.status, upstream.seen) == ("execution_error", [])
-        assert result.observation.error_code == Code.INVALID_REQUEST.value
-
-    play(story, tmp_path)
+    first = await sent()
+    holds.set_masks([mask])
+    assert await sent() != first
+    assert len(upstream.seen) == 2, "the answer to another body is no answer to this one"
+    assert hashlib.sha256(upstream.seen[1].body).hexdigest() == await sent()
+    holds.set_masks([])
+    assert await sent() == first
+    assert len(upstream.seen) == 2, "both were asked before"
 
 
-def test_the_same_request_is_not_asked_twice(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        first = await stage.run(trials=2, run="e_1")
-        assert len(upstream.seen) == 6
-        second = await stage.run(trials=2, run="e_2")
-        assert len(upstream.seen) == 6
-        assert verdicts(second) == verdicts(first)
-        assert all(result.cached for result in second.results)
-        assert stage.told[-1].cached == 6
-        assert stage.told[-1].cost == 0
-        pairs = zip(first.results, second.results, strict=True)
-        assert all(one.observation.exchanges == two.observation.exchanges for one, two in pairs)
-        assert second.results[0].observation.cost == first.results[0].observation.cost
-        await stage.run(trials=3, run="e_3")
-        assert len(upstream.seen) == 9
-
-    play(story, tmp_path)
+@on_stage
+async def test_calls_of_undeclared_tools_are_observed(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [plays(calls(count(3)), stream=False)]
+    (result, *_) = (await stage.run(cases=("france",))).results
+    (use,) = result.observation.tools
+    assert (use.name, use.arguments) == ("count", {"n": 3})
 
 
-def test_another_model_temperature_target_or_wish_is_asked_again(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        await stage.run(run="e_0")
-        others = [
-            TargetSpec(name="acme", model="acme/other"),
-            TargetSpec(name="acme", model="acme/m", temperature=0.1),
-            TargetSpec(name="twin", model="acme/m"),
-        ]
-        for number, spec in enumerate(others, 1):
-            await stage.run(targets=(spec,), run=f"e_{number}")
-            assert len(upstream.seen) == 3 + 3 * number
-        await stage.run(run="e_4", cache=False)
-        assert len(upstream.seen) == 15
-        await stage.run(CAPITALS + "execution: {cache: false}\n", run="e_5")
-        assert len(upstream.seen) == 18
-
-    play(story, tmp_path)
+@on_stage
+async def test_an_answer_that_breaks_off_is_an_error_with_what_had_come(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [begins(says("Paris is"))]
+    spec = TargetSpec(name="acme", model="acme/m", stream=True)
+    (result, *_) = (await stage.run(targets=(spec,), cases=("france",))).results
+    assert result.status == "execution_error"
+    assert result.observation.error
+    assert result.observation.exchanges
 
 
-def test_what_failed_is_asked_again(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [answer(400, b'{"error":{"message":"no"}}')]
-        await stage.run(run="e_1")
-        upstream.script = [knows(upstream, {"France": "Paris"})]
-        second = await stage.run(run="e_2")
-        assert not any(result.cached for result in second.results)
-        assert second.results[0].status == "ok"
+@on_stage
+async def test_unsupported_request_is_an_error_before_anything_is_sent(stage: EvalStage, upstream: Upstream) -> None:
+    spec = TargetSpec(name="acme", model="acme/m", effort="sideways", max_tokens=1)
+    text = "tests: [{id: a, input: [{role: system, content: x}], assertions: [{type: contains, value: x}]}]"
+    (result,) = (await stage.run(text, (spec,))).results
+    assert (result.status, upstream.seen) == ("execution_error", [])
+    assert result.observation.error_code == Code.INVALID_REQUEST.value
 
-    play(story, tmp_path)
+
+@on_stage
+async def test_identical_request_is_answered_from_the_cache(stage: EvalStage, upstream: Upstream) -> None:
+    first = await stage.run(trials=2, run="e_1")
+    assert len(upstream.seen) == 6
+    second = await stage.run(trials=2, run="e_2")
+    assert len(upstream.seen) == 6
+    assert verdicts(second) == verdicts(first)
+    assert all(result.cached for result in second.results)
+    assert stage.told[-1].cached == 6
+    assert stage.told[-1].cost == 0
+    pairs = zip(first.results, second.results, strict=True)
+    assert all(one.observation.exchanges == two.observation.exchanges for one, two in pairs)
+    assert second.results[0].observation.cost == first.results[0].observation.cost
+    await stage.run(trials=3, run="e_3")
+    assert len(upstream.seen) == 9
+
+
+@on_stage
+async def test_changed_model_temperature_target_or_cache_option_skips_the_cache(
+    stage: EvalStage, upstream: Upstream
+) -> None:
+    await stage.run(run="e_0")
+    others = [
+        TargetSpec(name="acme", model="acme/other"),
+        TargetSpec(name="acme", model="acme/m", temperature=0.1),
+        TargetSpec(name="twin", model="acme/m"),
+    ]
+    for number, spec in enumerate(others, 1):
+        await stage.run(targets=(spec,), run=f"e_{number}")
+        assert len(upstream.seen) == 3 + 3 * number
+    await stage.run(run="e_4", cache=False)
+    assert len(upstream.seen) == 15
+    await stage.run(CAPITALS + "execution: {cache: false}\n", run="e_5")
+    assert len(upstream.seen) == 18
+
+
+@on_stage
+async def test_failed_request_is_not_cached(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [answer(400, b'{"error":{"message":"no"}}')]
+    await stage.run(run="e_1")
+    upstream.script = [knows(upstream, {"France": "Paris"})]
+    second = await stage.run(run="e_2")
+    assert not any(result.cached for result in second.results)
+    assert second.results[0].status == "ok"
 
 
 def test_a_rate_is_held_however_many_cases_are_under_way(tmp_path: Path) -> None:
@@ -296,14 +284,12 @@ def test_a_rate_is_held_however_many_cases_are_under_way(tmp_path: Path) -> None
     play(story, tmp_path, clock=clock)
 
 
-def test_two_runs_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        runs = await asyncio.gather(stage.run(run="e_1", targets=(ACME,)), stage.run(run="e_2", targets=(ACME,)))
-        assert verdicts(runs[0]) == verdicts(runs[1])
-        third = await stage.run(run="e_3")
-        assert all(result.cached for result in third.results)
-
-    play(story, tmp_path)
+@on_stage
+async def test_two_runs_at_once_do_not_disturb_each_other(stage: EvalStage, upstream: Upstream) -> None:
+    runs = await asyncio.gather(stage.run(run="e_1", targets=(ACME,)), stage.run(run="e_2", targets=(ACME,)))
+    assert verdicts(runs[0]) == verdicts(runs[1])
+    third = await stage.run(run="e_3")
+    assert all(result.cached for result in third.results)
 
 
 def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp_path: Path) -> None:
@@ -319,7 +305,7 @@ def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp_path:
     play(story, tmp_path, clock=clock)
 
 
-def test_who_asks_for_an_hour_is_not_waited_for(tmp_path: Path) -> None:
+def test_retry_after_of_an_hour_is_not_waited_for(tmp_path: Path) -> None:
     clock = FakeClock()
 
     async def story(stage: EvalStage, upstream: Upstream) -> None:
@@ -360,42 +346,36 @@ def replay(**more: object) -> TargetSpec:
     return TargetSpec(name="acme", model="acme/m", **{"replay": "session:eval:e_1", **more})  # type: ignore[arg-type]
 
 
-def test_the_record_answers_and_nobody_is_asked(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        first = await stage.run(trials=2, workers=1, cache=False)
-        asked = len(upstream.seen)
-        again = await stage.run(targets=(replay(),), trials=2, run="e_2")
-        assert table(again) == table(first)
-        assert len(upstream.seen) == asked
-        pairs = zip(first.results, again.results, strict=True)
-        assert all(one.observation.exchanges == two.observation.exchanges for one, two in pairs)
-        assert all(result.cached for result in again.results)
-
-    play(story, tmp_path)
+@on_stage
+async def test_replay_target_answers_from_the_record_without_requests(stage: EvalStage, upstream: Upstream) -> None:
+    first = await stage.run(trials=2, workers=1, cache=False)
+    asked = len(upstream.seen)
+    again = await stage.run(targets=(replay(),), trials=2, run="e_2")
+    assert table(again) == table(first)
+    assert len(upstream.seen) == asked
+    pairs = zip(first.results, again.results, strict=True)
+    assert all(one.observation.exchanges == two.observation.exchanges for one, two in pairs)
+    assert all(result.cached for result in again.results)
 
 
-def test_a_miss_is_loud_and_names_the_nearest_recording(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        await stage.run()
-        asked = len(upstream.seen)
-        changed = CAPITALS.replace("What is the capital of France?", "Which is the capital of France?")
-        france, *others = (await stage.run(changed, (replay(),), run="e_2")).results
-        assert (france.status, {each.status for each in others} <= {"ok", "quality_failure"}) == (
-            "execution_error",
-            True,
-        )
-        assert "+user: Which is the capital of France?" in france.observation.error
-        assert len(upstream.seen) == asked
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_miss_is_loud_and_names_the_nearest_recording(stage: EvalStage, upstream: Upstream) -> None:
+    await stage.run()
+    asked = len(upstream.seen)
+    changed = CAPITALS.replace("What is the capital of France?", "Which is the capital of France?")
+    france, *others = (await stage.run(changed, (replay(),), run="e_2")).results
+    assert (france.status, {each.status for each in others} <= {"ok", "quality_failure"}) == (
+        "execution_error",
+        True,
+    )
+    assert "+user: Which is the capital of France?" in france.observation.error
+    assert len(upstream.seen) == asked
 
 
-def test_trials_get_recordings_in_their_order_however_often_they_are_asked_for(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
-        upstream.script = [knows(upstream, {"France": f"Paris {number}"}) for number in (1, 2)]
-        await stage.run(trials=2, workers=1, cases=("france",), cache=False)
-        for run in ("e_2", "e_3"):
-            again = await stage.run(targets=(replay(replay=""),), trials=3, cases=("france",), run=run)
-            assert [each.observation.text for each in again.results] == ["Paris 1", "Paris 2", "Paris 2"]
-
-    play(story, tmp_path)
+@on_stage
+async def test_replayed_trials_use_recordings_in_order_on_every_run(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [knows(upstream, {"France": f"Paris {number}"}) for number in (1, 2)]
+    await stage.run(trials=2, workers=1, cases=("france",), cache=False)
+    for run in ("e_2", "e_3"):
+        again = await stage.run(targets=(replay(replay=""),), trials=3, cases=("france",), run=run)
+        assert [each.observation.text for each in again.results] == ["Paris 1", "Paris 2", "Paris 2"]

@@ -7,10 +7,10 @@ from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseStarted, EvalBegan, EvalEnded, EvalFact, EvalTaken, write
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service import past_evals as module
-from sightline.evals.service.past_evals import PastEvals
+from sightline.evals.service import eval_log as module
+from sightline.evals.service.eval_log import PastEvals
 from sightline.store.sqlite import SqliteLogbook
-from tests.eval_stage import EvalStage, play
+from tests.eval_stage import EvalStage, on_stage, play
 from tests.upstream import Upstream
 
 BEGAN = EvalBegan(suite=Suite(name="s", cases=(Case(id="a"),)), targets=(TargetSpec(name="t", mock=""),), at=5.0)
@@ -30,15 +30,13 @@ async def added(stage: EvalStage, run: str, after: int, *facts: EvalFact) -> Non
         ([EvalTaken("alive"), EvalEnded("stopped")], "stopped"),
     ],
 )
-def test_a_run_is_as_its_last_process_left_it(facts: list[EvalFact], state: str, tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        await added(stage, "e_1", 0, BEGAN, *facts)
-        past = PastEvals(stage.stage.store.logbook, lambda name: name == "alive")
-        assert past.state(await past.standing("e_1")) == state
-        (brief,) = await past.list_runs(9)
-        assert (brief.run, brief.name, brief.state, brief.at, brief.of) == ("e_1", "s", state, 5.0, 1)
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_run_is_as_its_last_process_left_it(stage: EvalStage, facts: list[EvalFact], state: str) -> None:
+    await added(stage, "e_1", 0, BEGAN, *facts)
+    past = PastEvals(stage.stage.store.logbook, lambda name: name == "alive")
+    assert past.state(await past.standing("e_1")) == state
+    (brief,) = await past.list_runs(9)
+    assert (brief.run, brief.name, brief.state, brief.at, brief.of) == ("e_1", "s", state, 5.0, 1)
 
 
 def test_only_what_is_new_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,13 +65,11 @@ def test_only_what_is_new_is_read_again(tmp_path: Path, monkeypatch: pytest.Monk
     play(story, tmp_path)
 
 
-def test_a_log_without_a_beginning_is_no_run(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        past = PastEvals(stage.stage.store.logbook, lambda _: True)
-        await added(stage, "e_1", 0, EvalTaken("p"))
-        for run in ("e_1", "e_2"):
-            with pytest.raises(Fault, match="there is no run") as caught:
-                await past.standing(run)
-            assert caught.value.status == 404
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_log_without_a_beginning_is_no_run(stage: EvalStage) -> None:
+    past = PastEvals(stage.stage.store.logbook, lambda _: True)
+    await added(stage, "e_1", 0, EvalTaken("p"))
+    for run in ("e_1", "e_2"):
+        with pytest.raises(Fault, match="there is no run") as caught:
+            await past.standing(run)
+        assert caught.value.status == 404

@@ -66,7 +66,7 @@ def test_what_is_too_much_is_refused(files: SuiteFiles, monkeypatch: pytest.Monk
         files.read("evals/a.md")
 
 
-def test_a_file_that_cannot_be_read_is_told(files: SuiteFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_reported(files: SuiteFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_read_is_told(files: SuiteFiles, monkeypatch: pyte
         files.read("evals/a.md")
 
 
-def test_a_name_that_no_file_can_have_is_told(files: SuiteFiles) -> None:
+def test_too_long_file_name_is_reported(files: SuiteFiles) -> None:
     name = "x" * 300 + ".yaml"
     for asked in (lambda: files.read(name), lambda: files.bring(Need(name, "presence")), lambda: files.find(name, "")):
         with pytest.raises(Fault, match="x…: File name too long") as caught:
@@ -96,7 +96,7 @@ def test_a_suite_is_read_with_its_files_and_knows_its_own_hash(tmp_path: Path) -
     assert (suite.file, suite.sha256) == ("evals/s.yaml", hashlib.sha256(text.encode()).hexdigest())
 
 
-def test_graders_are_looked_at_and_what_a_suite_says_once_is_told_once(tmp_path: Path) -> None:
+def test_graders_are_validated_and_suite_problems_are_reported_once(tmp_path: Path) -> None:
     text = """
 assertions: [{type: contains}]
 tests:

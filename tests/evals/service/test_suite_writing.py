@@ -185,7 +185,7 @@ def test_a_command_that_the_file_does_not_have_is_not_written(files: SuiteFiles,
 NEW_CASE = {"id": "two", "criteria": "x", "input": "hi", "assertions": [GRADER]}
 
 
-def test_what_stands_around_a_command_can_be_changed(files: SuiteFiles, writer: SuiteWriter) -> None:
+def test_fields_next_to_a_command_can_be_edited(files: SuiteFiles, writer: SuiteWriter) -> None:
     (files.root / "evals/s.yaml").write_text(RUNS)
     sha256 = hashlib.sha256(RUNS.encode()).hexdigest()
     changes: list[tuple[DocumentPath, Json]] = [

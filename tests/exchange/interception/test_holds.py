@@ -363,9 +363,7 @@ def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
-def test_a_disk_that_is_full_keeps_nobody_from_being_held_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_request_is_held_even_if_the_mode_cannot_be_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story(stage: Stage) -> None:
         holds = stage.relay.holds
         holds.set_mode("next")
@@ -380,7 +378,7 @@ def test_a_disk_that_is_full_keeps_nobody_from_being_held_once(
     assert "full" in caplog.text
 
 
-def test_who_comes_to_be_held_when_the_server_ends_is_told_at_once(tmp_path: Path) -> None:
+def test_request_during_shutdown_is_rejected_instead_of_held(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_mode("every")
         stage.relay.holds.close()

@@ -68,7 +68,7 @@ def test_what_was_shown_is_sent_and_nothing_before(tmp_path: Path, spoken: str, 
     play(story, tmp_path, spoken, clock=SteppingClock())
 
 
-def test_an_edited_body_goes_out_uncoded_and_is_on_record_before_anybody_is_told(tmp_path: Path) -> None:
+def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Path) -> None:
     packed = gzip.compress(ODD)
     headers = (("Content-Encoding", "gzip"), ("Content-Length", str(len(packed))))
 
@@ -149,7 +149,7 @@ def test_the_model_of_a_path_stays_where_the_body_names_another(tmp_path: Path) 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_dropped_request_is_an_error_upon_which_nobody_tries_again(tmp_path: Path, spoken: str, stream: bool) -> None:
+def test_dropped_request_is_a_non_retryable_error(tmp_path: Path, spoken: str, stream: bool) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks(spoken, stream=stream)) as (client,):
@@ -166,7 +166,7 @@ def test_a_dropped_request_is_an_error_upon_which_nobody_tries_again(tmp_path: P
 
 
 @pytest.mark.parametrize(("on_timeout", "last"), [("send", "finished"), ("drop", "dropped")])
-def test_the_rule_decides_when_nobody_has(tmp_path: Path, on_timeout: str, last: str) -> None:
+def test_rule_decides_after_its_timeout(tmp_path: Path, on_timeout: str, last: str) -> None:
     clock = SteppingClock()
 
     async def story(stage: Stage) -> None:
@@ -224,7 +224,7 @@ def test_a_client_that_leaves_ends_its_hold_at_once(tmp_path: Path, stream: bool
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_when_the_server_ends_each_client_is_told_and_its_hold_is_cancelled(tmp_path: Path, stream: bool) -> None:
+def test_shutdown_answers_each_held_client_and_cancels_its_hold(tmp_path: Path, stream: bool) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("anthropic", stream=stream), asks("anthropic", stream=stream)) as clients:
@@ -276,7 +276,7 @@ def test_one_that_is_held_does_not_take_the_embedded_models_turn(tmp_path: Path)
     play(story, tmp_path, others={"local": local}, routes=(Route(provider="local"),))
 
 
-def test_rules_may_drop_and_pass_without_anybody(tmp_path: Path) -> None:
+def test_rules_can_drop_and_pass_requests_automatically(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_rules(
             [
@@ -313,7 +313,7 @@ def test_a_rule_for_once_and_the_next_request_are_used_up(tmp_path: Path) -> Non
     play(story, tmp_path)
 
 
-def test_who_only_counts_is_not_held(tmp_path: Path) -> None:
+def test_token_counting_request_is_not_held(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [says({"input_tokens": 3})]
@@ -323,7 +323,7 @@ def test_who_only_counts_is_not_held(tmp_path: Path) -> None:
     play(story, tmp_path, "anthropic")
 
 
-def test_where_nothing_is_intercepted_nobody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interceptor_is_not_called_when_interception_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuses(*_: Any) -> Any:
         raise AssertionError
 
@@ -386,7 +386,7 @@ def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: str, st
     play(story, tmp_path, spoken, clock=SteppingClock())
 
 
-def test_a_chat_client_gets_counts_only_if_it_asked_for_them(tmp_path: Path) -> None:
+def test_chat_client_gets_usage_of_a_written_reply_only_if_requested(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_mode("every")
         body = json.loads(asks("openai-chat", stream=True).body) | {"stream_options": {"include_usage": True}}
@@ -401,7 +401,7 @@ def test_a_chat_client_gets_counts_only_if_it_asked_for_them(tmp_path: Path) -> 
     play(story, tmp_path, clock=SteppingClock())
 
 
-def test_what_cannot_be_recorded_is_not_held_where_nobody_sees_it(tmp_path: Path) -> None:
+def test_request_that_cannot_be_recorded_is_rejected_instead_of_held(tmp_path: Path) -> None:
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -559,7 +559,7 @@ def test_a_rule_can_ask_what_is_known_before_a_request_leaves(told: str, is_take
     assert matches(parse(told), stopped(asked, tools=("Bash",)), now=10.0) is is_taken
 
 
-def test_the_words_are_read_only_if_somebody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_extracted_only_if_the_filter_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[str] = []
     monkeypatch.setattr(
         "sightline.exchange.interception.interceptor.digest_of", lambda name, _body: asked_for.append(name)

@@ -223,7 +223,7 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path, data: 
     assert (caught.value.code, "take it away" in caught.value.hint) == (Code.CONFIG, True)
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file in its place")
     with pytest.raises(Fault, match="data") as caught:
         KeptInterception(tmp_path / "data").write(Interception(), ())

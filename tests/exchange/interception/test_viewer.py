@@ -167,7 +167,7 @@ def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path
     recorded(tmp_path, story)
 
 
-def test_a_hold_that_nobody_has_looked_at_can_be_shown_at_once(tmp_path: Path) -> None:
+def test_new_hold_can_be_shown_immediately(tmp_path: Path) -> None:
     async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat")):
@@ -232,7 +232,7 @@ def test_a_request_before_that_cannot_be_read_has_left_nothing(tmp_path: Path) -
     recorded(tmp_path, story)
 
 
-def test_a_record_in_trouble_keeps_nobody_from_looking(tmp_path: Path) -> None:
+def test_hold_can_be_viewed_while_the_record_fails(tmp_path: Path) -> None:
     async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         async def troubled(_exchange: str) -> RecordedExchange:
             raise Fault(Code.CONFIG, "the disk is full")

@@ -30,7 +30,7 @@ def test_an_exchange_is_read_back_with_all_that_belongs_to_it(tmp_path: Path) ->
     assert dict(told.headers)["x-request-id"] == "r1"
 
 
-def test_of_a_translation_the_body_that_was_sent_is_told_apart_from_the_clients_and_from_the_reply(
+def test_translated_exchange_keeps_client_body_sent_body_and_reply_apart(
     tmp_path: Path,
 ) -> None:
     client = b'{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}'
@@ -96,7 +96,7 @@ def test_the_beginning_of_an_id_is_enough_if_there_is_only_one(tmp_path: Path) -
     asyncio.run(story())
 
 
-def test_a_body_that_retention_has_taken_is_missed_only_by_those_who_need_it(tmp_path: Path) -> None:
+def test_pruned_body_is_reported_only_when_bodies_are_needed(tmp_path: Path) -> None:
     async def story() -> None:
         facts = noted("x_1", [Received("openai-chat", "m", sha256(b"gone"))])
         async with store_with(tmp_path, facts) as store:

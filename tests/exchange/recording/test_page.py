@@ -100,7 +100,7 @@ def test_an_exchange_that_was_never_sent_is_shown_as_far_as_it_came(tmp_path: Pa
     assert "cancelled" in Reader(page(told).decode()).words
 
 
-def test_several_answers_are_told_apart(tmp_path: Path) -> None:
+def test_multiple_choices_are_labelled(tmp_path: Path) -> None:
     choices = [
         {"index": n, "message": {"role": "assistant", "content": f"no. {n}"}, "finish_reason": "stop"} for n in (0, 1)
     ]

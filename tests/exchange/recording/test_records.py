@@ -130,7 +130,7 @@ class Pruning:
         return outcome
 
 
-def test_limits_are_told_to_the_store(caplog: pytest.LogCaptureFixture) -> None:
+def test_retention_limits_are_passed_to_the_store(caplog: pytest.LogCaptureFixture) -> None:
     store = Pruning(Pruned(3, 4096, 1))
     with caplog.at_level(logging.INFO):
         asyncio.run(Retention(store, FakeClock(NOW), days=7, megabytes=2).once())  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def test_a_translated_request_is_sent_again_as_it_was_sent(
     assert asked.headers == (("User-Agent", "tests/1"),)
 
 
-def test_another_model_is_asked_in_the_clients_own_words(tmp_path: Path) -> None:
+def test_other_model_is_requested_with_the_original_client_body(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", ANTHROPIC, asked="anthropic", sent=BODY)))
     asked = elsewhere(told, "other/large")
     assert (asked.dialect, asked.provider, asked.model) == ("anthropic", "", "other/large")
@@ -107,7 +107,7 @@ def test_the_call_of_a_translated_request_is_the_providers(tmp_path: Path) -> No
     assert ("User-Agent", "tests/1") in call.headers
 
 
-def test_a_provider_that_is_not_there_any_more_is_told(tmp_path: Path) -> None:
+def test_removed_provider_is_reported(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY)))
     for gone, words in ((Catalog(), "no longer configured"), (catalog(dialect="anthropic"), "no longer speaks")):
         with pytest.raises(Fault, match=words) as fault:
@@ -115,7 +115,7 @@ def test_a_provider_that_is_not_there_any_more_is_told(tmp_path: Path) -> None:
         assert fault.value.code is Code.CONFIG
 
 
-def test_what_was_never_sent_has_no_call_but_can_be_asked(tmp_path: Path) -> None:
+def test_unsent_exchange_has_no_provider_call_but_can_be_replayed(tmp_path: Path) -> None:
     facts: list[Fact] = [Received("openai-chat", "m", sha256(BODY)), ExchangeCancelled()]
     told = asyncio.run(one(tmp_path, [BodyEntry(sha256(BODY), BODY), *noted("x_1", facts)]))
     assert again(told).provider == ""
@@ -150,7 +150,7 @@ def test_the_call_goes_to_the_address_that_was_used_whatever_is_configured_today
     assert call.url == "https://api.acme.example/v1/chat/completions?v=1"
 
 
-def test_a_key_is_not_demanded_where_nobody_knows_whether_one_was_sent(tmp_path: Path) -> None:
+def test_api_key_is_optional_if_it_is_unknown_whether_one_was_sent(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, headers=(("api-key", "***"),), url=THERE)))
     (key,) = call_of(told, Catalog()).headers
     assert key[0] == "api-key"

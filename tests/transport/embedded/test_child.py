@@ -56,7 +56,7 @@ def orders(weights: str = "") -> ChildOrders:
 
 
 @needs_model
-def test_it_serves_its_model_to_whoever_has_the_key() -> None:
+def test_model_is_served_only_with_the_key() -> None:
     with serving() as model:
         assert model.url.startswith("http://127.0.0.1:")
         assert [entry["id"] for entry in model.ask("/v1/models").json()["data"]] == [MODEL]
@@ -103,9 +103,7 @@ def test_weights_that_cannot_be_used(tmp_path: Path, content: bytes | None, caus
 
 
 @needs_model
-def test_installed_weights_that_were_damaged_are_told_by_their_hash(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_damaged_installed_weights_are_detected_by_their_hash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cut = tmp_path / "installed.gguf"
     cut.write_bytes(b"GGUF\x03\x00\x00\x00 and no more")
     monkeypatch.setattr(child, "find_weights", lambda given: cut)
@@ -197,13 +195,13 @@ def test_an_exit_tells_its_cause(code: int, cause: Cause) -> None:
 
 
 @pytest.mark.parametrize("answer", [ChildStarted("http://127.0.0.1:1"), ChildFailed("libgomp", "no such file")])
-def test_an_answer_comes_over_as_it_was_said(answer: Answer) -> None:
+def test_child_answers_survive_a_round_trip(answer: Answer) -> None:
     line = msgspec.json.encode(answer)
     assert b"\n" not in line
     assert msgspec.json.decode(line, type=Answer) == answer
 
 
-def test_a_cause_that_nobody_knows_is_not_understood() -> None:
+def test_unknown_failure_cause_is_rejected() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"type":"failed","cause":"mood"}', type=Answer)
 
@@ -240,7 +238,7 @@ def test_only_the_cores_that_this_process_may_use_count() -> None:
     assert 1 <= cores() <= (os.cpu_count() or 1)
 
 
-def test_the_number_of_cores_is_enough_where_nobody_can_be_kept_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_core_count_is_used_without_cpu_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert cores() == 1

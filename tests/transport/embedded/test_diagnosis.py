@@ -65,7 +65,7 @@ def test_where_it_runs_every_part_is_found_right() -> None:
     assert by_name(findings)["count"].detail == "33 tokens"
 
 
-def test_where_the_engine_does_not_start_the_parts_are_told_all_the_same(tmp_path: Path) -> None:
+def test_components_are_reported_even_if_the_engine_does_not_start(tmp_path: Path) -> None:
     inspecting = f'case "$*" in *inspection*) exec {sys.executable} "$@";; esac; kill -ILL $$'
     findings = by_name(diagnosed(python=str(StandIn(tmp_path, inspecting).path)))
     assert list(findings) == ["engine", "weights", "openmp", "processor", "start"]
@@ -74,7 +74,7 @@ def test_where_the_engine_does_not_start_the_parts_are_told_all_the_same(tmp_pat
     assert findings["start"].hint
 
 
-def test_a_model_that_dies_between_two_looks_is_told(tmp_path: Path) -> None:
+def test_model_that_dies_between_two_checks_is_reported(tmp_path: Path) -> None:
     once = tmp_path / "once"
     dying = f"""case "$*" in *inspection*) exec {sys.executable} "$@";; esac
 read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
@@ -126,7 +126,7 @@ def test_a_python_that_cannot_look_says_why(tmp_path: Path) -> None:
         pytest.param((200, b'{"input_tokens":1,"choices":[]}'), "cannot be read", id="no answer"),
     ],
 )
-def test_a_model_elsewhere_is_asked_and_not_looked_into(says: tuple[int, bytes], words: str) -> None:
+def test_external_model_is_queried_but_not_inspected(says: tuple[int, bytes], words: str) -> None:
     findings = diagnosed(url="http://127.0.0.1:8080", says=says)
     assert [finding.name for finding in findings] == ["address", "count", "answer"]
     assert findings[-1].ok is False
@@ -159,7 +159,7 @@ def test_a_model_elsewhere_that_cannot_be_reached() -> None:
         pytest.param({"platform": "macosx-13.0-arm64"}, "openmp", True, "not needed", id="a Mac"),
     ],
 )
-def test_what_is_wrong_is_found_and_told(change: dict[str, object], name: str, ok: bool | None, words: str) -> None:
+def test_problems_are_found_and_reported(change: dict[str, object], name: str, ok: bool | None, words: str) -> None:
     finding = by_name(findings_of(msgspec.structs.replace(HEALTHY, **change)))[name]
     assert finding.ok is ok
     assert words in finding.detail

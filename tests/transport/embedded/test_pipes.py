@@ -153,7 +153,7 @@ def test_a_child_that_does_not_settle_in_time_is_given_up() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
-def test_a_dead_child_is_known_before_anybody_was_told() -> None:
+def test_dead_child_is_detected_before_its_exit_is_reported() -> None:
     async def story() -> None:
         async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
             await heard.settled.wait()

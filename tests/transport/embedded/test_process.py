@@ -101,7 +101,7 @@ def test_it_is_started_on_first_use_and_answers_in_turn(tmp_path: Path) -> None:
 
 @needs_model
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="only Linux shows a process's arguments as a file")
-def test_nobody_reads_a_key_off_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_not_visible_in_the_process_information(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
         async with model_with(str(python.path)) as model:
@@ -116,7 +116,7 @@ def test_nobody_reads_a_key_off_its_process(tmp_path: Path, monkeypatch: pytest.
     asyncio.run(story())
 
 
-def test_callers_who_come_together_wait_for_one_start(tmp_path: Path) -> None:
+def test_concurrent_callers_share_one_start(tmp_path: Path) -> None:
     async def story() -> None:
         python = StandIn(tmp_path, LIVES)
         async with model_with(str(python.path)) as model:
@@ -128,7 +128,7 @@ def test_callers_who_come_together_wait_for_one_start(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_caller_who_gives_up_does_not_spoil_the_start_for_others(tmp_path: Path) -> None:
+def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Path) -> None:
     async def story() -> None:
         gate = tmp_path / "gate"
         os.mkfifo(gate)
@@ -295,7 +295,7 @@ def test_a_model_that_always_dies_before_it_answers_is_not_started_for_ever(tmp_
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
-def test_a_model_that_died_unheard_is_not_asked(tmp_path: Path) -> None:
+def test_model_that_died_silently_is_restarted(tmp_path: Path) -> None:
     async def story() -> None:
         python = StandIn(tmp_path, LIVES)
         async with model_with(str(python.path)) as model:
@@ -400,7 +400,7 @@ def test_callers_get_their_turn_in_the_order_of_their_coming(tmp_path: Path) -> 
     assert asyncio.run(story()) == ["a in", "a out", "b in", "b out", "c in", "c out"]
 
 
-def test_a_caller_who_gives_up_leaves_the_queue(tmp_path: Path) -> None:
+def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
     async def story() -> None:
         python = StandIn(tmp_path, LIVES)
         async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
@@ -456,7 +456,7 @@ def test_a_model_that_was_never_used_has_nothing_to_stop() -> None:
     asyncio.run(story())
 
 
-def test_whoever_waits_for_a_start_hears_that_it_was_stopped(tmp_path: Path) -> None:
+def test_caller_waiting_for_a_start_gets_cancelled_on_close(tmp_path: Path) -> None:
     async def story() -> None:
         gate = tmp_path / "gate"
         os.mkfifo(gate)
@@ -522,7 +522,7 @@ def test_a_model_elsewhere_that_wants_no_key_is_sent_some_word(monkeypatch: pyte
     asyncio.run(story())
 
 
-def test_the_child_gets_nothing_that_is_meant_for_somebody_else() -> None:
+def test_child_environment_excludes_unrelated_variables() -> None:
     given = {"PATH": "/bin", "Path": "C:", "OPENAI_API_KEY": "sk", "HTTPS_PROXY": "http://u:p@x", "PYTHONPATH": "src"}
     assert child_environment(given) == {"OMP_WAIT_POLICY": "passive", "PATH": "/bin", "Path": "C:", "PYTHONPATH": "src"}
     assert child_environment({"OMP_WAIT_POLICY": "active"}) == {"OMP_WAIT_POLICY": "active"}

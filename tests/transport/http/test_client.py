@@ -10,7 +10,7 @@ from tests.transport.http.asking import PATIENT, client, failure, kind, later, p
 from tests.upstream import LAST, Early, Upstream, answer, chunk, cut, drip, early, head, pieces, says, stall
 
 
-def test_a_request_arrives_as_it_was_given_and_its_answer_as_it_was_said() -> None:
+def test_request_and_response_are_transferred_unchanged() -> None:
     async def story() -> None:
         script = [says({"ok": True}, headers=[("X-Request-Id", "r1")])]
         async with Upstream(script) as upstream, client() as http:
@@ -63,7 +63,7 @@ def test_a_large_body_goes_out_whole() -> None:
     told(story())
 
 
-def test_an_answer_to_a_body_that_is_still_on_its_way_is_heard_and_the_connection_closed() -> None:
+def test_early_response_to_an_upload_is_read_and_the_connection_closed() -> None:
     async def story() -> None:
         # The upstream answers and reads no more, so the body can never be out.
         async def refuse(talk) -> None:
@@ -192,7 +192,7 @@ def test_what_is_no_answer_is_refused_and_the_connection_closed(said: bytes) -> 
     told(story())
 
 
-def test_a_malformed_chunk_is_told_after_what_was_good() -> None:
+def test_malformed_chunk_is_reported_after_the_valid_data() -> None:
     async def story() -> None:
         async with Upstream([stall(head() + chunk(b"good") + b"no size\r\n")]) as upstream, client() as http:
             response = await http.send(post(upstream.url), Timeouts())
@@ -204,7 +204,7 @@ def test_a_malformed_chunk_is_told_after_what_was_good() -> None:
 
 
 @pytest.mark.parametrize("before", [b"0\r\nX-Late: ", b"2;x="], ids=["trailer", "chunk extension"])
-def test_framing_without_end_is_refused_and_holds_nobody_up(before: bytes) -> None:
+def test_endless_framing_is_rejected(before: bytes) -> None:
     async def story() -> None:
         step = stall(head() + chunk(b"hi") + before, *[b"y" * 64 * 1024] * 50)
         async with Upstream([step]) as upstream, client() as http:
@@ -216,7 +216,7 @@ def test_framing_without_end_is_refused_and_holds_nobody_up(before: bytes) -> No
     told(story())
 
 
-def test_a_body_longer_than_it_said_ends_where_it_said() -> None:
+def test_body_longer_than_its_content_length_is_cut_there() -> None:
     async def story() -> None:
         script = [answer(200, b"hi and more", framing="2"), answer(200, b"next")]
         async with Upstream(script) as upstream, client() as http:
@@ -313,7 +313,7 @@ def test_a_timer_of_one_exchange_does_not_end_the_next() -> None:
     told(story())
 
 
-def test_a_timer_that_fires_between_two_exchanges_harms_nobody() -> None:
+def test_timer_firing_between_two_exchanges_has_no_effect() -> None:
     async def story() -> None:
         async with Upstream([answer(200)]) as upstream, client() as http:
             for _ in range(2):
@@ -325,7 +325,7 @@ def test_a_timer_that_fires_between_two_exchanges_harms_nobody() -> None:
     told(story())
 
 
-def test_a_body_that_nobody_takes_is_too_late_at_last() -> None:
+def test_upload_that_is_never_read_times_out() -> None:
     async def story() -> None:
         async def ignore(talk) -> None:
             talk.transport.pause_reading()

@@ -106,7 +106,7 @@ def test_a_connection_whose_last_byte_was_handed_over_is_used_again() -> None:
     told(story())
 
 
-def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
+def test_unsolicited_bytes_close_an_idle_connection() -> None:
     async def story() -> None:
         connection, wire = connected()
         connection.data_received(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -163,7 +163,7 @@ def test_an_exchange_on_a_lost_connection_fails_like_any_other() -> None:
     told(story())
 
 
-def test_an_upstream_that_ends_behind_its_answer_is_not_asked_again() -> None:
+def test_connection_closed_after_its_response_is_not_reused() -> None:
     async def story() -> None:
         ended = [cut(head(framing="2") + b"hi", how="eof"), answer(200, b"next")]
         async with Upstream(ended) as upstream, client() as http:
@@ -175,7 +175,7 @@ def test_an_upstream_that_ends_behind_its_answer_is_not_asked_again() -> None:
     told(story())
 
 
-def test_an_upstream_that_speaks_unasked_is_not_asked_again() -> None:
+def test_connection_with_unsolicited_data_is_not_reused() -> None:
     async def story() -> None:
         gate = asyncio.Event()
         script = [pieces(head() + LAST, gate, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"), answer(200, b"good")]
@@ -338,7 +338,7 @@ def test_a_failed_connection_leaves_its_place_too() -> None:
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_who_leaves_when_its_turn_has_come_passes_it_on(is_lost: bool) -> None:
+def test_cancelled_waiter_passes_its_slot_to_the_next(is_lost: bool) -> None:
     async def story() -> None:
         gate = asyncio.Event()
         first_step = cut(gate) if is_lost else pieces(gate, head() + chunk(b"a") + LAST)
@@ -416,7 +416,7 @@ def test_a_connection_that_ends_as_soon_as_it_is_made_fails_its_request_and_leav
     told(story())
 
 
-def test_closing_turns_away_who_waits() -> None:
+def test_closing_the_client_cancels_waiting_requests() -> None:
     async def story() -> None:
         async with Upstream([stall()]) as upstream:
             http = client(max_connections=1)
@@ -443,7 +443,7 @@ def test_closing_ends_a_connection_that_is_just_made() -> None:
     told(story())
 
 
-def test_a_portion_is_there_before_the_next_is_said() -> None:
+def test_chunk_is_delivered_before_the_next_is_sent() -> None:
     async def story() -> None:
         gate = asyncio.Event()
         async with Upstream([pieces(head() + chunk(b"a"), gate, chunk(b"b") + LAST)]) as upstream, client() as http:
@@ -526,7 +526,7 @@ def test_an_answer_that_has_ended_cannot_be_cut() -> None:
     told(story())
 
 
-def test_to_leave_after_the_end_keeps_the_connection_even_if_nobody_looked() -> None:
+def test_closing_a_complete_but_unread_response_keeps_the_connection() -> None:
     async def story() -> None:
         async with Upstream([answer(200, b"unread")]) as upstream, client() as http:
             for _ in range(3):

@@ -46,7 +46,7 @@ def served_by(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 # --- without a proxy ----------------------------------------------------------------------------------------
 
 
-def test_nobody_at_the_door() -> None:
+def test_refused_connection_is_reported() -> None:
     async def story() -> None:
         async with client() as http:
             for host in ("127.0.0.1", "localhost"):
@@ -58,7 +58,7 @@ def test_nobody_at_the_door() -> None:
     told(story())
 
 
-def test_a_name_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_host_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -153,7 +153,7 @@ def test_a_system_that_knows_no_keep_alive_is_served_too(monkeypatch: pytest.Mon
 # --- over TLS ---------------------------------------------------------------------------------------------
 
 
-def test_a_stream_over_tls_comes_as_it_is_said(authority: trustme.CA, ca_file: str) -> None:
+def test_stream_over_tls_is_delivered_as_it_is_sent(authority: trustme.CA, ca_file: str) -> None:
     async def story() -> None:
         gate = asyncio.Event()
         step = pieces(head() + chunk(b"a"), gate, chunk(b"b" * 500_000) + LAST)
@@ -361,7 +361,7 @@ def test_a_proxy_that_never_answers(how: str) -> None:
 
 
 @pytest.mark.parametrize("is_inside_tls", [False, True])
-def test_the_origin_behind_a_tunnel_must_prove_who_it_is(
+def test_certificate_of_the_origin_behind_a_tunnel_is_verified(
     authority: trustme.CA, ca_file: str, is_inside_tls: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -480,7 +480,7 @@ def test_a_wait_that_ends_at_any_moment_leaves_no_socket(
         gc.collect()
 
 
-def test_a_name_server_that_does_not_answer_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_dns_lookup_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, has_begun = threading.Event(), threading.Event()
 
     def hang(*_: object, **__: object) -> list[Found]:

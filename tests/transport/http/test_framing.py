@@ -78,7 +78,7 @@ def test_an_old_server_s_answer_is_taken_and_its_connection_is_not() -> None:
     "after",
     [b"more", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad", b"\0"],
 )
-def test_what_stands_behind_an_answer_is_not_part_of_it_and_ends_the_connection(after: bytes) -> None:
+def test_bytes_after_a_response_are_ignored_and_end_the_connection(after: bytes) -> None:
     parser = heard(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" + after)
     assert parser.is_complete
     assert parser.fault is None
@@ -273,12 +273,12 @@ def test_ours_come_first_and_the_given_ones_keep_order_and_spelling() -> None:
     assert fields[4:] == ["X-B: 2", "authorization: Bearer k", "X-A: 1", "X-B: 3"]
 
 
-def test_what_is_given_is_not_said_twice() -> None:
+def test_given_headers_are_not_duplicated() -> None:
     given_headers = [("host", "other"), ("accept-encoding", "gzip"), ("USER-AGENT", "me"), ("content-length", "2")]
     assert head(*given_headers)[1:] == ["host: other", "accept-encoding: gzip", "USER-AGENT: me", "content-length: 2"]
 
 
-def test_who_passes_on_does_not_say_whose_program_it_is() -> None:
+def test_forwarded_request_adds_no_user_agent() -> None:
     written = request_head(HttpRequest("POST", URL, (), b"{}", is_passed_on=True), target(URL), None)
     assert b"user-agent" not in written.lower()
 

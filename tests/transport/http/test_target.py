@@ -141,7 +141,7 @@ def test_lower_case_wins_even_when_it_is_empty() -> None:
     assert chosen({"https_proxy": "", "HTTPS_PROXY": PROXY}) is None
 
 
-def test_a_web_server_s_http_proxy_is_somebody_s_header() -> None:
+def test_http_proxy_is_ignored_in_a_cgi_environment() -> None:
     environment = {"HTTP_PROXY": PROXY, "REQUEST_METHOD": "GET"}
     assert chosen(environment, Origin("http", "a.example", 80)) is None
     assert chosen({**environment, "http_proxy": PROXY}, Origin("http", "a.example", 80)) is not None
@@ -244,7 +244,7 @@ def test_no_proxy_names_what_is_reached_directly(no_proxy: str, host: str, is_di
         "http://me:secret@a..b:3128",
     ],
 )
-def test_a_url_that_is_none_is_told_when_it_is_needed(url: str) -> None:
+def test_invalid_proxy_url_is_reported_when_it_is_needed(url: str) -> None:
     proxies = Proxies.of({"HTTPS_PROXY": url})
     with pytest.raises(Fault) as caught:
         proxies.for_origin(API)

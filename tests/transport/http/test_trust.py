@@ -58,7 +58,7 @@ def test_what_is_named_is_added_to_the_system_s_store(name: str, ca_file: str) -
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "[network] ca_file"])
 @pytest.mark.parametrize(("content", "words"), [(None, "does not exist"), ("no certificate", "holds no certificates")])
-def test_a_file_that_is_missing_or_broken_is_told_by_file_and_variable(
+def test_missing_or_broken_ca_file_is_reported_with_its_variable(
     name: str, content: str | None, words: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "own-ca.pem"
@@ -72,13 +72,13 @@ def test_a_file_that_is_missing_or_broken_is_told_by_file_and_variable(
     assert name in caught.value.hint
 
 
-def test_a_name_that_no_file_can_have_is_told_too() -> None:
+def test_invalid_ca_file_name_is_reported() -> None:
     with pytest.raises(Fault) as caught:
         Trust(environment={}, ca_file="a\0b").context()
     assert caught.value.code is Code.CONFIG
 
 
-def test_a_folder_without_a_folder_is_told(tmp_path: Path) -> None:
+def test_missing_ca_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Fault) as caught:
         Trust(environment={"SSL_CERT_DIR": str(tmp_path / "none")}).context()
     assert "SSL_CERT_DIR" in caught.value.message

@@ -1,4 +1,4 @@
-"""Runs with tools over the API: show, decide, stop and resume them."""
+"""Runs with tools over the API: show, decide, stop and resume them; and what a person has allowed for all runs."""
 
 import asyncio
 import logging
@@ -8,19 +8,73 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sightline.agent.api.approvals import Approvals, approval_calls
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.service.approvers import Interrupted
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import ApprovePending, MidFlightPending, RunBrief, RunShown
-from sightline.agent.service.toolsets import Toolsets
+from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.transport.race import wait_started
 from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
+
+
+class ApprovalShown(msgspec.Struct, frozen=True):
+    """Calls of this tool of this place run unasked where their arguments fit the patterns; `words` say it."""
+
+    tool: str
+    place: str
+    arguments: dict[str, str]
+    words: str
+
+
+class ApprovalGone(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rule that is not to hold any more."""
+
+    tool: str
+    place: str
+    arguments: dict[str, str] = {}
+
+
+class Approvals:
+    """Answers the calls below `/api/approvals`; the rules are those of the command line, in the same file."""
+
+    def __init__(self, kept: KeptRules) -> None:
+        self._kept = kept
+
+    def list_all(self) -> list[ApprovalShown]:
+        """All of them."""
+        return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
+
+    def keep(self, tool: str, place: str, rule: ApprovalRule) -> None:
+        """Remember that calls of a tool may run whose arguments fit this rule's patterns."""
+        if not place:
+            message = f"it is not known where the tool {tool!r} comes from"
+            raise Fault(Code.USAGE, message, hint="Allow it for this run.", status=409)
+        self._kept.keep(KeptRule(tool, place, rule.arguments))
+
+    def forget(self, gone: ApprovalGone) -> list[ApprovalShown]:
+        """Ask again from now on; runs that are under way keep what they began with."""
+        if not self._kept.forget(KeptRule(gone.tool, gone.place, gone.arguments)):
+            hint = "GET /api/approvals lists them."
+            raise Fault(Code.USAGE, f"no such rule about {gone.tool!r} is kept", hint=hint, status=404)
+        return self.list_all()
+
+
+def approval_calls(approvals: Approvals) -> Calls:
+    """All calls below `/api/approvals`."""
+
+    async def list_approvals(_call: ApiCall) -> object:
+        return approvals.list_all()
+
+    async def forget(call: ApiCall) -> object:
+        return approvals.forget(await read_body(call.receive, ApprovalGone))
+
+    return {"approvals": {"GET": list_approvals}, "approvals/forget": {"POST": forget}}
+
 
 W = TypeVar("W", bound=msgspec.Struct)
 

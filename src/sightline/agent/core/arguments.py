@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.agent.core.schema import Mismatch, SchemaVerdict, validate
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Mismatch, SchemaVerdict, Toolbox, validate
 from sightline.dialects.tool_names import free_text
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
@@ -70,13 +69,9 @@ def _fix_mismatch(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | N
         fits, meant = _meant(found, wanted)
         if fits:
             is_inner = wanted in ("object", "array")
-            what = f"JSON in a string was read as {wanted}" if is_inner else f"{_kind_name(found)} was read as {wanted}"
-            return _with(value, mismatch.pointer, meant), what, is_inner
+            kind = "JSON in a string" if is_inner else "a string" if isinstance(found, str) else "a number"
+            return _with(value, mismatch.pointer, meant), f"{kind} was read as {wanted}", is_inner
     return None
-
-
-def _kind_name(value: Json) -> str:
-    return "a string" if isinstance(value, str) else "a number"
 
 
 def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
@@ -88,18 +83,14 @@ def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
         return False, None
     text = value.strip()
     match wanted:
-        case "integer":
-            return bool(_INTEGER.fullmatch(text)), int(text) if _INTEGER.fullmatch(text) else None
-        case "number":
-            return bool(_NUMBER.fullmatch(text)), decode(text) if _NUMBER.fullmatch(text) else None
+        case "integer" | "number":
+            fits = (_INTEGER if wanted == "integer" else _NUMBER).fullmatch(text) is not None
+            return fits, decode(text) if fits else None
         case "boolean":
             return text.lower() in _WORDS, _WORDS.get(text.lower())
-        case "object":
+        case "object" | "array":
             inner = _parse_nested_json(value)
-            return isinstance(inner, dict), inner
-        case "array":
-            inner = _parse_nested_json(value)
-            return isinstance(inner, list), inner
+            return isinstance(inner, dict if wanted == "object" else list), inner
         case _:
             return text == "null", None
 
@@ -211,8 +202,7 @@ def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | Refu
         value = decode(call.arguments) if call.arguments.strip() else {}
     except Fault as fault:
         return RefusedArguments(f"The arguments of {call.name!r} are invalid: {fault.message}.\n{TRY_AGAIN}")
-    value, repairs = unwrap(value)
-    return _check_schema(definition, value, repairs)
+    return _check_schema(definition, *unwrap(value))
 
 
 def check_edited(arguments: JsonObject | str, definition: Definition) -> AcceptedArguments | RefusedArguments:

@@ -102,11 +102,8 @@ def _answers(result: ToolResult, call: ToolCall) -> bool:
 
 def _belongs(message: Message) -> bool:
     """Whether the turn that made the calls, or their results, still goes on."""
-    return message.role == "tool" or _is_all(message, ToolCall if message.role == "assistant" else ToolResult)
-
-
-def _is_all(message: Message, kind: type[ToolCall | ToolResult]) -> bool:
-    return bool(message.parts) and all(isinstance(part, kind) for part in message.parts)
+    kind = ToolCall if message.role == "assistant" else ToolResult
+    return message.role == "tool" or (bool(message.parts) and all(isinstance(part, kind) for part in message.parts))
 
 
 def _pay(out: list[Message], owed: list[ToolCall], *, named: bool) -> None:
@@ -135,7 +132,8 @@ class DialectCheck:
 
     def takes(self, *messages: Message) -> bool:
         """Whether these messages can follow a question."""
-        return not self._errors((_QUESTION, *messages))
+        read = self.round_trip((_QUESTION, *messages))
+        return read is not None and all(each.severity != "error" for each in dialect(self.spoken).problems(read))
 
     def takes_part(self, part: Part) -> bool:
         """Whether an assistant's turn may hold this part."""
@@ -156,10 +154,6 @@ class DialectCheck:
     def name_for(self, call: ToolCall) -> str | None:
         """The name that the result of a call is given."""
         return call.name if dialect(self.spoken).rules.needs_result_names or not call.id else None
-
-    def _errors(self, messages: tuple[Message, ...]) -> bool:
-        read = self.round_trip(messages)
-        return read is None or any(each.severity == "error" for each in dialect(self.spoken).problems(read))
 
     def round_trip(self, messages: tuple[Message, ...]) -> Request | None:
         """What the provider would read; None where it could not."""
@@ -191,8 +185,6 @@ def _takes_ids(check: DialectCheck, rounds: tuple[tuple[str, ...], ...]) -> bool
 
 
 _LONGEST_STEM = 24
-_FORCING = ("required", "named")
-_USER = Message("user", (Text("."),))
 
 
 class RunConversation:
@@ -247,17 +239,17 @@ class RunConversation:
     def add_turn(self, parts: tuple[Part, ...], *, is_open: bool = False) -> None:
         """Add a turn of the model without calls. `is_open`: the model continues it without another message in
         between."""
-        kept = self._acceptable_parts(parts, () if is_open else (_USER,))
-        self._append(self._turn(kept))
+        self._append(self._turn(self._acceptable_parts(parts, () if is_open else (_QUESTION,))))
 
     def add_calls(self, parts: tuple[Part, ...], results: tuple[ToolResult, ...], context: str) -> None:
         """The model has called tools; every call in `parts` has its result, in the same order."""
-        kept = self._acceptable_parts(parts, (Message("tool", tuple(_plain(result) for result in results)),))
+        # Results of the same calls with nothing in them that a provider could refuse.
+        plain = tuple(msgspec.structs.replace(result, parts=(Text("."),), structured=None) for result in results)
+        kept = self._acceptable_parts(parts, (Message("tool", plain),))
         settled, moved = self._split_results(results)
         self._append(self._turn(kept))
         self._append(Message("tool", settled))
-        words = (Text(context),) if context.strip() else ()
-        self._append(Message("user", (*moved, *words)))
+        self._append(Message("user", (*moved, *([Text(context)] if context.strip() else []))))
         self._relax()
 
     def add_words(self, text: str) -> None:
@@ -329,12 +321,7 @@ class RunConversation:
     def _relax(self) -> None:
         """A model that must call would call for ever."""
         choice = self.request.tool_choice
-        if choice is not None and choice.mode in _FORCING:
+        if choice is not None and choice.mode in ("required", "named"):
             names = choice.names if choice.mode == "required" else ()
             self.request = msgspec.structs.replace(self.request, tool_choice=ToolChoice("auto", names))
             self.amend("tool_choice", f"tool choice {choice.mode}", "it has been followed; from here on it is auto")
-
-
-def _plain(result: ToolResult) -> ToolResult:
-    """A result of the same call with nothing in it that a provider could refuse."""
-    return msgspec.structs.replace(result, parts=(Text("."),), structured=None)

@@ -1,22 +1,89 @@
-"""How far a run may go, how far it has gone, and what happens when it gets there."""
+"""How far a run may go, how far it has gone, and what happens when it gets there; and when a request can be sent, by
+what was used of the account and what its provider allows."""
 
 import json
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.catalog.facts import Prices
+from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.usage import Usage, possible
+from sightline.tokens.account import RateLimits
 from sightline.tokens.estimate import cost_of
+from sightline.tokens.ledger import Ledger, Wait
+from sightline.tokens.ledger import LimitName as AccountLimit
+
+_ACCOUNT_WORDS: Final[dict[AccountLimit, str]] = {
+    "rpm": "requests per minute",
+    "tpm": "tokens per minute",
+    "rpd": "requests per day",
+    "tpd": "tokens per day",
+    "retry_after": "the pause that the provider asked for",
+    "requests": "requests",
+    "tokens": "tokens",
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """`can_go_at` is the time of day at which the send can go, None where it never can. `line` says so to a person."""
+
+    wait: Wait
+    can_go_at: float | None
+    used: RateLimits
+    limits: RateLimits
+    line: str
+
+
+def quota_of(ledger: Ledger, provider: str, model: str, tokens: int, now: float, facts: Facts | None = None) -> Quota:
+    """Whether a send of this size can go now, else when."""
+    wait = ledger.wait(provider, model, tokens, now, facts)
+    return Quota(
+        wait,
+        None if wait.is_endless else now + max(0.0, wait.seconds),
+        ledger.usage(provider, model, now),
+        ledger.limits(provider, model, facts),
+        line_of(wait, tokens),
+    )
+
+
+def waiting_by(
+    ledger: Ledger, provider: str, model: str, clock: Callable[[], float], facts: Facts | None = None
+) -> Callable[[int], Wait]:
+    """What `sending` asks before each attempt."""
+    return lambda tokens: ledger.wait(provider, model, tokens, clock(), facts)
+
+
+def line_of(wait: Wait, tokens: int) -> str:
+    """The text about a wait for a person; empty if there is none."""
+    if wait.is_over:
+        return ""
+    what = _ACCOUNT_WORDS.get(wait.limit, wait.limit)
+    allowed = "" if wait.allowed is None else f" ({wait.allowed:,.0f})"
+    if wait.is_endless:
+        return f"{tokens:,} tokens are more than {what} allow{allowed}; make the request smaller"
+    return f"can go in {_duration(wait.seconds)}: {what}{allowed}"
+
+
+def _duration(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+
 
 LimitName: TypeAlias = Literal["requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes"]
 Behaviour: TypeAlias = Literal["stop", "confirm"]
 
-NAMES: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes")
+NAMES: tuple[LimitName, ...] = get_args(LimitName)
 BEFORE_ASK: tuple[LimitName, ...] = ("requests", "tokens", "cost", "seconds", "repeats", "mistakes")
 """A tool limit that is used up exactly does not keep the model from answering with what it has."""
 
@@ -153,14 +220,8 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
         counts = [count for each in known if (count := getattr(each, name)) is not None]
         return sum(counts) if counts else None
 
-    return Usage(
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cached_tokens=total("cached_tokens"),
-        cache_write_tokens=total("cache_write_tokens"),
-        reasoning_tokens=total("reasoning_tokens"),
-        cache_write_1h_tokens=total("cache_write_1h_tokens"),
-    )
+    counted = {name: total(name) for name in Usage.__struct_fields__ if name.endswith("_tokens")}
+    return msgspec.structs.replace(Usage(), **counted)
 
 
 def charge(
@@ -168,12 +229,12 @@ def charge(
 ) -> tuple[RunUsage, float | None]:
     """The usage after a reply, and what the reply cost (None for an estimate). What cannot be
     counted is marked."""
-    unmeasured: list[LimitName] = []
     tokens = cost = None
     if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
         tokens = usage.input_tokens + usage.output_tokens
         known = cost_of(usage, prices)
         cost = None if known is None else known.dollars
+    unmeasured: list[LimitName] = []
     if tokens is None:
         unmeasured.append("tokens")
     if cost is None:

@@ -1,20 +1,34 @@
-"""What happened in a run, round by round: one request, its reply, and what became of each call in it."""
+"""The rounds of a run: a request, its reply, each call on its way to a result, and the policy that decides about it."""
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
-from sightline.agent.core.approval import DeniedBy
-from sightline.agent.core.arguments import Repair
+from sightline.agent.core.approval import (
+    Allowed,
+    AnsweredByHand,
+    ApprovalRule,
+    Decision,
+    Denied,
+    DeniedBy,
+    Policy,
+    Ruling,
+)
+from sightline.agent.core.arguments import RefusedArguments, Repair, check_edited
 from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Reached, RunUsage
-from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import Definition
+from sightline.dialects.tool_names import as_function_arguments
 from sightline.errors import CancelReason
-from sightline.model.json import Json
-from sightline.model.parts import Opaque, Text, Thinking
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Opaque, Text, Thinking, ToolCall
 from sightline.model.reply import Finish, Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
+from sightline.wire.jsontext import encode
 
 Fate: TypeAlias = Literal["ran", "refused", "denied", "answered", "cancelled", "limit", "cut"]
 Why: TypeAlias = Literal["answered", "length", "content_filter", "refusal", "limit", "cancelled", "failed"]
@@ -97,3 +111,139 @@ class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     def reply(self) -> Reply | None:
         """The last reply, with its fault where that is why the run ended."""
         return self.rounds[-1].reply if self.rounds else None
+
+
+CANCELLED: Final = "The user cancelled the tool call."
+DENIED: Final[dict[DeniedBy, str]] = {
+    "user": "The user does not allow this call.",
+    "hook": "A hook of this run does not allow this call.",
+    "rule": "A rule of this run does not allow this call.",
+    "nobody": "This call was not run, because no one is there to approve it.",
+}
+"""The result that the model gets for a denied call: a user may be persuaded, a rule may not."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A call as the model wrote it, what can be run of it, and, once it is settled, what came of it."""
+
+    key: str
+    call: ToolCall
+    sent_id: str
+    ready: RunnableCall | None = None
+    fate: Fate | None = None
+    outcome: ToolOutcome | None = None
+    is_edited: bool = False
+    denied_by: DeniedBy | None = None
+
+    def settle(self, fate: Fate, outcome: ToolOutcome, cap: Cap) -> None:
+        """This is what came of it."""
+        self.fate, self.outcome = fate, cap_outcome(outcome, cap)
+
+    def cancel(self, cap: Cap) -> None:
+        """It was not run, or not to its end, because a person stopped it."""
+        self.settle("cancelled", text_outcome(CANCELLED, is_error=True), cap)
+
+    def exceed(self, reached: Reached, cap: Cap, to_its_end: str = "") -> None:
+        """It is not run, or not to its end, because of a limit."""
+        text = f"This call was not run{to_its_end}: {reached.words}."
+        self.settle("limit", text_outcome(text, is_error=True), cap)
+
+    def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
+        """Settle the call as denied."""
+        self.denied_by = by
+        self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
+
+    def edit(self, arguments: JsonObject | str) -> None:
+        """Replace the arguments: these run, and the model sees them as the ones that it asked for."""
+        assert self.ready is not None  # only a call that can be run is shown
+        self.ready = msgspec.structs.replace(self.ready, arguments=arguments, repairs=())
+        self.is_edited = True
+
+    @property
+    def echo(self) -> ToolCall:
+        """The call as it goes back to the model."""
+        call = msgspec.structs.replace(self.call, id=self.sent_id)
+        if not self.is_edited or self.ready is None:
+            return call
+        arguments = self.ready.arguments
+        written = arguments if isinstance(arguments, str) else encode(arguments).decode()
+        if isinstance(arguments, str) and call.kind == "function":  # it stood for a tool for free text
+            written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
+        return msgspec.structs.replace(call, arguments=written)
+
+    @property
+    def meaning(self) -> Json:
+        """What was asked for, by which the same call is known again."""
+        return self.call.arguments if self.ready is None else self.ready.arguments
+
+    @property
+    def record(self) -> CallRecord:
+        """What is kept of it."""
+        assert self.fate is not None  # every call of a round is settled before the round is
+        return self.record_as(self.fate, self.outcome)
+
+    def record_as(self, fate: Fate, outcome: ToolOutcome | None) -> CallRecord:
+        """What would be kept of it with this fate and outcome."""
+        ready = self.ready
+        return CallRecord(
+            key=self.key,
+            id=self.call.id,
+            name=self.call.name,
+            arguments=self.call.arguments,
+            fate=fate,
+            outcome=outcome,
+            ran=ready.arguments if ready is not None and self.fate in (None, "ran") else None,
+            sent_id=self.sent_id if self.sent_id != self.call.id else None,
+            is_edited=self.is_edited,
+            denied_by=self.denied_by,
+            repairs=() if ready is None else ready.repairs,
+        )
+
+
+class RunPolicy:
+    """The policy of a run, which grows with what people decide for more than one call."""
+
+    def __init__(self, policy: Policy, cap: Cap) -> None:
+        self._policy = policy
+        self._cap = cap
+
+    def ruling(self, pending: Pending, call: RunnableCall) -> Ruling:
+        """Whether the call may run or a person must be asked. A call that a rule denies is settled here."""
+        rule = self._policy.ruling(call.name, call.arguments)
+        if rule.ruling == "deny":
+            pending.deny(rule.reason, self._cap, "rule")
+        return rule.ruling
+
+    def decide(self, pending: Pending, decision: Decision | None, definition: Definition) -> str:
+        """Follow a decision; why it cannot be followed, if it cannot. Where there is none, the call is cancelled."""
+        match decision:
+            case None:
+                pending.cancel(self._cap)
+            case Denied(reason, rule, by):
+                pending.deny(reason, self._cap, by)
+                self._grow(rule)
+            case AnsweredByHand(parts, is_error):
+                pending.settle("answered", ToolOutcome(parts, is_error=is_error), self._cap)
+            case Allowed(arguments, rule):
+                objection = "" if arguments is None else self._edit(pending, arguments, definition)
+                if objection:
+                    return objection
+                self._grow(rule)
+            case unreachable:
+                assert_never(unreachable)
+        return ""
+
+    def _edit(self, pending: Pending, arguments: JsonObject | str, definition: Definition) -> str:
+        read = check_edited(arguments, definition)
+        if isinstance(read, RefusedArguments):
+            return read.text
+        rule = self._policy.ruling(definition.name, read.arguments)
+        if rule.ruling == "deny":
+            return f"A rule denies this call. {rule.reason}".strip()
+        pending.edit(read.arguments)
+        return ""
+
+    def _grow(self, rule: ApprovalRule | None) -> None:
+        if rule is not None:
+            self._policy = self._policy.prepend(rule)

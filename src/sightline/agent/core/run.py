@@ -27,8 +27,7 @@ from sightline.agent.core.limits import (
     usage_of,
 )
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import Pending, RunPolicy
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round, Why
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Pending, Round, RunPolicy, Why
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -344,7 +343,9 @@ class ToolLoop:
         for each in pending:
             read = read_arguments(each.call, self._plan.toolbox)
             if isinstance(read, RefusedArguments):
-                each.settle("refused", text_outcome(read.text + self._attempt(), is_error=True), self._plan.cap)
+                most = self._limits.mistakes
+                attempt = "" if most is None else f"\n(Attempt {self._spent.mistakes + 1} of {most}.)"
+                each.settle("refused", text_outcome(read.text + attempt, is_error=True), self._plan.cap)
             else:
                 each.ready = RunnableCall(
                     key=each.key,
@@ -355,10 +356,6 @@ class ToolLoop:
                     is_parallel=self._definition(each.call.name).is_parallel,
                 )
         return pending
-
-    def _attempt(self) -> str:
-        most = self._limits.mistakes
-        return "" if most is None else f"\n(Attempt {self._spent.mistakes + 1} of {most}.)"
 
     def _definition(self, name: str) -> Definition:
         return next(each for each in self._plan.toolbox.definitions if each.name == name)
@@ -429,7 +426,7 @@ class ToolLoop:
             if each.key in outcomes:
                 each.settle("ran", outcomes[each.key], self._plan.cap)
             elif late is not None:
-                each.expire(late, self._plan.cap)
+                each.exceed(late, self._plan.cap, " to its end")
             else:
                 each.cancel(self._plan.cap)
 

@@ -53,7 +53,8 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
     required: list[Json] = [key for key, each in parameters.items() if each.default is inspect.Parameter.empty]
     if required:
         schema["required"] = required
-    schema["additionalProperties"] = _is_open(function)
+    kinds = [each.kind for each in inspect.signature(function).parameters.values()]
+    schema["additionalProperties"] = inspect.Parameter.VAR_KEYWORD in kinds
     if definitions:
         schema["$defs"] = definitions
     description = "\n".join(doc.summary).strip()
@@ -88,11 +89,6 @@ def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             found[key] = parameter
     return found
-
-
-def _is_open(function: Callable[..., object]) -> bool:
-    kinds = [each.kind for each in inspect.signature(function).parameters.values()]
-    return inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def _hints(function: Callable[..., object], name: str) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
+from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunState, RunTaken
+from sightline.agent.core.limits import line_of
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.quota import line_of
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run_state import RunState
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -31,7 +30,6 @@ from sightline.agent.core.steps import (
 )
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.approvers import Approver, Question, Watcher
-from sightline.agent.service.hook_points import CallApproval, HookPoints, refusal_fault
 from sightline.agent.service.round_sender import (
     Opening,
     RoundSender,
@@ -40,9 +38,9 @@ from sightline.agent.service.round_sender import (
     is_forgotten,
     recall_reply,
 )
-from sightline.agent.service.run_log import RunLog, conversation_of
+from sightline.agent.service.run_log import FactListener, RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
-from sightline.agent.service.tool_calls import ToolRunner
+from sightline.agent.service.tool_calls import CallApproval, HookPoints, ToolRunner, refusal_fault
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
@@ -77,7 +75,11 @@ class ToolChanges:
         self._looked = now
         found = {each.name: each for each in now}
         gone = [name for name in self._known if name in self._enabled and name not in found]
-        other = [name for name, each in found.items() if name in self._known and _is_other(self._known[name], each)]
+        other = [
+            name
+            for name, each in found.items()
+            if (old := self._known.get(name)) and (old.description, old.schema) != (each.description, each.schema)
+        ]
         fresh = [name for name in found if name not in self._known]
         self._known = {name: each for name, each in self._known.items() if name not in gone} | found
         words = [
@@ -87,10 +89,6 @@ class ToolChanges:
             *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
         ]
         return f"the tools are not as they were: {'; '.join(words)}" if words else ""
-
-
-def _is_other(before: Definition, now: Definition) -> bool:
-    return (before.description, before.schema) != (now.description, now.schema)
 
 
 def _words(what: str, names: Iterable[str]) -> list[str]:
@@ -118,14 +116,15 @@ class RunnerContext:
 
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
-    """What takes part in one run: its tools, the approver, its hooks, the listener to events of the answer, the
-    listener to facts of its exchanges, the watcher, and the gate of its requests."""
+    """What takes part in one run: its tools, the approver, its hooks, the listeners to events of the answer, to facts
+    of its exchanges and to its own facts, the watcher, and the gate of its requests."""
 
     tools: Tools
     approver: Approver
-    hooks: Hooks | None
-    on_event: EventObserver
+    hooks: Hooks | None = None
+    on_event: EventObserver = lambda _event: None
     on_recorded: FactObserver | None = None
+    on_fact: FactListener | None = None
     watcher: Watcher | None = None
     gate: RunGate | None = None
 
@@ -286,8 +285,7 @@ class RunDriver:
         exchange, self.standing.exchange = self.standing.exchange, ""
         if not exchange or self.means.store is None:
             return None
-        found = await recall_reply(self.means.store, exchange, self.choice)
-        return None if found is None else Replied(found.reply, sent=found.sent)
+        return await recall_reply(self.means.store, exchange, self.choice)
 
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
@@ -297,7 +295,8 @@ class RunDriver:
         if verdict is not None and verdict.decision == "deny":
             return Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
         if verdict is not None and verdict.context.strip():
-            request = _with_words(request, verdict.context)
+            message = Message("user", (Text(verdict.context),))
+            request = msgspec.structs.replace(request, messages=(*request.messages, message))
         opening, self.opening = self.opening, Opening()
         opening = replace(opening, hold=opening.hold or self.is_stepping)
         # Who looks at a request before it goes sees all of it.
@@ -397,7 +396,3 @@ class RunDriver:
             elif verdict.has_failed:
                 failure = refusal_fault("the end of the run", verdict).message
         return Rested(words, self._seconds_elapsed(), failure)
-
-
-def _with_words(request: Request, words: str) -> Request:
-    return msgspec.structs.replace(request, messages=(*request.messages, Message("user", (Text(words),))))

@@ -15,7 +15,7 @@ from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.engine import Engine
 from sightline.exchange.prepare import Prepared, write_prepared
 from sightline.exchange.recorder import FactObserver
-from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange, read_request
+from sightline.exchange.recording.exchange_record import load_exchange, read_request
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Answered, Dropped, Edited, ExchangeFinished, Held, Released
 from sightline.model.fold import fold
@@ -179,9 +179,6 @@ class _Way:
             self.sent = read_request(choice.dialect, hold.draft.data, choice.model)
 
 
-_WORDS = ("previous response", "previous_response")
-
-
 def behind_marker(request: Request, last: Round | None) -> Request | None:
     """The request without what the provider keeps under the marker of the last reply; None where all must be sent."""
     if last is None or last.reply.marker is None or last.reply.fault is not None or request.options.store is not True:
@@ -191,7 +188,10 @@ def behind_marker(request: Request, last: Round | None) -> Request | None:
     turns = [n for n, message in enumerate(request.messages) if message.role == "assistant"]
     if not turns or turns[-1] + 1 == len(request.messages):
         return None
-    messages = (*_instructions(request.messages), *request.messages[turns[-1] + 1 :])
+    # What is sent beside the conversation is not carried over: the first system message, if it is one text.
+    first = request.messages[0]
+    is_beside = first.role == "system" and len(first.parts) == 1 and isinstance(first.parts[0], Text)
+    messages = (*((first,) if is_beside else ()), *request.messages[turns[-1] + 1 :])
     options = msgspec.structs.replace(request.options, previous_response_id=last.reply.marker)
     return msgspec.structs.replace(request, messages=messages, options=options)
 
@@ -201,33 +201,22 @@ def is_forgotten(fault: Fault | None) -> bool:
     if fault is None or fault.code not in (Code.INVALID_REQUEST, Code.MODEL_UNKNOWN):
         return False
     text = f"{fault.message} {fault.details}".lower()
-    return any(words in text for words in _WORDS)
+    return "previous response" in text or "previous_response" in text
 
 
-def _instructions(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What is sent beside the conversation, and is not carried over: the first system message, if it is one text."""
-    first = messages[0]
-    is_beside = first.role == "system" and len(first.parts) == 1 and isinstance(first.parts[0], Text)
-    return (first,) if is_beside else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """A reply as it came, and the request that was sent in place of the one asked for, if a person had edited it."""
-
-    reply: Reply
-    sent: Request | None = None
-
-
-async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Recalled | None:
-    """What came of an exchange, if all of it is on record."""
+async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Replied | None:
+    """The reply of an exchange, if all of it is on record, and the request that was sent if a person had edited it."""
     await store.settle()
     facts = await store.facts(exchange)
-    if not _is_whole(facts) or not _tells_its_end(choice):
+    kinds = [type(entry.fact) for entry in facts]
+    # Some servers call a truncated reply complete, which is corrected only while the reply is read.
+    tells_its_end = choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
+    if ExchangeFinished not in kinds or Answered in kinds or not tells_its_end:
         return None
     try:
         found = await load_exchange(store, summary_of(exchange, facts, lambda _provider, _model: None))
-        return Recalled(found.reply(), _read_sent_request(found, choice) if is_edited(facts) else None)
+        sent = read_request(found.spoken, found.sent, choice.model) if is_edited(facts) else None
+        return Replied(found.reply(), sent=sent)
     except Fault:
         return None  # a body is gone, or cannot be read
 
@@ -235,17 +224,3 @@ async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Reca
 def is_edited(facts: Sequence[FactEntry]) -> bool:
     """Whether a person changed the request; masks are put on each request anew."""
     return any(isinstance(entry.fact, Edited) and entry.fact.operation != "mask" for entry in facts)
-
-
-def _is_whole(facts: Sequence[FactEntry]) -> bool:
-    kinds = [type(entry.fact) for entry in facts]
-    return ExchangeFinished in kinds and Answered not in kinds
-
-
-def _tells_its_end(choice: ModelChoice) -> bool:
-    """Some servers call a truncated reply complete, which is corrected only while the reply is read."""
-    return choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
-
-
-def _read_sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:
-    return read_request(found.spoken, found.sent, choice.model)

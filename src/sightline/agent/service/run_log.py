@@ -7,9 +7,8 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
-from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, write
+from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, stand, write
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.run_view import Looked, brief, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State

@@ -1,15 +1,22 @@
 """A run as it is shown, made from its facts: the same for one that runs here, one that ended, and one left behind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from sightline.agent.core.facts import Remarked, RequestStarted, RunBegan, TimedFact, ToolFinished, ToolStarted
+from sightline.agent.core.facts import (
+    Remarked,
+    RequestStarted,
+    RunBegan,
+    RunState,
+    TimedFact,
+    ToolFinished,
+    ToolStarted,
+)
 from sightline.agent.core.output import ToolOutcome, words_of
-from sightline.agent.core.pending import Pending as PendingOfLoop
 from sightline.agent.core.rounds import CallRecord, Round
-from sightline.agent.core.run_state import RunState
+from sightline.agent.core.rounds import Pending as PendingOfLoop
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
 from sightline.agent.service.approvers import Question
 from sightline.agent.service.shapes import (
@@ -70,8 +77,11 @@ def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: L
     times = _times(facts)
     amendments = ended.amendments if ended is not None else tuple(each for done in rounds for each in done.amendments)
     whole = [_round(each, times) for each in rounds]
-    if ended is None and (reply := _open_reply(facts, len(rounds))) is not None:
-        whole.append(_open_round(len(rounds) + 1, reply, standing, times, looked))
+    replies = _replies(facts)
+    if ended is None and len(replies) > len(rounds):
+        calls = tuple(_open_call(each, times, looked) for each in standing.run.pending)
+        shown = _show_reply(len(rounds) + 1, replies[len(rounds)], times)
+        whole.append(msgspec.structs.replace(shown, calls=calls))
     return RunShown(
         id=run,
         version=len(facts),
@@ -206,34 +216,20 @@ def _result(outcome: ToolOutcome | None) -> CallResult | None:
     return CallResult(text=words_of(outcome), is_error=outcome.is_error, structured=outcome.structured, media=media)
 
 
-def _open_reply(facts: Sequence[TimedFact], closed: int) -> Reply | None:
-    """The reply of a round that is not over."""
-    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
-    return replies[closed] if len(replies) > closed else None
-
-
-def _open_round(number: int, reply: Reply, standing: RunState, times: _Times, looked: Looked) -> RoundShown:
-    calls = tuple(_open_call(each, times, looked) for each in standing.run.pending)
-    return msgspec.structs.replace(_show_reply(number, reply, times), calls=calls)
+def _replies(facts: Sequence[TimedFact]) -> list[Reply]:
+    """The replies so far. Where there is one more than rounds, its round is not over."""
+    return [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
 
 
 def _open_call(pending: PendingOfLoop, times: _Times, looked: Looked) -> CallShown:
-    key, ready, outcome = pending.key, pending.ready, times.outcomes.get(pending.key)
-    has_begun = outcome is not None or key in times.running
-    return CallShown(
-        key=key,
-        id=pending.call.id,
-        name=pending.call.name,
-        arguments=pending.call.arguments,
-        ran=ready.arguments if ready is not None and has_begun else None,
+    key, outcome = pending.key, times.outcomes.get(pending.key)
+    shown = _call(pending.record_as("ran", outcome or pending.outcome), times)
+    return msgspec.structs.replace(
+        shown,
+        ran=shown.ran if outcome is not None or key in times.running else None,
         fate="ran" if outcome is not None else pending.fate,
-        result=_result(outcome or pending.outcome),
-        is_edited=pending.is_edited,
-        denied_by=pending.denied_by,
         is_running=key in times.running and looked.state in ("running", "waiting"),
         progress=looked.progress.get(key, ""),
-        repairs=() if ready is None else ready.repairs,
-        seconds=times.calls.get(key),
     )
 
 
@@ -261,27 +257,14 @@ def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
     """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
     if standing.ended is not None:
         return standing.ended.rounds
-    rounds = standing.run.rounds
-    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
+    rounds, replies = standing.run.rounds, _replies(facts)
     if len(replies) <= len(rounds):
         return rounds
     outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
-    calls = tuple(_record(each, outcomes) for each in standing.run.pending)
-    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
-
-
-def _record(pending: PendingOfLoop, outcomes: Mapping[str, ToolOutcome]) -> CallRecord:
-    ready, outcome = pending.ready, outcomes.get(pending.key, pending.outcome)
-    has_run = pending.key in outcomes
-    return CallRecord(
-        key=pending.key,
-        id=pending.call.id,
-        name=pending.call.name,
-        arguments=pending.call.arguments,
-        fate="ran" if has_run else pending.fate or "cancelled",
-        outcome=outcome,
-        ran=ready.arguments if ready is not None and pending.fate is None else None,
-        sent_id=pending.sent_id if pending.sent_id != pending.call.id else None,
-        is_edited=pending.is_edited,
-        repairs=() if ready is None else ready.repairs,
+    calls = tuple(
+        each.record_as(
+            "ran" if each.key in outcomes else each.fate or "cancelled", outcomes.get(each.key, each.outcome)
+        )
+        for each in standing.run.pending
     )
+    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, stand
+from sightline.agent.core.facts import begin_run as at_first
 from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run import RunPlan
-from sightline.agent.core.run_state import begin_run as at_first
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Questions, Watcher
 from sightline.agent.service.driver import RunDriver, RunnerContext, RunParticipants
-from sightline.agent.service.round_sender import Opening, RunGate
+from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
 from sightline.agent.service.run_view import Looked, show_run, so_far
 from sightline.agent.service.shapes import RunBrief, RunShown, State
@@ -55,6 +54,25 @@ class RunnerOptions:
     hub: Hub | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What a run is: what is asked, which model answers, and the rules and limits of its tools.
+
+    The plan's dialect is that of the choice. A plan without tools gets all that take part, one without prices those of
+    the model. `session` and `origin` are recorded, `id` names the run (made if empty), `opening` says how the first
+    request is sent. With `is_stepping` each request is held.
+    """
+
+    request: Prompt | Request
+    choice: ModelChoice
+    plan: RunPlan
+    session: str
+    id: str = ""
+    origin: JsonObject = field(default_factory=dict)
+    opening: Opening = field(default_factory=Opening)
+    is_stepping: bool = False
+
+
 @dataclass
 class Runner:
     """One for a process. `questions` is the page: the approver of runs that have no other."""
@@ -79,44 +97,22 @@ class Runner:
 
     # --- running ---
 
-    async def run(
-        self,
-        wanted: Prompt | Request,
-        choice: ModelChoice,
-        plan: RunPlan,
-        tools: Tools,
-        approver: Approver | None = None,
-        *,
-        session: str,
-        hooks: Hooks | None = None,
-        run: str = "",
-        on_event: EventObserver | None = None,
-        on_recorded: FactObserver | None = None,
-        is_stepping: bool = False,
-        opening: Opening | None = None,
-        origin: JsonObject | None = None,
-        on_fact: FactListener | None = None,
-        watcher: Watcher | None = None,
-        gate: RunGate | None = None,
-    ) -> FinishedRun:
-        """Begin a run and drive it to its end. What cannot even be asked for is a fault, and no run.
+    async def run(self, new: NewRun, company: RunParticipants) -> FinishedRun:
+        """Begin a run and drive it to its end. A request that cannot be sent is a fault, and no run begins.
 
-        The plan's dialect is that of the choice; where it names none, its tools are all that there are, and its prices
-        those of the model. `opening` is how its first request is sent, `on_fact` gets each fact of the run, `gate` lets
-        its requests go. Cancelling leaves a run that can be resumed.
+        Cancelling leaves a run that can be resumed.
         """
-        plan = _complete_plan(plan, choice, tools, is_hooked=hooks is not None)
-        if isinstance(wanted, Prompt):
-            wanted = compose_request(replace(wanted, tools=plan.toolbox.tools_for(wanted.tools)), choice)
-        began = RunBegan(wanted, plan, choice.provider_name, session, dict(origin or {}), choice.route)
-        standing, log = at_first(began), self._log(run or self.make_id(), on_fact)
+        choice, request = new.choice, new.request
+        plan = _complete_plan(new.plan, choice, company.tools, is_hooked=company.hooks is not None)
+        if isinstance(request, Prompt):
+            request = compose_request(replace(request, tools=plan.toolbox.tools_for(request.tools)), choice)
+        began = RunBegan(request, plan, choice.provider_name, new.session, dict(new.origin), choice.route)
+        standing, log = at_first(began), self._log(new.id or self.make_id(), company.on_fact)
         if isinstance(standing.step, AskModel):
-            write_prepared(standing.step.request, choice, stream=bool(wanted.options.stream))
+            write_prepared(standing.step.request, choice, stream=bool(request.options.stream))
         await log.note(began, RunTaken(self.surroundings.process))
-        company = RunParticipants(
-            tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, watcher, gate
-        )
-        drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
+        means = self._means
+        drive = RunDriver(standing, log, began, choice, means, company, new.is_stepping, opening=new.opening)
         return await self._driven(drive)
 
     async def resume(
@@ -143,7 +139,7 @@ class Runner:
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
         company = RunParticipants(
-            tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, watcher
+            tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, on_fact, watcher
         )
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, before)

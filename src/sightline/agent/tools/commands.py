@@ -1,14 +1,315 @@
-"""Runs commands to their end and ends them when their owner is closed; captures their output within limits."""
+"""Child processes: each has its own session and is ended together with all that it started. Commands are run to their
+end, with their output captured within limits."""
 
 import asyncio
 import errno
 import os
+import signal
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import TypeAlias, cast
 
-from sightline.agent.tools.child import Child, OutputListener, start_child
+MARK = "_SIGHTLINE_CHILD"
+"""The variable that marks a child; its descendants inherit it."""
+
+_PROC = Path("/proc")
+_GONE = ("Z", "X")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTree:
+    """A child and its descendants. `born` is the child's start time in clock ticks; it shows whether the pid was
+    reused."""
+
+    leader: int
+    mark: str
+    born: int
+
+    @classmethod
+    def of(cls, leader: int, mark: str) -> "ProcessTree":
+        """The process tree of a child that was just started."""
+        with suppress(OSError):
+            return cls(leader, mark, _Stat.of(_PROC / str(leader)).born)
+        return cls(leader, mark, -1)
+
+    def is_left(self) -> bool:
+        """Whether any of the processes is alive."""
+        return bool(self.alive()) if _PROC.is_dir() else self._send_to_group(0)
+
+    async def wait_until_gone(self) -> None:
+        """Wait until none is alive; there is no event for the end of a process that is not our child."""
+        while self.is_left():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_AGAIN)
+
+    def send(self, number: signal.Signals) -> bool:
+        """Send a signal to all of them; returns whether there was any."""
+        if not _PROC.is_dir():
+            return self._send_to_group(number)
+        alive = self.alive()
+        if self.leader in alive:
+            self._send_to_group(number)  # stop all first, so that none can fork in the meantime
+        for pid in alive:
+            with suppress(ProcessLookupError, PermissionError):
+                if self.leader not in alive or os.getpgid(pid) != self.leader:
+                    os.kill(pid, number)
+        return bool(alive)
+
+    def alive(self) -> list[int]:
+        """The pids of the processes that are alive."""
+        needle = f"{MARK}={self.mark}".encode()
+        session = self.leader if self._has_its_number() else -1
+        found: list[int] = []
+        for entry in _PROC.iterdir():
+            if not entry.name.isdigit():
+                continue
+            with suppress(OSError):  # it has ended meanwhile, or belongs to another user
+                stat = _Stat.of(entry)
+                if stat.state not in _GONE and (
+                    stat.session == session or needle in (entry / "environ").read_bytes().split(b"\0")
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    def _has_its_number(self) -> bool:
+        """Whether the pid is still the child's. The system does not reuse the id of an existing session."""
+        try:
+            return _Stat.of(_PROC / str(self.leader)).born == self.born
+        except OSError:
+            return self.born >= 0
+
+    def _send_to_group(self, number: int) -> bool:
+        try:
+            os.killpg(self.leader, number)
+        except (ProcessLookupError, PermissionError):  # macOS raises PermissionError for a group of zombies
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    """The fields of /proc/PID/stat."""
+
+    state: str
+    session: int
+    born: int
+
+    @classmethod
+    def of(cls, entry: Path) -> "_Stat":
+        # The second field is the name in parentheses and may contain anything, so the others are counted after it.
+        fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+        return cls(fields[0].decode(), int(fields[3]), int(fields[19]))
+
+
+PATIENCE = 2.0
+"""Seconds that a child gets to end after SIGTERM, and its descendants to vanish after SIGKILL."""
+
+_LOOK_AGAIN = 0.01
+_LAST_WORDS = 0.2
+_NUMBERS = count(1)
+
+OutputListener: TypeAlias = Callable[[int, bytes], None]
+"""Receives the child's output: the number of the pipe (1 or 2) and the bytes."""
+
+
+class Child(asyncio.SubprocessProtocol):
+    """A started process. `exited` is set when the process itself has ended; its descendants may still run."""
+
+    def __init__(self, on_output: OutputListener, mark: str) -> None:
+        self.exited = asyncio.Event()
+        self.exit_code: int | None = None
+        self._on_output = on_output
+        self.mark = mark
+        self._silent = asyncio.Event()
+        self._speaking = {0}
+        self._pipes: dict[int, asyncio.ReadTransport] = {}
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._kin: ProcessTree | None = None
+
+    # --- callbacks of asyncio --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+        self._kin = ProcessTree.of(self._transport.get_pid(), self.mark)
+
+    def process_exited(self) -> None:
+        self.exit_code = self._process.get_returncode()
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.exited.set()
+        self.pipe_closed(0)
+
+    # --- callbacks of the pipes ------------------------------------------------------------------------
+
+    def receive_output(self, pipe: int, data: bytes) -> None:
+        """Called with output of the child."""
+        self._on_output(pipe, data)
+
+    def pipe_closed(self, pipe: int) -> None:
+        """Called when this pipe is closed."""
+        self._speaking.discard(pipe)
+        if not self._speaking:
+            self._silent.set()
+
+    # --- calls of the owner ----------------------------------------------------------------------------
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the child has not exited yet."""
+        return not self.exited.is_set()
+
+    def write(self, data: bytes) -> None:
+        """Write to its standard input; ignored if that is closed."""
+        if not self._input.is_closing():
+            self._input.write(data)
+
+    @property
+    def unread(self) -> int:
+        """How many bytes wait to be written because the child does not read."""
+        return self._input.get_write_buffer_size()
+
+    def listen(self, *, is_wanted: bool) -> None:
+        """Resume or pause reading its output. While paused, the child blocks once its pipe is full."""
+        pipe = self._pipes.get(1)
+        if pipe is not None and not pipe.is_closing():
+            (pipe.resume_reading if is_wanted else pipe.pause_reading)()
+
+    def close_input(self) -> None:
+        """Close its standard input."""
+        self._input.close()
+
+    def kill(self) -> None:
+        """Kill the child and its descendants."""
+        if self._kin is not None:
+            self._kin.send(signal.SIGKILL)
+
+    async def connect(self, pipe: int, end: int) -> None:
+        """Read the child's output from this end of a pipe."""
+        self._speaking.add(pipe)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: _Pipe(self, pipe), os.fdopen(end, "rb", buffering=0))
+        self._pipes[pipe] = transport
+
+    def close_pipes(self) -> None:
+        """Close the pipes."""
+        for pipe in self._pipes.values():
+            pipe.close()
+
+    async def wait_until_finished(self) -> None:
+        """Wait until the child has exited and all its output is read, then end its descendants."""
+        await self.exited.wait()
+        # The child's own output is in the pipe by now; a descendant may hold the pipe open for ever.
+        await _within(_LAST_WORDS, self._silent.wait())
+        await self.end()
+
+    async def end(self) -> None:
+        """Terminate, then kill the child and its descendants. They have ended when this returns, even if it is
+        cancelled."""
+        try:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if self._kin is None or not self._kin.send(number):
+                    break
+                await _within(PATIENCE, self._kin.wait_until_gone())
+            # Closing the transport before asyncio has reaped the child would lose its exit code.
+            await _within(PATIENCE, self.exited.wait())
+        finally:
+            self.kill()
+            self._process.close()
+            self.close_pipes()
+        await _within(PATIENCE, self._silent.wait())
+        self._kin = None
+
+    @property
+    def _process(self) -> asyncio.SubprocessTransport:
+        assert self._transport is not None
+        return self._transport
+
+    @property
+    def _input(self) -> asyncio.WriteTransport:
+        return cast(asyncio.WriteTransport, self._process.get_pipe_transport(0))
+
+
+async def start_child(
+    command: Sequence[str],
+    on_output: OutputListener,
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    has_one_pipe: bool = False,
+) -> Child:
+    """Start a command. With `has_one_pipe`, stdout and stderr share one pipe, which keeps their order."""
+    if any("\0" in word for word in command):
+        raise ValueError("embedded null byte")  # other event loops (uvloop) skip the remaining callbacks if one raises
+    child = Child(on_output, f"{os.getpid()}.{next(_NUMBERS)}")
+    starting = asyncio.get_running_loop().create_task(
+        _start(child, command, folder=folder, environment=environment, has_one_pipe=has_one_pipe)
+    )
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # The start is shielded: if it were cancelled halfway, there would be no handle to end the process with.
+        await starting
+        await child.end()
+        raise
+    return child
+
+
+async def _start(
+    child: Child, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], has_one_pipe: bool
+) -> None:
+    # Own pipes, because uvloop uses sockets, which the child cannot open as /dev/stdout.
+    ends: list[int] = []
+    try:
+        for pipe in (1,) if has_one_pipe else (1, 2):
+            end, given = os.pipe()
+            ends.append(given)
+            await child.connect(pipe, end)
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: child,
+            *command,
+            stdout=ends[0],
+            stderr=asyncio.subprocess.STDOUT if has_one_pipe else ends[1],
+            cwd=folder,
+            env={**environment, MARK: child.mark},
+            start_new_session=True,
+        )
+    except BaseException:
+        child.close_pipes()
+        raise
+    finally:
+        for given in ends:
+            os.close(given)
+
+
+class _Pipe(asyncio.Protocol):
+    """Reads one output pipe of a child."""
+
+    def __init__(self, child: Child, number: int) -> None:
+        self._child = child
+        self._number = number
+
+    def data_received(self, data: bytes) -> None:
+        self._child.receive_output(self._number, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._child.pipe_closed(self._number)
+
+
+async def _within(seconds: float, awaited: Coroutine[object, object, object]) -> None:
+    # Not `asyncio.timeout`: in a cancelled task, early versions of Python 3.11 treat its expiry as another
+    # cancellation.
+    waiting = asyncio.get_running_loop().create_task(awaited)
+    try:
+        await asyncio.wait({waiting}, timeout=seconds)
+    finally:
+        waiting.cancel()
+    if waiting.done():
+        waiting.result()
+
 
 _PASSED_ON = frozenset(
     {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"}

@@ -108,11 +108,6 @@ async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hoo
     return Opened(all_of_them, sources, run_hooks)
 
 
-def toolsets_for_files(python: Sequence[str] = (), mcp: Sequence[str] = ()) -> dict[str, Toolset]:
-    """Toolsets for files named on a command line, by the files' names."""
-    return {file: Toolset(python=file) for file in python} | {file: Toolset(mcp=file) for file in mcp}
-
-
 @dataclass(frozen=True, slots=True)
 class _Source:
     """One open toolset, with its configuration."""

@@ -14,8 +14,8 @@ import msgspec
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.child import Child, start_child
-from sightline.agent.tools.tools import Progress, unknown
+from sightline.agent.tools.commands import Child, start_child
+from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Kind, Load, Order, Ran, RunFunction
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import MISFIT, decode, encode
@@ -126,7 +126,6 @@ def unreadable(file: Path, error: OSError | UnicodeDecodeError) -> Fault:
     return Fault(Code.CONFIG, f"{file}: {error.strerror}", hint="Check the path.")
 
 
-TIMEOUT = 60.0
 LOAD_TIMEOUT = 60.0
 MOST_WORKERS = 8
 _LONGEST_FILE = 4 << 20

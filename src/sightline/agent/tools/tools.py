@@ -9,6 +9,9 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.errors import Code, Fault
 
+TIMEOUT = 60.0
+"""Seconds that one call may take, unless its toolset says otherwise."""
+
 Progress: TypeAlias = Callable[[str], None]
 """Receives progress messages for a person."""
 
@@ -34,7 +37,8 @@ def together(sources: Sequence[Tools]) -> Tools:
         for definition in source.definitions:
             first = owners.setdefault(definition.name, index)
             if first != index:
-                raise _twice(definition.name, sources[first], source)
+                message = f"two tools are named {definition.name!r}: one in {sources[first]}, one in {source}"
+                raise Fault(Code.CONFIG, message, hint="Rename one of them, or leave one of the two sources out.")
     return _CombinedTools(tuple(sources))
 
 
@@ -62,13 +66,7 @@ class _CombinedTools:
         return unknown(call.name, self.definitions)
 
     async def close(self) -> None:
-        async with (
-            asyncio.TaskGroup() as group
-        ):  # close them concurrently, so that a slow one does not delay the others
+        # Close them concurrently, so that a slow one does not delay the others.
+        async with asyncio.TaskGroup() as group:
             for source in self._sources:
                 group.create_task(source.close())
-
-
-def _twice(name: str, first: Tools, second: Tools) -> Fault:
-    hint = "Rename one of them, or leave one of the two sources out."
-    return Fault(Code.CONFIG, f"two tools are named {name!r}: one in {first}, one in {second}", hint=hint)

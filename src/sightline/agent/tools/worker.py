@@ -23,7 +23,7 @@ import msgspec
 from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome
 from sightline.agent.core.signature import definition_of
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.functions import convert_arguments, failure_of, last_line, outcome_of
+from sightline.agent.tools.callables import convert_arguments, failure_of, last_line, outcome_of
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import decode, encode
@@ -95,9 +95,8 @@ def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
     try:
-        exec(
-            compile(source, str(file), "exec"), vars(module)
-        )  # the user has named this file as a tool file, so it may be executed
+        # The user has named this file as a tool file, so it may be executed.
+        exec(compile(source, str(file), "exec"), vars(module))
     except BaseException as error:  # noqa: BLE001 - any exception of the file becomes a fault
         words = error.msg if isinstance(error, SyntaxError) else str(error)
         return FileBroken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))

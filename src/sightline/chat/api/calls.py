@@ -10,40 +10,42 @@ from urllib.parse import unquote
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api import bodies as body
-from sightline.chat.api.bodies import (
+from sightline.chat.api.files import Files, parts_from_uploads
+from sightline.chat.api.filters import Commanding, Filters
+from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, ViewCalls, band
+from sightline.chat.api.refusals import load_with, not_there, refusing
+from sightline.chat.api.shapes import (
+    AskedShown,
+    CommandWanted,
     CompactionUndoWanted,
     CompactionWanted,
     CompareWanted,
+    ComparisonShown,
+    DraftShown,
     DraftWanted,
+    EditWanted,
+    IdsWanted,
+    MarkWanted,
+    PreferencesShown,
     PreferencesWanted,
+    PreviewWanted,
+    QuestionWanted,
     ReaskWanted,
     ResumeWanted,
     SendWanted,
-    TopicChangeWanted,
-    TopicWanted,
-)
-from sightline.chat.api.files import Files, parts_from_uploads
-from sightline.chat.api.filters import Commanding, Filters
-from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, band
-from sightline.chat.api.refusals import not_there, refusing
-from sightline.chat.api.shapes import (
-    AskedShown,
-    ComparisonShown,
-    DraftShown,
-    PreferencesShown,
-    SavedFilterShown,
     SettingsShown,
+    SwapWanted,
+    TopicChangeWanted,
     TopicShown,
+    TopicWanted,
     Versioned,
+    ViewWanted,
 )
-from sightline.chat.api.views import ViewCalls
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import Chat
-from sightline.chat.service.chat_log import Preferences
+from sightline.chat.service.chat import Chat, Preferences
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
@@ -73,14 +75,15 @@ class TopicCalls:
         chat = self._service.chat
         history = await chat.load()
         self._check(history, wanted.parent, wanted.toolsets)
-        topic = Topic(id=chat.make_id(), **_fields(wanted))  # type: ignore[arg-type]
+        topic = Topic(id=chat.make_id(), **msgspec.structs.asdict(wanted))
         await chat.happen(TopicAdded(topic))
         return _topic_shown(history, topic, Counter())
 
     async def change(self, name: str, wanted: TopicChangeWanted) -> TopicShown:
         """Change a topic's name, parent, prompt, model, tools or parameters."""
         history = await self._history_with(name)
-        topic = msgspec.structs.replace(history.topics.get(name), **_fields(wanted))
+        given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not msgspec.UNSET}
+        topic = msgspec.structs.replace(history.topics.get(name), **given)
         self._check(history, topic.parent, topic.toolsets)
         await self._service.chat.happen(TopicChanged(topic))
         return _topic_shown(history, topic, Counter(pair.topic for pair in history))
@@ -106,23 +109,10 @@ class TopicCalls:
                 raise Fault(Code.USAGE, f"there is no toolset {quote_word(name)}", hint=hint, status=422)
 
 
-def _fields(wanted: TopicWanted | TopicChangeWanted) -> dict[str, object]:
-    fields = msgspec.structs.asdict(wanted)
-    return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
-
-
 def _topic_shown(history: ChatHistory, topic: Topic, direct: "Counter[str]") -> TopicShown:
     below = history.topics.below(topic.id)
     return TopicShown(
-        id=topic.id,
-        name=topic.name,
-        parent=topic.parent,
-        system_prompt=topic.system_prompt,
-        instructions=topic.instructions,
-        model=topic.model,
-        style_directives=topic.style_directives,
-        parameters=topic.parameters,
-        toolsets=topic.toolsets,
+        **msgspec.structs.asdict(topic),
         path=history.topics.path(topic.id),
         direct=direct[topic.id],
         total=direct[topic.id] + sum(direct[each] for each in below),
@@ -138,8 +128,7 @@ class SendCalls:
     async def send(self, wanted: SendWanted) -> AskedShown:
         """Ask a question."""
         parts = parts_from_uploads(wanted.attachments)
-        if wanted.replaces:
-            await self._check(wanted.replaces)
+        await load_with(self._service.chat, (wanted.replaces,) if wanted.replaces else ())
         pair = await self._service.sends.send(
             wanted.view,
             wanted.text,
@@ -154,7 +143,7 @@ class SendCalls:
 
     async def reask(self, pair: str, wanted: ReaskWanted) -> AskedShown:
         """Ask it again at its place."""
-        await self._check(pair)
+        await load_with(self._service.chat, (pair,))
         new_pair = await self._service.sends.reask(
             pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
         )
@@ -172,11 +161,6 @@ class SendCalls:
         self._service.sends.resume(anyway=wanted.anyway)
         return Versioned(self._service.chat.version)
 
-    async def _check(self, pair: str) -> None:
-        history = await self._service.chat.load()
-        if pair not in history:
-            raise not_there("pair", pair)
-
 
 class PreferenceCalls:
     """`configured` are the settings of the configuration. A setting that the user leaves at its configured value
@@ -189,8 +173,8 @@ class PreferenceCalls:
     async def get(self) -> PreferencesShown:
         """The active preferences."""
         await self._chat.load()
-        saved = (SavedFilterShown(each.name, each.filter) for each in self._chat.preferences.saved_filters)
-        return PreferencesShown(SettingsShown(**msgspec.structs.asdict(self._chat.settings)), tuple(saved))
+        settings = SettingsShown(**msgspec.structs.asdict(self._chat.settings))
+        return PreferencesShown(settings, self._chat.preferences.saved_filters)
 
     async def update(self, wanted: PreferencesWanted) -> PreferencesShown:
         """Change the preferences."""
@@ -212,7 +196,7 @@ class PreferenceCalls:
 
 
 def _check(name: str, text: str) -> None:
-    if not name.strip() or any(letter.isspace() or letter in "&|+!()'\":<>=@" for letter in name):
+    if not name.strip() or any(character.isspace() or character in "&|+!()'\":<>=@" for character in name):
         hint = "A name is one word of letters, digits, - and _, because it is written as @name."
         raise Fault(Code.INVALID_REQUEST, f"no filter can be called {name[:40]!r}", hint=hint, status=422)
     try:
@@ -230,35 +214,27 @@ class CompactionCalls:
 
     async def draft(self, wanted: DraftWanted) -> DraftShown:
         """Draft a summary with the model."""
-        await self._check(wanted.ids)
+        await load_with(self._service.chat, wanted.ids)
         draft = await self._service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
-        comparison = draft.comparison
-        return DraftShown(
-            text=draft.text, before=band(comparison.before), after=band(comparison.after), exchange=draft.exchange
-        )
+        before, after = band(draft.comparison.before), band(draft.comparison.after)
+        return DraftShown(text=draft.text, before=before, after=after, exchange=draft.exchange)
 
     async def compare(self, wanted: CompareWanted) -> ComparisonShown:
         """The tokens before and after, for this text."""
-        await self._check(wanted.ids)
+        await load_with(self._service.chat, wanted.ids)
         comparison = await self._service.compacting.compare(wanted.view, wanted.ids, wanted.text)
         return ComparisonShown(band(comparison.before), band(comparison.after))
 
     async def accept(self, wanted: CompactionWanted) -> AskedShown:
         """Replace the pairs by the summary."""
-        await self._check(wanted.ids)
+        await load_with(self._service.chat, wanted.ids)
         return AskedShown(await self._service.compacting.accept(wanted.ids, wanted.text))
 
     async def undo(self, wanted: CompactionUndoWanted) -> Versioned:
         """Bring the pairs back and remove the summary."""
-        await self._check((wanted.id,))
+        await load_with(self._service.chat, (wanted.id,))
         await self._service.compacting.undo(wanted.id)
         return Versioned(self._service.chat.version)
-
-    async def _check(self, ids: tuple[str, ...]) -> None:
-        history = await self._service.chat.load()
-        for pair in ids:
-            if pair not in history:
-                raise not_there("pair", pair)
 
 
 W = TypeVar("W", bound=msgspec.Struct)
@@ -282,14 +258,53 @@ def chat_calls(parts: ChatParts, records: Records) -> Calls:
     service = parts.service
     filters = Filters(service.chat, parts.zone, parts.models)
     showing = PairShowing(service, parts.prices)
-    files = Files(service, filters)
+    views, pairs = ViewCalls(service, filters, showing), PairCalls(service, showing, records)
+    sends, topics, compactions = SendCalls(service), TopicCalls(service, parts.toolsets), CompactionCalls(service)
+    preferences = PreferenceCalls(service.chat, parts.settings)
+    files, commands = Files(service, filters), Commanding(service, filters)
     calls: dict[str, dict[str, Handler]] = {
-        **_about_views(ViewCalls(service, filters, showing)),
-        **_about_pairs(PairCalls(service, showing, records), SendCalls(service)),
-        **_about_topics(TopicCalls(service, parts.toolsets)),
-        **_about_compaction(CompactionCalls(service)),
-        **_about_preferences(PreferenceCalls(service.chat, parts.settings)),
-        "command": {"POST": _with_body(body.CommandWanted, Commanding(service, filters).run)},
+        "views/*": {
+            "GET": lambda call: views.get(_name(call), Query(call.query)),
+            "PUT": _with_body(ViewWanted, lambda call, wanted: views.update(_name(call), wanted)),
+        },
+        "views/*/rows": {"GET": lambda call: views.rows(_name(call), Query(call.query))},
+        "views/*/place": {"GET": lambda call: views.place(_name(call), Query(call.query))},
+        "estimate": {"POST": _with_body(QuestionWanted, lambda _call, wanted: views.estimate(wanted))},
+        "preview": {"POST": _with_body(PreviewWanted, lambda _call, wanted: views.preview(wanted))},
+        "send": {"POST": _with_body(SendWanted, lambda _call, wanted: sends.send(wanted))},
+        "cancel": {"POST": _with_body(Nothing, lambda _call, _nothing: sends.cancel())},
+        "resume": {"POST": _with_body(ResumeWanted, lambda _call, wanted: sends.resume(wanted))},
+        "pairs/*": {"GET": lambda call: pairs.get(_name(call), Query(call.query))},
+        "pairs/*/media/*": {"GET": lambda call: pairs.media(_name(call), call.names[1], Query(call.query))},
+        "pairs/*/reask": {"POST": _with_body(ReaskWanted, lambda call, wanted: sends.reask(_name(call), wanted))},
+        "pairs/*/edit": {
+            "POST": _with_body(EditWanted, lambda call, wanted: pairs.edit(_name(call), wanted, Query(call.query)))
+        },
+        "pairs/*/swap": {
+            "POST": _with_body(SwapWanted, lambda call, wanted: pairs.swap(_name(call), wanted, Query(call.query)))
+        },
+        "mark": {"POST": _with_body(MarkWanted, lambda _call, wanted: pairs.mark(wanted))},
+        "delete": {"POST": _with_body(IdsWanted, lambda _call, wanted: pairs.delete(wanted))},
+        "restore": {"POST": _with_body(IdsWanted, lambda _call, wanted: pairs.restore(wanted))},
+        "topics": {
+            "GET": lambda _call: topics.list_topics(),
+            "POST": _with_body(TopicWanted, lambda _call, wanted: topics.add(wanted)),
+            # The topic of all topics has an empty id.
+            "PUT": _with_body(TopicChangeWanted, lambda _call, wanted: topics.change(ROOT, wanted)),
+        },
+        "topics/*": {
+            "PUT": _with_body(TopicChangeWanted, lambda call, wanted: topics.change(_name(call), wanted)),
+            "DELETE": lambda call: topics.remove(_name(call)),
+        },
+        "compaction": {"POST": _with_body(CompactionWanted, lambda _call, wanted: compactions.accept(wanted))},
+        "compaction/draft": {"POST": _with_body(DraftWanted, lambda _call, wanted: compactions.draft(wanted))},
+        "compaction/compare": {"POST": _with_body(CompareWanted, lambda _call, wanted: compactions.compare(wanted))},
+        "compaction/undo": {"POST": _with_body(CompactionUndoWanted, lambda _call, wanted: compactions.undo(wanted))},
+        "preferences": {
+            "GET": lambda _call: preferences.get(),
+            "PUT": _with_body(PreferencesWanted, lambda _call, wanted: preferences.update(wanted)),
+        },
+        "command": {"POST": _with_body(CommandWanted, lambda _call, wanted: commands.run(wanted))},
         "export": {"GET": lambda call: files.export(Query(call.query))},
         "import": {"POST": lambda call: files.bring_in(Query(call.query), call.receive)},
         "filter": {"GET": lambda call: filters.describe(Query(call.query))},
@@ -300,87 +315,9 @@ def chat_calls(parts: ChatParts, records: Records) -> Calls:
     }
 
 
-def _about_views(views: ViewCalls) -> dict[str, dict[str, Handler]]:
-    async def update(call: ApiCall) -> object:
-        return await views.update(_name(call), await read_body(call.receive, body.ViewWanted))
-
-    return {
-        "views/*": {"GET": lambda call: views.get(_name(call), Query(call.query)), "PUT": update},
-        "views/*/rows": {"GET": lambda call: views.rows(_name(call), Query(call.query))},
-        "views/*/place": {"GET": lambda call: views.place(_name(call), Query(call.query))},
-        "estimate": {"POST": _with_body(body.EstimateWanted, views.estimate)},
-        "preview": {"POST": _with_body(body.PreviewWanted, views.preview)},
-    }
-
-
-def _about_pairs(pairs: PairCalls, sends: SendCalls) -> dict[str, dict[str, Handler]]:
-    async def reask(call: ApiCall) -> object:
-        return await sends.reask(_name(call), await read_body(call.receive, body.ReaskWanted))
-
-    async def edit(call: ApiCall) -> object:
-        return await pairs.edit(_name(call), await read_body(call.receive, body.EditWanted), Query(call.query))
-
-    async def swap(call: ApiCall) -> object:
-        return await pairs.swap(_name(call), await read_body(call.receive, body.SwapWanted), Query(call.query))
-
-    async def cancel(_nothing: Nothing) -> object:
-        return await sends.cancel()
-
-    return {
-        "send": {"POST": _with_body(body.SendWanted, sends.send)},
-        "cancel": {"POST": _with_body(Nothing, cancel)},
-        "resume": {"POST": _with_body(body.ResumeWanted, sends.resume)},
-        "pairs/*": {"GET": lambda call: pairs.get(_name(call), Query(call.query))},
-        "pairs/*/media/*": {"GET": lambda call: pairs.media(_name(call), call.names[1], Query(call.query))},
-        "pairs/*/reask": {"POST": reask},
-        "pairs/*/edit": {"POST": edit},
-        "pairs/*/swap": {"POST": swap},
-        "mark": {"POST": _with_body(body.MarkWanted, pairs.mark)},
-        "delete": {"POST": _with_body(body.IdsWanted, pairs.delete)},
-        "restore": {"POST": _with_body(body.IdsWanted, pairs.restore)},
-    }
-
-
-def _about_topics(topics: TopicCalls) -> dict[str, dict[str, Handler]]:
-    async def change(call: ApiCall) -> object:
-        return await topics.change(_name(call), await read_body(call.receive, body.TopicChangeWanted))
-
-    async def change_root(change: body.TopicChangeWanted) -> object:
-        return await topics.change(ROOT, change)
-
-    return {
-        "topics": {
-            "GET": lambda _call: topics.list_topics(),
-            "POST": _with_body(body.TopicWanted, topics.add),
-            "PUT": _with_body(body.TopicChangeWanted, change_root),  # the topic of all topics has an empty id
-        },
-        "topics/*": {"PUT": change, "DELETE": lambda call: topics.remove(_name(call))},
-    }
-
-
-def _about_compaction(compactions: CompactionCalls) -> dict[str, dict[str, Handler]]:
-    return {
-        "compaction": {"POST": _with_body(body.CompactionWanted, compactions.accept)},
-        "compaction/draft": {"POST": _with_body(body.DraftWanted, compactions.draft)},
-        "compaction/compare": {"POST": _with_body(body.CompareWanted, compactions.compare)},
-        "compaction/undo": {"POST": _with_body(body.CompactionUndoWanted, compactions.undo)},
-    }
-
-
-def _about_preferences(preferences: PreferenceCalls) -> dict[str, dict[str, Handler]]:
-    return {
-        "preferences": {
-            "GET": lambda _call: preferences.get(),
-            "PUT": _with_body(body.PreferencesWanted, preferences.update),
-        }
-    }
-
-
-def _with_body(kind: type[W], act: Callable[[W], Awaitable[object]]) -> Handler:
-    """A call that needs only its body."""
-
+def _with_body(kind: type[W], act: Callable[[ApiCall, W], Awaitable[object]]) -> Handler:
     async def handle(call: ApiCall) -> object:
-        return await act(await read_body(call.receive, kind))
+        return await act(call, await read_body(call.receive, kind))
 
     return handle
 

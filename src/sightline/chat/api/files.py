@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
@@ -10,14 +11,14 @@ from urllib.parse import quote
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api.bodies import AttachmentWanted
 from sightline.chat.api.filters import Filters
-from sightline.chat.api.shapes import ImportShown
+from sightline.chat.api.shapes import AttachmentWanted, ImportShown
 from sightline.chat.core.attachment import attachment, name_of, text_in
 from sightline.chat.core.commands import ExportAs
-from sightline.chat.core.exports import to_json, to_jsonl, to_markdown
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.conversations import Gathered
+from sightline.chat.core.imports.maichat import to_json, to_jsonl
+from sightline.chat.core.imports.markdown import to_markdown
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.service import ChatService
@@ -28,14 +29,11 @@ from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_bytes
 from sightline.wire.media_type import BINARY, is_text, sniff
 
+RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+"""Image types that can be shown in the page, with their file suffix. None of them can contain a script."""
+
+_ENDINGS: Final[Mapping[str, str]] = {**RASTER, "application/pdf": "pdf"}
 _MADE_OF_BYTES: Final = ("image", "audio", "video")
-_ENDINGS: Final[Mapping[str, str]] = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-    "application/pdf": "pdf",
-}
 _LONGEST_NAME: Final = 200
 
 
@@ -45,7 +43,7 @@ def parts_from_uploads(wanted: tuple[AttachmentWanted, ...]) -> tuple[Part, ...]
 
 
 def _part(number: int, wanted: AttachmentWanted) -> Part:
-    name = "".join(letter if letter.isprintable() else "?" for letter in wanted.name)[:_LONGEST_NAME].strip()
+    name = "".join(character if character.isprintable() else "?" for character in wanted.name)[:_LONGEST_NAME].strip()
     name = name or f"file {number}"
     try:
         data = base64.b64decode(wanted.data, validate=True)
@@ -61,7 +59,7 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
             "Check that the file is whole, and attach it again under the right name.",
         )
     try:
-        return attachment(data, _with_extension(name, real))
+        return attachment(data, name if "." in name or real not in _ENDINGS else f"{name}.{_ENDINGS[real]}")
     except Fault as fault:
         fault.status = 422
         raise
@@ -78,17 +76,9 @@ def _is_another(claimed: str, real: str) -> bool:
     return claimed == "application/pdf" and real != claimed
 
 
-def _with_extension(name: str, kind: str) -> str:
-    ending = _ENDINGS.get(kind)
-    return name if "." in name or ending is None else f"{name}.{ending}"
-
-
 def _wrong(message: str, hint: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
-
-RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
-"""Image types that can be shown in the page, with their file suffix. None of them can contain a script."""
 
 _SANDBOX: Final = (b"content-security-policy", b"default-src 'none'; sandbox")
 
@@ -104,7 +94,7 @@ def media(part: Part) -> WebResponse:
 
 def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
     """A download under this name."""
-    plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-" else "_" for letter in name)
+    plain = re.sub(r"[^A-Za-z0-9 ._-]", "_", name)
     disposition = (
         f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
     )

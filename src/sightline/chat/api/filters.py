@@ -7,9 +7,8 @@ from typing import Final, Literal, assert_never, cast
 from urllib.parse import urlencode
 
 from sightline.catalog.problem import likely, quote_word
-from sightline.chat.api.bodies import CommandWanted
 from sightline.chat.api.refusals import wrong_text
-from sightline.chat.api.shapes import CommandShown
+from sightline.chat.api.shapes import CommandShown, CommandWanted
 from sightline.chat.core.commands import (
     COMMANDS,
     ChatCommand,
@@ -33,10 +32,9 @@ from sightline.chat.service.views import Looking
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
-from sightline.filters.parsing import parse
-from sightline.filters.writing import MOST, Completion, completions, term_start
+from sightline.filters.parsing import MOST, Completion, completions, parse, term_start
 from sightline.web.bodies import Query
-from sightline.web.filter_help import FilterError, FilterShown, cursor, mistake, offer
+from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 
 MOST_LOOKED_AT: Final = 200
 """Values are offered from so many of the latest pairs."""
@@ -74,8 +72,8 @@ class Filters:
         """Whether a text is valid, and the completions at its cursor."""
         history = await self._chat.load()
         text = query.text("text")
-        at = cursor(text, query.text("cursor"))
-        error = self._error(text)
+        at = cursor(text, query, "cursor")
+        error = error_in(text, lambda: self._parse_command(text) or self._parse(text))
         offers = islice(self._offers(text, at, history), MOST)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
@@ -91,16 +89,11 @@ class Filters:
             check_deletable(command.filter, expression)
         return command, expression
 
-    def _error(self, text: str) -> FilterError | None:
-        try:
-            if self._parse_command(text) is None:
-                self._parse(text)
-        except Fault as fault:
-            return mistake(text, fault)
-        return None
-
     def _offers(self, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
-        place = _place(text)
+        try:
+            place = command_place(text)
+        except Fault:  # a quote is still open, so that no command can have begun
+            place = None
         if place is not None and place < at:
             yield from _command_offers(text, at, place)
             return
@@ -143,17 +136,10 @@ class _Saved(Mapping[str, Expression]):
         return len(self._texts)
 
 
-def _place(text: str) -> int | None:
-    try:
-        return command_place(text)
-    except Fault:  # a quote is still open, so that no command can have begun
-        return None
-
-
 def _command_offers(text: str, at: int, place: int) -> Iterator[Completion]:
     """Completions behind the colon: the names of commands, and what a command takes."""
     written = text[place + 1 : at]
-    if not any(letter.isspace() for letter in written):
+    if not any(map(str.isspace, written)):
         for name, purpose in COMMANDS.items():
             if name.startswith(written.lower()):
                 yield Completion(f":{name}", f":{name}", purpose, place)
@@ -192,13 +178,8 @@ class Commanding:
             case Hud(on=on):
                 return _result(command, pairs, f"the panel is {'on' if on else 'off'}", done=not is_dry, hud=on)
             case Export() as action:
-                return _result(
-                    command,
-                    pairs,
-                    _count_text(pairs, "to export"),
-                    done=not is_dry,
-                    export=_address(looking, command, action),
-                )
+                address = _address(looking, command, action)
+                return _result(command, pairs, _count_text(pairs, "to export"), done=not is_dry, export=address)
             case Compact():
                 ids = tuple(pair.id for pair in pairs)
                 return _result(command, pairs, _count_text(pairs, "to sum up"), done=not is_dry, compact=ids)

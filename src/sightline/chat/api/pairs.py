@@ -1,23 +1,40 @@
-"""Pairs over the API: as the page shows them, their files, and how the user edits and marks them."""
+"""Pairs and views over the API: as the page shows them, what would be sent, and how the user edits and marks pairs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
 
 from sightline.catalog.facts import Prices
-from sightline.chat.api.bodies import EditWanted, IdsWanted, MarkWanted, SwapWanted
-from sightline.chat.api.files import media, size_of
-from sightline.chat.api.refusals import not_there
+from sightline.chat.api.files import media, parts_from_uploads, size_of
+from sightline.chat.api.filters import Filters
+from sightline.chat.api.refusals import load_with, not_there
 from sightline.chat.api.shapes import (
     AnswerShown,
     AttachmentShown,
     CitationShown,
+    CounterShown,
+    EditWanted,
+    EstimateShown,
+    IdsWanted,
+    InheritedShown,
+    LastShown,
+    MarkWanted,
     PairOpened,
     PairShown,
+    PausedShown,
+    PlaceShown,
+    PreviewShown,
+    PreviewWanted,
+    QuestionWanted,
+    RoomShown,
+    RowsShown,
+    SwapWanted,
     TokenBand,
     TroubleShown,
     Versioned,
+    ViewShown,
+    ViewWanted,
 )
 from sightline.chat.core.attachment import kind_of, name_of
 from sightline.chat.core.facts import (
@@ -36,17 +53,26 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
+from sightline.chat.service.sends import SendPreview
 from sightline.chat.service.service import ChatService
+from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Code, Fault
+from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
+from sightline.web.replies import FaultShown
 
 ModelPrices: TypeAlias = Callable[[str], Prices | None]
 """The prices of a model, by its name in the chat."""
+
+
+_PAIR_FIELDS = frozenset(PairShown.__struct_fields__) & frozenset(MessagePair.__struct_fields__)
+_ANSWER_FIELDS = frozenset(AnswerShown.__struct_fields__) - {"blocks", "citations", "cost"}
+"""Fields that are shown as the pair and the answer have them, unless they are replaced."""
 
 
 class PairShowing:
@@ -80,21 +106,12 @@ class PairShowing:
     def answer(self, answer: ChatAnswer, model: str) -> AnswerShown:
         """An answer of this model."""
         cost = None if answer.usage is None else cost_of(answer.usage, self._prices(model))
+        fields = {name: getattr(answer, name) for name in _ANSWER_FIELDS}
         return AnswerShown(
+            **fields,
             blocks=blocks_of(answer),
-            text=answer.text,
             citations=tuple(CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
-            finish=answer.finish,
-            reason=answer.reason,
-            is_partial=answer.is_partial,
-            model=answer.model,
-            usage=answer.usage,
-            predicted=answer.predicted,
             cost=None if cost is None else cost.dollars,
-            seconds=answer.seconds,
-            exchange=answer.exchange,
-            at=answer.at,
-            run=answer.run,
         )
 
     def earlier(self, pair: MessagePair) -> tuple[ChatAnswer, ...]:
@@ -105,33 +122,17 @@ class PairShowing:
     def _fields(self, pair: MessagePair, sizer: Sizer | None, standing: Standing) -> dict[str, object]:
         answer = self.answer_of(pair)
         model = pair.asking or pair.model
-        return {
-            "id": pair.id,
-            "topic": pair.topic,
-            "topic_path": self._path(pair.topic),
-            "model": pair.model,
-            "asking": pair.asking,
-            "user_text": pair.user_text,
+        topics = self._service.chat.history.topics
+        return {name: getattr(pair, name) for name in _PAIR_FIELDS} | {
+            "topic_path": topics.path(pair.topic) if pair.topic in topics else (),
             "attachments": tuple(_attachment(n, part) for n, part in enumerate(pair.attachments)),
             "answer": None if answer is None else self.answer(answer, model),
             "earlier": len(self.earlier(pair)),
-            "star": pair.star,
-            "flag": pair.flag,
-            "state": pair.state,
             "trouble": trouble(pair.trouble),
-            "hand": pair.hand,
-            "at": pair.at,
-            "exchange": pair.exchange,
-            "summary_of": pair.summary_of,
             "standing": standing,
             "tokens": TokenBand(0, 0, 0) if sizer is None else band(sizer.pair(pair)),
-            "is_edited": pair.is_edited,
             "run": pair.run or ("" if answer is None else answer.run),
         }
-
-    def _path(self, topic: str) -> tuple[str, ...]:
-        topics = self._service.chat.history.topics
-        return topics.path(topic) if topic in topics else ()
 
 
 def band(estimate: Estimate) -> TokenBand:
@@ -141,11 +142,7 @@ def band(estimate: Estimate) -> TokenBand:
 
 def trouble(cause: Trouble | None) -> TroubleShown | None:
     """What is shown instead of an answer."""
-    return (
-        None
-        if cause is None
-        else TroubleShown(cause.code, cause.message, cause.label, cause.hint, cause.line, cause.reason)
-    )
+    return None if cause is None else msgspec.convert(cause, TroubleShown, from_attributes=True)
 
 
 def _attachment(n: int, part: Part) -> AttachmentShown:
@@ -153,7 +150,12 @@ def _attachment(n: int, part: Part) -> AttachmentShown:
     return AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
 
 
-_MARKS = ("star", "flag", "topic", "hand")
+_MARKS: Mapping[str, Callable[..., ChatFact]] = {
+    "star": PairsStarred,
+    "flag": PairsFlagged,
+    "topic": PairsMoved,
+    "hand": PairsHandled,
+}
 
 
 class PairCalls:
@@ -210,20 +212,14 @@ class PairCalls:
         return await self._happen(wanted.ids, PairsRestored(wanted.ids))
 
     async def _happen(self, ids: tuple[str, ...], fact: ChatFact) -> Versioned:
-        history = await self._service.chat.load()
-        for pair in ids:
-            if pair not in history:
-                raise not_there("pair", pair)
+        history = await load_with(self._service.chat, ids)
         if isinstance(fact, PairsMoved) and fact.topic not in history.topics:
             raise not_there("topic", fact.topic)
         await self._service.chat.happen(fact)
         return Versioned(self._service.chat.version)
 
     async def _find(self, pair: str) -> MessagePair:
-        history = await self._service.chat.load()
-        if pair not in history:
-            raise not_there("pair", pair)
-        return history.get(pair)
+        return (await load_with(self._service.chat, (pair,))).get(pair)
 
     async def _telemetry_of(self, exchange: str) -> tuple[SendTelemetry, ...]:
         """The recorded telemetry of an earlier send, if it is still stored."""
@@ -249,14 +245,134 @@ class PairCalls:
 
 
 def _mark(wanted: MarkWanted) -> ChatFact:
-    given = [name for name in _MARKS if getattr(wanted, name) is not None]
+    given = [(name, value) for name in _MARKS if (value := getattr(wanted, name)) is not None]
     if len(given) != 1:
         hint = f"Give one of {', '.join(_MARKS)}."
         raise Fault(Code.INVALID_REQUEST, "it is one mark at a time", hint=hint, status=422)
-    if wanted.star is not None:
-        return PairsStarred(wanted.ids, wanted.star)
-    if wanted.flag is not None:
-        return PairsFlagged(wanted.ids, wanted.flag)
-    if wanted.topic is not None:
-        return PairsMoved(wanted.ids, wanted.topic)
-    return PairsHandled(wanted.ids, wanted.hand or "")
+    ((name, value),) = given
+    return _MARKS[name](wanted.ids, value)
+
+
+MOST_ROWS = 200
+EMBEDDED = "the embedded model, on this machine"
+
+
+class ViewCalls:
+    """Answers from the service's views."""
+
+    def __init__(self, service: ChatService, filters: Filters, showing: PairShowing) -> None:
+        self._service = service
+        self._filters = filters
+        self._showing = showing
+
+    async def update(self, view: str, wanted: ViewWanted) -> ViewShown:
+        """Change its filter, model or topic."""
+        history = await self._service.chat.load()
+        if wanted.topic is not None and wanted.topic not in history.topics:
+            raise not_there("topic", wanted.topic)
+        expression = None if wanted.filter is None else self._filters.read(wanted.filter)
+        looking = await self._service.views.set_view(
+            view, filter=wanted.filter, expression=expression, model=wanted.model, topic=wanted.topic
+        )
+        return self._view_shown(looking)
+
+    async def get(self, view: str, query: Query) -> ViewShown:
+        """The current state; `text_tokens` is the size of the draft."""
+        tokens = query.number("text_tokens", -1)
+        return self._view_shown(await self._service.views.get(view), tokens if tokens >= 0 else None)
+
+    async def rows(self, view: str, query: Query) -> RowsShown:
+        """Some of the pairs on screen."""
+        first, limit = query.number("from", 0), min(query.number("limit", MOST_ROWS), MOST_ROWS)
+        looking = await self._service.views.get(view)
+        rows = looking.rows
+        shown = tuple(self._showing.row(pair, looking.view) for pair in rows.slice(first, limit))
+        return RowsShown(self._service.chat.version, rows.total, min(first, rows.total), shown)
+
+    async def place(self, view: str, query: Query) -> PlaceShown:
+        """The position of a pair on screen."""
+        looking = await self._service.views.get(view)
+        return PlaceShown(looking.rows.place(query.text("pair")))
+
+    async def estimate(self, wanted: QuestionWanted) -> EstimateShown:
+        """The size of a draft."""
+        sized = await self._service.previews.estimate(
+            wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
+        )
+        estimate = sized.estimate
+        return EstimateShown(
+            estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
+        )
+
+    async def preview(self, wanted: PreviewWanted) -> PreviewShown:
+        """The exact body of the next send."""
+        preview = await self._service.previews.preview(
+            wanted.view,
+            wanted.text,
+            parts_from_uploads(wanted.attachments),
+            before=wanted.before,
+            replaces=wanted.replaces,
+        )
+        return _preview_shown(preview)
+
+    def _view_shown(self, looking: Looking, text_tokens: int | None = None) -> ViewShown:
+        service, view, rows = self._service, looking.view, looking.rows
+        history, paused = service.chat.history, service.sends.paused
+        newest, fault = history.newest, looking.trouble
+        return ViewShown(
+            view=looking.id,
+            version=service.chat.version,
+            filter=looking.filter,
+            model=view.model,
+            selected=looking.model,
+            provider=looking.choice.provider_name,
+            topic=view.topic,
+            topic_path=history.topics.path(view.topic),
+            inherited=msgspec.convert(view.inherited, InheritedShown, from_attributes=True),
+            visible=len(view.visible),
+            rows=rows.total,
+            start=rows.start,
+            newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
+            counter=msgspec.convert(looking.counter(text_tokens), CounterShown, from_attributes=True),
+            room=msgspec.convert(view.room, RoomShown, from_attributes=True),
+            history_tokens=view.history_tokens,
+            sending=service.sends.sending,
+            paused=None if paused is None else PausedShown(paused.line, paused.can_go_at),
+            last=None if looking.last is None else _last(looking.last),
+            tools_trouble=None if fault is None else FaultShown(fault.code.value, fault.message, fault.hint),
+        )
+
+
+def _last(sent: ViewSend) -> LastShown:
+    latest = sent.telemetry[-1] if sent.telemetry else None
+    if latest is not None:  # the numbers, without the conversation
+        latest = msgspec.structs.replace(latest, messages=(), selection=(), trimming_removed=())
+    return LastShown(pair=sent.pair, telemetry=latest, trim_summary=sent.trim_summary, trouble=trouble(sent.trouble))
+
+
+def _preview_shown(preview: SendPreview) -> PreviewShown:
+    prepared, estimate, trouble = preview.prepared, preview.estimate, preview.trouble
+    return PreviewShown(
+        body="" if prepared is None else prepared.body.decode("utf-8", "replace"),
+        body_sha256="" if prepared is None else prepared.sha256,
+        dialect="" if prepared is None else prepared.dialect,
+        provider="" if prepared is None else prepared.choice.provider_name,
+        model="" if prepared is None else prepared.choice.model,
+        url="" if prepared is None else _address(prepared),
+        tokens=0 if estimate is None else estimate.tokens,
+        low=0 if estimate is None else estimate.low,
+        high=0 if estimate is None else estimate.high,
+        included=preview.included,
+        left_out_preflight=preview.left_out_preflight,
+        losses=() if prepared is None else prepared.report.losses,
+        additions=() if prepared is None else prepared.report.additions,
+        trouble=None if trouble is None else FaultShown(trouble.code, trouble.message, trouble.hint),
+    )
+
+
+def _address(prepared: Prepared) -> str:
+    """The address it goes to. The embedded model has one only while it runs, and no one else can use it."""
+    if prepared.choice.provider.embedded:
+        return EMBEDDED
+    url = prepared.call.url
+    return url if isinstance(url, str) else f"{url.prefix}${url.name}{url.suffix}"

@@ -1,8 +1,10 @@
 """Errors of the chat's calls: with the chat's own code where it is more precise, and with the details that the page
 needs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.service.chat import Chat
 from sightline.dialects.faults import status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -58,6 +60,15 @@ def not_there(what: str, name: str) -> Fault:
     """The Fault for a pair, topic or view that does not exist."""
     hint = "It may have been removed in another window; load the page again."
     return Fault(Code.USAGE, f"there is no {what} {name[:80]!r}", hint=hint, status=404)
+
+
+async def load_with(chat: Chat, pairs: Iterable[str]) -> ChatHistory:
+    """The history as it is now. Raises a Fault if one of these pairs is not in it."""
+    history = await chat.load()
+    for pair in pairs:
+        if pair not in history:
+            raise not_there("pair", pair)
+    return history
 
 
 def wrong_text(text: str, fault: Fault) -> Fault:

@@ -213,10 +213,6 @@ def _tchange(rest: _Rest) -> Tchange:
     return Tchange(None if path is None else topic_path(path.text), create)
 
 
-def _delete(rest: _Rest) -> DeletePairs:
-    return DeletePairs(rest.flag("--force"))
-
-
 def _hud(rest: _Rest) -> Hud:
     word = rest.argument()
     if word is not None and word.text.lower() not in ("on", "off"):
@@ -224,16 +220,12 @@ def _hud(rest: _Rest) -> Hud:
     return Hud(word is None or word.text.lower() == "on")
 
 
-def _compact(_rest: _Rest) -> Compact:
-    return Compact()
-
-
 _READERS: Mapping[str, Callable[[_Rest], Action]] = {
     "export": _export,
     "tchange": _tchange,
-    "delete": _delete,
+    "delete": lambda rest: DeletePairs(rest.flag("--force")),
     "hud": _hud,
-    "compact": _compact,
+    "compact": lambda _rest: Compact(),
 }
 _OPTIONS: Mapping[str, Sequence[str]] = {
     "export": ("markdown", "json", "jsonl", "--filename", "--whole-topics"),

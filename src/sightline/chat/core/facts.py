@@ -85,18 +85,10 @@ class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
     answer: ChatAnswer | None = None
 
 
-Event: TypeAlias = (
-    PairAsked
-    | PairAnswered
-    | PairFailed
-    | PairCancelled
-    | PairReasked
-    | RunJoined
-    | AnswerSwapped
-    | PairEdited
-    | PairRevised
+PairEvent: TypeAlias = (
+    PairAnswered | PairFailed | PairCancelled | PairReasked | RunJoined | AnswerSwapped | PairEdited | PairRevised
 )
-"""What happens to one pair."""
+"""What happens to a pair that is there."""
 
 
 class PairsStarred(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="starred"):
@@ -187,52 +179,14 @@ class TopicRemoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="k
 Growth: TypeAlias = TopicAdded | TopicChanged | TopicRemoved
 """What happens to the tree of topics."""
 
-ChatFact: TypeAlias = (
-    PairAsked
-    | PairAnswered
-    | PairFailed
-    | PairCancelled
-    | PairReasked
-    | RunJoined
-    | AnswerSwapped
-    | PairEdited
-    | PairRevised
-    | PairsStarred
-    | PairsFlagged
-    | PairsMoved
-    | PairsHandled
-    | PairsDeleted
-    | PairsRestored
-    | PairsCompacted
-    | CompactionUndone
-    | ChatImported
-    | TopicAdded
-    | TopicChanged
-    | TopicRemoved
-)
-
+ChatFact: TypeAlias = PairAsked | PairEvent | Mark | Presence | Growth
 
 CANCELLED = Trouble("cancelled", "broken off before anything came", hint="Ask again, or delete it.")
 
 INTERRUPTED = Trouble("interrupted", "the program ended before the answer had come", hint="Ask again, or delete it.")
 
 
-def new_pair(fact: PairAsked) -> MessagePair:
-    """The new pair, which is being sent."""
-    return msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
-
-
-def after(
-    pair: MessagePair,
-    fact: PairAnswered
-    | PairFailed
-    | PairCancelled
-    | PairReasked
-    | RunJoined
-    | AnswerSwapped
-    | PairEdited
-    | PairRevised,
-) -> MessagePair:
+def after(pair: MessagePair, fact: PairEvent) -> MessagePair:
     """The pair after this event. Raises a Fault if the event is not allowed in its state."""
     is_sending = pair.state == "sending"
     match fact:
@@ -242,29 +196,32 @@ def after(
             return _end(pair, fact)
         case RunJoined(run=run):
             return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
-        case PairRevised():
-            return _revise(pair, fact)
-        case PairReasked() | AnswerSwapped() | PairEdited():
-            if is_sending:
-                raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
-            return _change(pair, fact)
+        case PairRevised(user_text=text, attachments=attachments, answer=answer):
+            return msgspec.structs.replace(
+                pair,
+                user_text=pair.user_text if text is None else text,
+                attachments=pair.attachments if attachments is None else attachments,
+                answer=pair.answer if answer is None else answer,
+                is_edited=True,
+            )
+        case PairReasked() | AnswerSwapped() | PairEdited() if is_sending:
+            raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
+        case PairReasked(model=model):
+            if pair.answer is None or pair.state == "error":
+                raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
+            return msgspec.structs.replace(pair, state="sending", trouble=None, asking=model, run="")
+        case AnswerSwapped(index=index):
+            return _swap(pair, index)
+        case PairEdited():
+            return _edit(pair, fact)
         case unreachable:
             assert_never(unreachable)
 
 
 def apply_mark(pair: MessagePair, fact: Mark) -> MessagePair:
-    """The pair with this mark."""
-    match fact:
-        case PairsStarred(star=star):
-            return msgspec.structs.replace(pair, star=star)
-        case PairsFlagged(flag=flag):
-            return msgspec.structs.replace(pair, flag=flag)
-        case PairsMoved(topic=topic):
-            return msgspec.structs.replace(pair, topic=topic)
-        case PairsHandled(hand=hand):
-            return msgspec.structs.replace(pair, hand=hand)
-        case unreachable:
-            assert_never(unreachable)
+    """The pair with this mark: the fact's field beside `ids` is the pair's of the same name."""
+    _, mark = fact.__struct_fields__
+    return msgspec.structs.replace(pair, **{mark: getattr(fact, mark)})
 
 
 def _end(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> MessagePair:
@@ -300,20 +257,6 @@ def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
     return msgspec.structs.replace(pair, answer=answer, earlier=earlier)
 
 
-def _change(pair: MessagePair, fact: PairReasked | AnswerSwapped | PairEdited) -> MessagePair:
-    match fact:
-        case PairReasked():
-            if pair.answer is None or pair.state == "error":
-                raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
-            return msgspec.structs.replace(pair, state="sending", trouble=None, asking=fact.model, run="")
-        case AnswerSwapped(index=index):
-            return _swap(pair, index)
-        case PairEdited():
-            return _edit(pair, fact)
-        case unreachable:
-            assert_never(unreachable)
-
-
 def _swap(pair: MessagePair, index: int) -> MessagePair:
     if not -len(pair.earlier) <= index < len(pair.earlier):
         raise _wrong(pair, "has no such earlier answer", "Choose one that is there.")
@@ -322,17 +265,6 @@ def _swap(pair: MessagePair, index: int) -> MessagePair:
     kept = earlier if pair.answer is None else [*earlier, pair.answer]
     return msgspec.structs.replace(
         pair, answer=answer, earlier=tuple(kept), state="complete", trouble=None, run=answer.run
-    )
-
-
-def _revise(pair: MessagePair, fact: PairRevised) -> MessagePair:
-    """The pair as it was sent."""
-    return msgspec.structs.replace(
-        pair,
-        user_text=pair.user_text if fact.user_text is None else fact.user_text,
-        attachments=pair.attachments if fact.attachments is None else fact.attachments,
-        answer=pair.answer if fact.answer is None else fact.answer,
-        is_edited=True,
     )
 
 

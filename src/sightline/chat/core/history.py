@@ -9,20 +9,15 @@ import msgspec
 
 from sightline.chat.core.facts import (
     INTERRUPTED,
-    AnswerSwapped,
     ChatFact,
     ChatImported,
     CompactionUndone,
-    Event,
     Growth,
     Mark,
-    PairAnswered,
     PairAsked,
-    PairCancelled,
-    PairEdited,
+    PairEvent,
     PairFailed,
     PairReasked,
-    PairRevised,
     PairsCompacted,
     PairsDeleted,
     PairsFlagged,
@@ -30,18 +25,16 @@ from sightline.chat.core.facts import (
     PairsMoved,
     PairsRestored,
     PairsStarred,
-    Presence,
     RunJoined,
     TopicAdded,
     TopicChanged,
     TopicRemoved,
     after,
     apply_mark,
-    new_pair,
 )
 from sightline.chat.core.matching import PairWords
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.topics import ROOT, Topic, Topics
+from sightline.chat.core.topics import ROOT, Topics
 from sightline.errors import Code, Fault
 
 Key: TypeAlias = tuple[float, ...]
@@ -115,10 +108,6 @@ class ChatHistory:
         """Its sort key."""
         return self._keys[pair]
 
-    def summary_of(self, pair: str) -> str:
-        """The id of the summary that replaces it; empty if there is none."""
-        return self._summaries.get(pair, "")
-
     def interruption(self) -> PairFailed | None:
         """The fact that ends a send which the end of the program interrupted; None if there is none."""
         return PairFailed(self.sending, INTERRUPTED) if self.sending else None
@@ -131,30 +120,26 @@ class ChatHistory:
         """Check a fact and return a function that applies it. Until it is called, nothing changes; no other fact may
         come in between."""
         match fact:
-            case (
-                PairAsked()
-                | PairAnswered()
-                | PairFailed()
-                | PairCancelled()
-                | PairReasked()
-                | RunJoined()
-                | AnswerSwapped()
-                | PairEdited()
-                | PairRevised()
-            ):
-                return self._event(fact)
+            case PairAsked():
+                return self._ask(fact)
             case PairsStarred() | PairsFlagged() | PairsMoved() | PairsHandled():
                 return self._mark(fact)
-            case PairsDeleted() | PairsRestored() | PairsCompacted() | CompactionUndone() | ChatImported():
-                return self._change_presence(fact)
+            case PairsDeleted(ids=ids):
+                return self._delete(ids)
+            case PairsRestored(ids=ids):
+                return self._restore(ids)
+            case PairsCompacted(summary=summary):
+                return self._compact(summary)
+            case CompactionUndone(id=summary_id):
+                return self._expand(summary_id)
+            case ChatImported():
+                return self._import(fact)
             case TopicAdded() | TopicChanged() | TopicRemoved():
                 return self._change_topics(fact)
-            case unreachable:
-                assert_never(unreachable)
+            case _:
+                return self._event(fact)
 
-    def _event(self, fact: Event) -> Applying:
-        if isinstance(fact, PairAsked):
-            return self._ask(fact)
+    def _event(self, fact: PairEvent) -> Applying:
         pair = self._live_pair(fact.id)
         begins = isinstance(fact, PairReasked) or (isinstance(fact, RunJoined) and pair.state != "sending")
         if begins:
@@ -172,8 +157,9 @@ class ChatHistory:
         return happen
 
     def _ask(self, fact: PairAsked) -> Applying:
-        pair = new_pair(fact)
-        self._check_new(pair)
+        pair = msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
+        if pair.id in self._pairs:
+            raise Fault(Code.USAGE, f"there is a pair {pair.id!r} already", hint="Give it another id.")
         self._check_quiet()
         self.topics.get(pair.topic)
         gone = (fact.replaces,) if fact.replaces else ()
@@ -202,21 +188,6 @@ class ChatHistory:
             return HistoryChange(fact.ids)
 
         return mark
-
-    def _change_presence(self, fact: Presence) -> Applying:
-        match fact:
-            case PairsDeleted(ids=ids):
-                return self._delete(ids)
-            case PairsRestored(ids=ids):
-                return self._restore(ids)
-            case PairsCompacted(summary=summary):
-                return self._compact(summary)
-            case CompactionUndone(id=summary):
-                return self._expand(summary)
-            case ChatImported():
-                return self._import(fact)
-            case unreachable:
-                assert_never(unreachable)
 
     def _delete(self, ids: Sequence[str]) -> Applying:
         ids = tuple(dict.fromkeys(ids))
@@ -314,7 +285,8 @@ class ChatHistory:
             case TopicAdded(topic=topic):
                 topics.add(topic)
             case TopicChanged(topic=topic):
-                is_wide = _place(topics.get(topic.id)) != _place(topic)
+                before = topics.get(topic.id)
+                is_wide = (before.name, before.parent) != (topic.name, topic.parent)
                 topics.change(topic)
             case TopicRemoved(id=topic_id):
                 if any(pair.topic == topic_id and pair.id not in self._deleted for pair in self._pairs.values()):
@@ -337,10 +309,6 @@ class ChatHistory:
             raise Fault(Code.USAGE, f"the pair {pair!r} is not there any more", hint="Bring it back first.")
         return found
 
-    def _check_new(self, pair: MessagePair) -> None:
-        if pair.id in self._pairs:
-            raise Fault(Code.USAGE, f"there is a pair {pair.id!r} already", hint="Give it another id.")
-
     def _check_quiet(self) -> None:
         if self.sending:
             hint, details = "Wait for it, or stop it.", {"code": "already_sending"}
@@ -355,17 +323,13 @@ class ChatHistory:
         self._keys[pair.id] = key
 
     def _return(self, ids: Sequence[str]) -> None:
-        if len(ids) > _FEW:
-            self._insert(sorted(ids, key=self.key))
+        if len(ids) > _FEW:  # usually there is nothing between them
+            start = bisect_left(self._live, min(map(self.key, ids)), key=self.key)
+            end = bisect_left(self._live, max(map(self.key, ids)), lo=start, key=self.key)
+            self._live[start:end] = sorted((*self._live[start:end], *ids), key=self.key)
             return
         for each in ids:
             insort(self._live, each, key=self.key)
-
-    def _insert(self, ids: list[str]) -> None:
-        """Insert pairs that are already sorted; usually there is nothing between them."""
-        start = bisect_left(self._live, self.key(ids[0]), key=self.key)
-        end = bisect_left(self._live, self.key(ids[-1]), lo=start, key=self.key)
-        self._live[start:end] = sorted((*self._live[start:end], *ids), key=self.key)
 
     def _leave(self, ids: Sequence[str]) -> None:
         if len(ids) > _FEW:
@@ -374,7 +338,3 @@ class ChatHistory:
             return
         for each in ids:
             del self._live[bisect_left(self._live, self.key(each), key=self.key)]
-
-
-def _place(topic: Topic) -> tuple[str, str]:
-    return topic.name, topic.parent

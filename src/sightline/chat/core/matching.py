@@ -156,15 +156,14 @@ class Matching:
                 meant = meaning(expression, self._now)
                 return self._slowly(expression) if isinstance(meant, FlagTerm) else self.test(meant)
             case TopicTerm():
-                return self._topic_test(expression)
+                topics = frozenset(
+                    topic.id for topic in self._topics if is_filed(expression, self._topics.path(topic.id))
+                )
+                return lambda pair: pair.topic in topics
             case TextTerm() | NumberTerm() | ContentTerm():
                 return self._field_test(expression)
             case unreachable:
                 assert_never(unreachable)
-
-    def _topic_test(self, term: TopicTerm) -> Test:
-        topics = frozenset(topic.id for topic in self._topics if is_filed(term, self._topics.path(topic.id)))
-        return lambda pair: pair.topic in topics
 
     def _field_test(self, term: TextTerm | NumberTerm | ContentTerm) -> Test:
         if isinstance(term, NumberTerm) and term.field in _NUMBERS:

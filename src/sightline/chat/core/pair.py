@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.message import Message
-from sightline.model.parts import Citation, Part, Text, Thinking, ToolCall
+from sightline.model.parts import Citation, Part, Text, ToolCall
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
 
@@ -68,11 +68,6 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             if message.role == "assistant"
         )
         return "\n\n".join(words for words in spoken if words)
-
-    @property
-    def thinking(self) -> str:
-        """The readable reasoning."""
-        return "\n\n".join(part.text for part in self._parts if isinstance(part, Thinking) and part.text)
 
     @property
     def citations(self) -> tuple[Citation, ...]:
@@ -147,10 +142,6 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return "" if self.answer is None else self.answer.text
 
 
-PROMPT_TOO_LARGE = "user_prompt_too_large"
-OVERFLOW_AFTER_TRIMMING = "context_overflow_after_trimming"
-FILTER_CHANGED = "filter_changed"
-
 TRIMMED_FOR: frozenset[Code] = frozenset({Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE})
 """Failures that a smaller request can avoid. A rate limit is not one of them."""
 
@@ -169,7 +160,7 @@ def prompt_too_large(tokens: int, limit: int, reserved: int) -> Fault:
         Code.CONTEXT_OVERFLOW,
         f"the prompt has about {tokens:,} tokens and the model takes {limit:,}{beside}",
         hint="Shorten the prompt or its attachments, or choose a model with a larger window. Nothing was sent.",
-        details={"code": PROMPT_TOO_LARGE},
+        details={"code": "user_prompt_too_large"},
     )
 
 
@@ -183,7 +174,7 @@ def overflow_after_trimming(last: Fault, trimmed: int, attempts: int) -> Fault:
         hint="Shorten the prompt, narrow the filter, compact older pairs, allow more trim attempts, or choose a model "
         "with a larger window. Your history is as it was.",
         status=last.status,
-        details={"code": OVERFLOW_AFTER_TRIMMING},
+        details={"code": "context_overflow_after_trimming"},
         numbers=last.numbers,
     )
 
@@ -195,9 +186,9 @@ def filter_changed(last: Fault) -> Fault:
         f"the filter was changed while the request was made smaller, so it was not sent again; the provider had said: "
         f"{last.message}",
         hint="Look at what is visible now, and ask again.",
-        details={"code": FILTER_CHANGED},
+        details={"code": "filter_changed"},
     )
 
 
 _REFINED = frozenset({*TRIMMED_FOR, Code.CANCELLED})
-_OWN = frozenset({PROMPT_TOO_LARGE, OVERFLOW_AFTER_TRIMMING, FILTER_CHANGED})
+_OWN = frozenset({"user_prompt_too_large", "context_overflow_after_trimming", "filter_changed"})

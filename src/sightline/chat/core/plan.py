@@ -7,7 +7,7 @@ import msgspec
 
 from sightline.catalog.compose import Prompt
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings, concatenate, has_rounds, question
+from sightline.chat.core.sizing import ChatSettings, concatenate, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
@@ -131,8 +131,7 @@ class SendPlan:
     history.
 
     `items` are the predicted pairs, oldest first; `visible_count` is the number of visible pairs. `aut` is what is
-    planned for the prompt, `prompt` its estimate. `conversation` is its id for the provider. `flattened` are the pairs
-    whose tool rounds cannot be sent to this model, because it is offered no tools; only their text is sent.
+    planned for the prompt, `prompt` its estimate. `conversation` is its id for the provider.
     """
 
     model: str
@@ -147,7 +146,6 @@ class SendPlan:
     user_message: Message
     prompt: Estimate
     aut: int
-    flattened: tuple[str, ...] = ()
     conversation: str = ""
 
     @property
@@ -169,7 +167,7 @@ class SendPlan:
         """The messages without the oldest `trimmed` pairs, ending with the prompt."""
         return (*concatenate(item.messages for item in self.items[trimmed:]), self.user_message)
 
-    def prompt_without(self, trimmed: int, *, stream: bool = True) -> Prompt:
+    def prompt_without(self, trimmed: int) -> Prompt:
         """The prompt for the model, without the oldest `trimmed` pairs. The prelude, possibly empty, is its only
         instruction."""
         parameters = self.parameters
@@ -183,7 +181,6 @@ class SendPlan:
             effort=parameters.effort,
             verbosity=parameters.verbosity,
             conversation=self.conversation,
-            stream=stream,
         )
 
 
@@ -214,7 +211,6 @@ def plan_of(
         prompt=prompt,
         aut=sizer.cautious(prompt),
         conversation=f"chat_{view.topic}" if view.topic else "chat",
-        flattened=tuple(pair.id for pair in included if not sizer.has_rounds and has_rounds(pair)),
     )
 
 

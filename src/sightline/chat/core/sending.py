@@ -144,24 +144,19 @@ class _Send:
             if not (yield from self._wait()):
                 self._tell("cancelled")
                 return self._end("cancelled")
-            ending = self._ending_for((yield self._attempt()))
-            if ending is not None:
-                return ending
-
-    def _ending_for(self, outcome: Outcome) -> SendEnding | None:
-        """The ending for this outcome; None if the send goes on."""
-        match outcome:
-            case Delivered(usage=usage):
-                self._tell("success", usage=usage)
-                return self._end("delivered")
-            case AttemptRefused():
-                fault = self._handle_refusal(outcome)
-                return None if fault is None else self._end("failed", fault)
-            case Cancelled() | Resumed():
-                self._tell("cancelled")
-                return self._end("cancelled")
-            case unreachable:
-                assert_never(unreachable)
+            match (yield self._attempt()):
+                case Delivered(usage=usage):
+                    self._tell("success", usage=usage)
+                    return self._end("delivered")
+                case AttemptRefused() as refused:
+                    refusal = self._handle_refusal(refused)
+                    if refusal is not None:
+                        return self._end("failed", refusal)
+                case Cancelled() | Resumed():
+                    self._tell("cancelled")
+                    return self._end("cancelled")
+                case unreachable:
+                    assert_never(unreachable)
 
     def _wait(self) -> Generator[Step, Outcome, bool]:
         """Wait if necessary; returns False if it was cancelled."""
@@ -336,11 +331,13 @@ class ContextCounter:
 def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
     """The counter for what is visible now, after the last send. `prompt` is what is planned for the draft."""
     room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
-    if last is not None and not _is_of(last, view):
-        last = None
+    if last is not None and last.trimmed:
+        # If a pair that it chose from is hidden now, its numbers are of another history and may be larger than this.
+        standings = {view.standing(pair) for pair in (*last.sent, *last.trimmed)}
+        last = last if standings <= {"included", "excluded"} else None
     trimmed = 0 if last is None else len(last.trimmed)
     predicted_then = 0 if last is None else last.predicted
-    rows = [
+    rows = (
         ("Predicted", predicted),
         ("Predicted tokens", view.history_tokens),
         ("Visible", visible),
@@ -352,30 +349,20 @@ def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = 
         ("Tools", room.tools),
         ("URA", room.user),
         ("Reply", room.reply),
-    ]
-    if prompt is not None:
-        rows.append(("AUT", prompt))
-    return ContextCounter(predicted, visible, trimmed, predicted_then, tuple(rows))
-
-
-def _is_of(last: SendEnding, view: View) -> bool:
-    """Whether all pairs that the last send chose from are still visible. If not, its numbers belong to another history
-    and may be larger than this one's."""
-    return not last.trimmed or all(
-        view.standing(pair) in ("included", "excluded") for pair in (*last.sent, *last.trimmed)
+        *(() if prompt is None else (("AUT", prompt),)),
     )
+    return ContextCounter(predicted, visible, trimmed, predicted_then, rows)
 
 
 def trim_summary(ending: SendEnding) -> str:
     """The message about pairs that were left out; empty if none were."""
     if not ending.trimmed:
         return ""
-    later = len(ending.trimmed) - ending.preflight
+    count, later = len(ending.trimmed), len(ending.trimmed) - ending.preflight
     reasons = []
     if ending.preflight:
         reasons.append(f"{ending.preflight} before sending, because the prompt takes more than its allowance")
     if later:
         reasons.append(f"{later} because the provider found the request too large")
-    count = len(ending.trimmed)
     verb = "was" if count == 1 else "were"
     return f"{count} of {ending.predicted} pairs {verb} left out: {'; '.join(reasons)}. They are still in the history."

@@ -1,6 +1,6 @@
 """Pairs as messages, and their tokens for one model, with an upper bound that is safe to plan with."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import copy
 from itertools import pairwise
 from math import ceil, exp, log
@@ -59,11 +59,6 @@ class ChatSettings(
     partial_height_threshold: Annotated[float, msgspec.Meta(ge=0.1, le=10)] = 1.0
 
 
-def takes_rounds(dialect: str, *, has_tools: bool) -> bool:
-    """Whether earlier tool calls and their results can be sent."""
-    return has_tools or not find_dialect(dialect).rules.needs_tools_for_calls
-
-
 def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
     """The question as a message; None if it is empty."""
     texts = (Text(text),) if text.strip() else ()
@@ -83,7 +78,8 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     rounds = _calls_with_results(answered) if with_rounds and user_message is not None else frozenset()
     messages: list[Message] = []
     for message in answered:
-        parts = tuple(_sendable(message, dialect, rounds))
+        has_calls = any(id(part) in rounds for part in message.parts)
+        parts = tuple(part for part in message.parts if _goes(part, dialect, rounds, beside_calls=has_calls))
         is_beside_nothing = message.role == "user" and not rounds
         if is_beside_nothing or not any(not isinstance(part, Thinking) for part in parts):
             continue
@@ -93,11 +89,6 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
             is_bare = len(parts) == 1 and isinstance(parts[0], Text)
             messages.append(Message(message.role, parts, bare=is_bare))
     return tuple(messages) if user_message is None else (user_message, *messages)
-
-
-def has_rounds(pair: MessagePair) -> bool:
-    """Whether tools were called for the answer."""
-    return pair.answer is not None and bool(_calls_with_results(_join_same_role(pair.answer.messages)))
 
 
 def concatenate(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
@@ -157,11 +148,6 @@ def _calls_with_results(messages: tuple[Message, ...]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _sendable(message: Message, dialect: str, rounds: frozenset[int]) -> Iterator[Part]:
-    calls = any(id(part) in rounds for part in message.parts)
-    return (part for part in message.parts if _goes(part, dialect, rounds, beside_calls=calls))
-
-
 def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: bool) -> bool:
     match part:
         case ToolCall() | ToolResult():
@@ -201,11 +187,13 @@ class Sizer:
         self.base_instructions = base_instructions
         """The instructions of the model's family, used if no topic has a system prompt."""
         self.tools = tools
-        self.has_rounds = takes_rounds(dialect, has_tools=bool(tools))
+        self.has_rounds = bool(tools) or not find_dialect(dialect).rules.needs_tools_for_calls
         """Whether earlier tool calls are sent to this model."""
         self._by_characters = settings.estimation == "characters"
         self._chars_per_token = settings.chars_per_token
-        self._estimator = Estimator(_with_characters(facts, settings.chars_per_token), dialect=dialect)
+        if not facts.tokenizer and not facts.nearest_tokenizer and facts.chars_per_token is None:
+            facts = structs.replace(facts, chars_per_token=settings.chars_per_token)  # nothing better is known
+        self._estimator = Estimator(facts, dialect=dialect)
         self._calibration = calibration
         self._pairs: dict[str, tuple[MessagePair, Estimate]] = {}
 
@@ -238,7 +226,7 @@ class Sizer:
         """What one message adds to a request."""
         if not self._by_characters:
             return self._estimator.message(message)
-        return exactly(sum(map(self._letters, message.parts)), "characters per token")
+        return exactly(sum(map(self._part_tokens, message.parts)), "characters per token")
 
     def prelude(self, text: str) -> Estimate:
         """The system message, with what every request has."""
@@ -268,23 +256,16 @@ class Sizer:
             return 0
         return max(0, ceil(self._calibration.added)) + _ROUNDING
 
-    def _letters(self, part: Part) -> int:
+    def _part_tokens(self, part: Part) -> int:
         match part:
             case Text() | Refusal():
                 return self._rough_tokens(part.text)
             case ToolCall():
                 return self._rough_tokens(part.name + part.arguments)
             case ToolResult():
-                return sum(map(self._letters, part.parts))
+                return sum(map(self._part_tokens, part.parts))
             case _:
                 return self._estimator.part(part).high
 
     def _rough_tokens(self, text: str) -> int:
         return ceil(len(text) / self._chars_per_token)
-
-
-def _with_characters(facts: Facts, chars_per_token: float) -> Facts:
-    """The facts of a model, with the setting if nothing better is known of its vocabulary."""
-    if facts.tokenizer or facts.nearest_tokenizer or facts.chars_per_token is not None:
-        return facts
-    return structs.replace(facts, chars_per_token=chars_per_token)

@@ -62,6 +62,10 @@ class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parameters: Parameters = Parameters()
 
 
+_INHERITED = ("system_prompt", "instructions", "model", "style_directives", "toolsets")
+"""The fields of a topic of which None means that of the topic above."""
+
+
 class Topics:
     """All topics. The children of one topic have different names, ignoring case."""
 
@@ -104,7 +108,9 @@ class Topics:
         """Replace the topic with this id, also if its parent changes."""
         before = self.get(topic.id)
         if topic.id == ROOT:
-            self._check_root(topic)
+            if topic.parent != ROOT or topic.name:
+                message = "the topic of all topics has no name and stands below none"
+                raise Fault(Code.USAGE, message, hint="Change another topic.")
         else:
             self._check_name(topic)
             if topic.id in self._above(topic.parent):
@@ -143,13 +149,11 @@ class Topics:
         """Its settings, with what it inherits."""
         found = Inherited()
         for each in (self._topics[ROOT], *(self._topics[above] for above in reversed(self._above(topic)))):
-            found = Inherited(
-                system_prompt=found.system_prompt if each.system_prompt is None else each.system_prompt,
-                has_system_prompt=found.has_system_prompt or each.system_prompt is not None,
-                instructions=found.instructions if each.instructions is None else each.instructions,
-                model=found.model if each.model is None else each.model,
-                style_directives=found.style_directives if each.style_directives is None else each.style_directives,
-                toolsets=found.toolsets if each.toolsets is None else each.toolsets,
+            own = {name: value for name in _INHERITED if (value := getattr(each, name)) is not None}
+            found = msgspec.structs.replace(
+                found,
+                **own,
+                has_system_prompt=found.has_system_prompt or "system_prompt" in own,
                 parameters=each.parameters.over(found.parameters),
             )
         return found
@@ -169,11 +173,6 @@ class Topics:
         self.get(topic.parent)
         if self._children[topic.parent].get(name.lower(), topic.id) != topic.id:
             raise Fault(Code.USAGE, f"there is a topic {name!r} here already", hint="Choose another name.")
-
-    def _check_root(self, topic: Topic) -> None:
-        if topic.parent != ROOT or topic.name:
-            message = "the topic of all topics has no name and stands below none"
-            raise Fault(Code.USAGE, message, hint="Change another topic.")
 
 
 def compose_system_prelude(topic: Inherited, settings: ChatSettings, base: str = "") -> str:

@@ -200,15 +200,12 @@ class View:
         pairs = list(self.history)
         self._test = self._matching(pairs, self.expression, self._now).test(self.expression)
         self._left_out = {}
-        self._boundary.replace(self._choose_pairs(pairs), self._sizer.cost)
-
-    def _choose_pairs(self, pairs: list[MessagePair]) -> list[MessagePair]:
         chosen = pairs if self.expression == EVERYTHING else [pair for pair in pairs if self._test(pair)]
-        if not any(pair.hand for pair in pairs):
-            return chosen
-        chosen_ids = {pair.id for pair in chosen}
-        self._left_out = {pair.id: pair for pair in chosen if pair.hand == "out"}
-        return [pair for pair in pairs if pair.hand == "in" or (pair.id in chosen_ids and pair.hand != "out")]
+        if any(pair.hand for pair in pairs):
+            chosen_ids = {pair.id for pair in chosen}
+            self._left_out = {pair.id: pair for pair in chosen if pair.hand == "out"}
+            chosen = [pair for pair in pairs if pair.hand == "in" or (pair.id in chosen_ids and pair.hand != "out")]
+        self._boundary.replace(chosen, self._sizer.cost)
 
     def _matching(self, pairs: list[MessagePair], expression: Expression, now: float) -> Matching:
         """The filter's terms, with those about the whole list resolved. Which pairs are sent depends on which are
@@ -232,17 +229,12 @@ class View:
         if beyond:
             base = matching.test(without_context(expression))
             shown = [pair for pair in pairs if base(pair)]
-            start = self._first_fitting(shown)
+            trial: Boundary[MessagePair] = Boundary(self._sizer.cost, self.room.history)
+            trial.replace([pair for pair in shown if pair.hand != "out"])
+            first = trial.items[trial.start] if trial.start < len(trial.items) else None
+            start = len(shown) if first is None else shown.index(first)
             members |= {term: frozenset(pair.id for pair in shown[max(0, start - term.extra) :]) for term in beyond}
         return matching
-
-    def _first_fitting(self, pairs: list[MessagePair]) -> int:
-        """The position of the oldest of these that would be sent."""
-        trial: Boundary[MessagePair] = Boundary(self._sizer.cost, self.room.history)
-        trial.replace([pair for pair in pairs if pair.hand != "out"])
-        if trial.start == len(trial.items):
-            return len(pairs)
-        return pairs.index(trial.items[trial.start])
 
     def _position(self, pair: str) -> int:
         """The position of a pair among the visible ones, or where it would be."""

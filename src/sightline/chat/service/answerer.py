@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -14,9 +14,10 @@ from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
-from sightline.agent.service.run_answer import RunTools, ToolOpener
-from sightline.agent.service.runner import Runner
+from sightline.agent.service.run_answer import ToolOpener
+from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.service.toolsets import KeptRules
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
@@ -40,7 +41,7 @@ SESSION = "chat"
 
 
 def conversation_in(topic: str) -> str:
-    """The name of a chat for those who follow it from outside: each topic is a conversation of its own."""
+    """The name of the conversation in the record: each topic is one of its own."""
     return f"{SESSION}:{topic}" if topic else SESSION
 
 
@@ -51,7 +52,7 @@ Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 async def measure(engine: Engine, final: Prepared) -> Estimate:
     """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
     try:
-        return await engine.measure_prompt(final, asks_provider=False, tried=_ignore_attempt)
+        return await engine.measure_prompt(final, asks_provider=False, tried=_ignore)
     except Fault:  # the embedded model does not start, which the send will say
         return engine.estimate(final)
 
@@ -81,8 +82,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunToResume:
-    """A run to resume. `begun` is called once it goes on, `went` with how
-    far it has come."""
+    """A run to resume. `begun` is called once it continues, `went` with its rounds so far."""
 
     run: str
     begun: Callable[[], None]
@@ -101,57 +101,25 @@ class AnswerResult:
     seconds: float | None = None
 
 
-class Answerer(Protocol):
-    """Gets answers. Cancelling it means that a person has aborted the send."""
-
-    async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """The tools as the model sees them; a fault if one of them is not available."""
-        ...
-
-    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
-        """Carry out the attempt. `on_event` gets each event, `on_recorded` each fact of its exchanges but frames."""
-        ...
-
-    async def resume_run(
-        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
-    ) -> AnswerResult:
-        """Go on with a run; of one that has ended meanwhile, its answer."""
-        ...
-
-    async def result_of_run(self, run: str) -> AnswerResult | None:
-        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class DirectAnswerer:
-    """Answers by one request through the engine."""
+class Answerer:
+    """Answers by one request through the engine. Cancelling it means that a person has aborted the send."""
 
     engine: Engine
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """There are none."""
+        """The tools as the model sees them; a fault if one of them is not available. There are none here."""
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def resume_run(
-        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
-    ) -> AnswerResult:
-        """There are no runs either."""
-        hint = "Take it up where its tools are configured."
-        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
-
-    async def result_of_run(self, run: str) -> AnswerResult | None:
-        """There are no runs here."""
-        return None
-
     async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
-        """Ask once; the chat has seen to the account's limits before."""
+        """Carry out the attempt; the chat has waited for the account's limits before. `on_event` gets each event,
+        `on_recorded` each fact of its exchanges except frames."""
         reply = await self.engine.ask(
             wanted.prepared,
             on_event=on_event,
-            tried=_ignore_attempt,
-            paused=_ignore_wait,
+            tried=_ignore,
+            paused=_ignore,
             session=SESSION,
             hold=wanted.hold,
             waits=False,
@@ -162,20 +130,27 @@ class DirectAnswerer:
         )
         return AnswerResult(reply)
 
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
+        """Resume a run, and return the answer of one that has ended meanwhile. There are no runs here."""
+        hint = "Resume it where its tools are configured."
+        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
 
-def _ignore_attempt(_attempt: AttemptStarted) -> None:
-    """The record has it."""
+    async def result_of_run(self, run: str) -> AnswerResult | None:
+        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself. None
+        if there is no such run."""
+        return None
 
 
-def _ignore_wait(_wait: Wait) -> None:
-    """It never waits here."""
+def _ignore(_value: AttemptStarted | Wait) -> None:
+    """The record has each attempt, and a chat's request never waits here."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToolAnswerer:
-    """Questions without tools are asked as ever. `kept` is what a person has allowed for all runs."""
+class ToolAnswerer(Answerer):
+    """Answers by a run if the topic has tools. `kept` is what a person has allowed for all runs."""
 
-    engine: Engine
     runner: Runner
     open_tools: ToolOpener
     kept: KeptRules | None = None
@@ -187,11 +162,39 @@ class ToolAnswerer:
     async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
-            return await DirectAnswerer(self.engine).answer(wanted, on_event, on_recorded)
+            return await Answerer.answer(self, wanted, on_event, on_recorded)
         tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
-        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, on_event, on_recorded)), run)
+        prepared = wanted.prepared
+        kept = () if self.kept is None else self.kept.of(tools.places)
+        rules = (*tools.rules, *(each.rule for each in kept))
+        new = NewRun(
+            prepared.request,
+            prepared.choice,
+            RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
+            SESSION,
+            run,
+            origin={
+                "kind": "chat",
+                "pair": wanted.pair,
+                "toolsets": list(wanted.toolsets),
+                "conversation": wanted.conversation,
+            },
+            opening=Opening(
+                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
+            ),
+            is_stepping=wanted.step,
+        )
+        participants = RunParticipants(
+            tools,
+            self.runner.questions,
+            tools.hooks,
+            on_event,
+            on_recorded,
+            lambda fact: self._on_fact(run, fact, wanted.went),
+        )
+        return answer_result_of(await self._driven(run, self.runner.run(new, participants)), run)
 
     async def resume_run(
         self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
@@ -250,35 +253,6 @@ class ToolAnswerer:
 
     def _so_far(self, run: str) -> tuple[Message, ...]:
         return tuple(messages_of(self.runner.so_far(run)))
-
-    async def _run(
-        self, wanted: AnswerRequest, tools: RunTools, run: str, on_event: EventObserver, on_recorded: FactObserver
-    ) -> FinishedRun:
-        prepared = wanted.prepared
-        kept = () if self.kept is None else self.kept.of(tools.places)
-        rules = (*tools.rules, *(each.rule for each in kept))
-        return await self.runner.run(
-            prepared.request,
-            prepared.choice,
-            RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
-            tools,
-            hooks=tools.hooks,
-            session=SESSION,
-            run=run,
-            on_event=on_event,
-            on_recorded=on_recorded,
-            is_stepping=wanted.step,
-            opening=Opening(
-                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
-            ),
-            origin={
-                "kind": "chat",
-                "pair": wanted.pair,
-                "toolsets": list(wanted.toolsets),
-                "conversation": wanted.conversation,
-            },
-            on_fact=lambda fact: self._on_fact(run, fact, wanted.went),
-        )
 
 
 def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:

@@ -2,14 +2,20 @@
 
 import asyncio
 import gc
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+import msgspec
+
+from sightline.catalog.reading import read_value
 from sightline.chat.core.facts import (
     ChatFact,
     ChatImported,
+    PairAnswered,
+    PairCancelled,
     PairFailed,
     TopicAdded,
     TopicChanged,
@@ -18,24 +24,171 @@ from sightline.chat.core.facts import (
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.imports.reading import pieces_of
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.chat_log import (
-    FACT_FORMAT,
-    LOG,
-    PREFERENCES,
-    PREFERENCES_FORMAT,
-    Preferences,
-    apply_preferences,
-    check_preferences,
-)
-from sightline.chat.service.heartbeats import Heartbeats
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
-from sightline.journal.journal import Journal
+from sightline.journal.journal import FactFormat, Journal
 from sightline.model.json import Json, JsonObject
-from sightline.store.store import Logbook
+from sightline.store.store import Line, Logbook
+from sightline.tokens.text_count import join_surrogates
+
+HEARTBEAT_LOG = "chat-sending:"
+"""The name of the log of heartbeats, followed by the pair's id. It is removed once the pair has ended."""
+
+BEAT = 10.0
+"""Seconds between two heartbeats."""
+
+SILENCE = 35.0
+"""After so many seconds without a heartbeat the sender counts as dead."""
+
+
+class Heartbeats:
+    """`process` is a name of this process that no other has or had, with its machine before a colon. Whether a process
+    of the same machine still runs is for `is_alive` to say."""
+
+    def __init__(
+        self, logbook: Logbook, now: Callable[[], float], process: str, is_alive: Callable[[str], bool]
+    ) -> None:
+        self._logbook = logbook
+        self._now = now
+        self._process = process
+        self._is_alive = is_alive
+        self._pair = ""
+        self._count = 0
+        self._beating: asyncio.Task[None] | None = None
+
+    async def begin(self, pair: str) -> None:
+        """Write heartbeats for this pair until `end`."""
+        self._pair, self._count = pair, 0
+        await self.beat()
+        self._beating = asyncio.get_running_loop().create_task(self._beat())
+
+    async def end(self) -> None:
+        """The pair has ended."""
+        pair, self._pair = self._pair, ""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait({self._beating})
+            self._beating = None
+        await self.forget(pair)
+
+    async def beat(self) -> None:
+        """Write one heartbeat. If that fails, the send goes on."""
+        try:
+            await self._logbook.append(HEARTBEAT_LOG + self._pair, self._count, [self._process.encode()], self._now())
+            self._count += 1
+        except Fault as fault:
+            _LOG.warning("a heartbeat could not be written: %s", fault.message)
+
+    async def forget(self, pair: str) -> None:
+        """Remove the heartbeats of a pair that has ended."""
+        try:
+            await self._logbook.forget(HEARTBEAT_LOG + pair)
+        except Fault as fault:
+            _LOG.warning("heartbeats could not be removed: %s", fault.message)
+
+    async def is_alive(self, pair: str) -> bool:
+        """Whether a process is sending this pair, as far as can be known from here."""
+        if pair == self._pair:
+            return True
+        lines = await self._logbook.lines(HEARTBEAT_LOG + pair)
+        if not lines:
+            return False
+        process, latest = lines[-1].data.decode(), lines[-1].at
+        if process == self._process:
+            return False  # its end could not be stored, nor the heartbeats removed
+        if process.partition(":")[0] == self._process.partition(":")[0]:  # the same machine
+            return self._is_alive(process)  # a suspended process has no heartbeats, and goes on later
+        return self._now() - latest < SILENCE
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            await self.beat()
+
+
+LOG = "chat"
+PREFERENCES = "chat-preferences"
+MOST_FILTERS = 1000
+
+T = TypeVar("T")
+
+
+class SavedFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A filter and its name, which no other saved filter has."""
+
+    name: str
+    filter: str
+
+
+class Preferences(msgspec.Struct, frozen=True):
+    """What a person has set on the page. `settings` are the changed ones by their names in JSON."""
+
+    settings: JsonObject = {}
+    saved_filters: tuple[SavedFilter, ...] = ()
+
+
+def apply_preferences(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
+    """The settings with the preferences over the configuration. A value that does not fit is a fault that names it."""
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(ChatSettings)}
+    hint = f"The settings are {', '.join(fields)}."
+    own: ChatSettings = read_value(preferences.settings, ChatSettings, subject="settings", hint=hint, status=422)
+    changed = {fields[name]: getattr(own, fields[name]) for name in preferences.settings}
+    return msgspec.structs.replace(configured, **changed)
+
+
+def check_preferences(preferences: Preferences) -> Preferences:
+    """The preferences; a fault unless each saved filter has a name of its own."""
+    names = [each.name for each in preferences.saved_filters]
+    if len(set(names)) != len(names) or not all(name.strip() for name in names) or len(names) > MOST_FILTERS:
+        hint = f"Give each a name of its own; {MOST_FILTERS} are the most."
+        raise Fault(Code.INVALID_REQUEST, "the saved filters need names of their own", hint=hint, status=422)
+    return preferences
+
+
+_ENCODER = msgspec.json.Encoder()
+_FACTS: msgspec.json.Decoder[ChatFact] = msgspec.json.Decoder(ChatFact)
+_PREFERENCES = msgspec.json.Decoder(Preferences)
+_GENERATED = (PairAnswered, PairFailed, PairCancelled, ChatImported)
+"""Facts with text that no person typed just now, so that no one can be asked to correct it."""
+
+
+def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
+    if not isinstance(fact, _GENERATED):
+        return _encode_typed(fact)
+    try:
+        return _ENCODER.encode(fact), fact
+    except UnicodeEncodeError:
+        # A model may cut a character in two, which leaves half of a surrogate pair.
+        data = join_surrogates(json.dumps(msgspec.to_builtins(fact), ensure_ascii=False)).encode()
+        return data, _FACTS.decode(data)
+
+
+def _encode_typed(value: T) -> tuple[bytes, T]:
+    try:
+        return _ENCODER.encode(value), value
+    except UnicodeEncodeError:
+        hint = "Take it out: it is half of a character, as a cut text has it."
+        raise Fault(Code.INVALID_REQUEST, "the text is not Unicode", hint=hint, status=422) from None
+
+
+def _decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
+    def decode_line(line: Line) -> T:
+        try:
+            return decode(line.data)
+        except msgspec.DecodeError as error:
+            message = f"line {line.n} of the log {log!r} cannot be understood: {error}"
+            hint = "A newer version of Sightline has written it; use that version, or another data folder."
+            raise Fault(Code.CONFIG, message, hint=hint) from None
+
+    return decode_line
+
+
+FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, _decoder(LOG, _FACTS.decode))
+PREFERENCES_FORMAT: FactFormat[Preferences] = FactFormat(_encode_typed, _decoder(PREFERENCES, _PREFERENCES.decode))
+
 
 EVENT = "chat"
-"""How the chat's news are called."""
+"""The name of the chat's events."""
 
 _MOST_NAMED = 1000
 """A change of more pairs than this is announced without their ids."""
@@ -61,7 +214,8 @@ Listener: TypeAlias = Callable[[HistoryChange | None], None]
 class Chat:
     """The history, loaded when it is first needed, and the preferences. `version` is the number of facts in the log.
 
-    Several processes may have the chat of one store open: each reads what the others have added.
+    Several processes may have the chat of one store open: each reads what the others have added. `recovering` says how
+    a pair ends whose run was under way when its process ended.
     """
 
     def __init__(
@@ -75,6 +229,7 @@ class Chat:
         secrets: tuple[str, ...] = (),
         process: str = "",
         is_alive: Callable[[str], bool] = lambda _process: True,
+        recovering: Recovering | None = None,
     ) -> None:
         self.history = ChatHistory()
         self.preferences = Preferences()
@@ -98,7 +253,7 @@ class Chat:
             logbook, PREFERENCES, PREFERENCES_FORMAT, None, self._prefer, now=now, secrets=secrets
         )
         self._lock = asyncio.Lock()
-        self._recovering: Recovering | None = None
+        self._recovering = recovering
         self._listeners: list[Listener] = []
         self._appending: set[asyncio.Task[list[HistoryChange] | None]] = set()
         self._following: asyncio.Task[None] | None = None
@@ -110,12 +265,8 @@ class Chat:
         return self._facts.version
 
     def listen(self, listener: Listener) -> None:
-        """Tell this one of each change, before it is announced."""
+        """Call the listener with each change, before it is announced."""
         self._listeners.append(listener)
-
-    def recover(self, recovering: Recovering) -> None:
-        """Ask this one how a pair ends whose run was under way when its process ended."""
-        self._recovering = recovering
 
     def announce(self, value: JsonObject) -> None:
         """Announce news to the watchers."""
@@ -167,6 +318,7 @@ class Chat:
         task = asyncio.get_running_loop().create_task(self._facts.append(facts, check=self.history.check))
         self._appending.add(task)
         task.add_done_callback(self._appending.discard)
+        # The caller may be an HTTP call whose client has gone; what it began is finished all the same.
         changes = await asyncio.shield(task)
         assert changes  # a shared log is tried again after a conflict
         return changes[0]
@@ -232,7 +384,7 @@ class Chat:
             _LOG.warning("the chat could not be read: %s", fault.message)
 
     def _announce_facts(self, applied: Sequence[tuple[ChatFact, HistoryChange]]) -> None:
-        """The first fact stands for all: only an import appends several, and its first change says that it is wide."""
+        """Announce the first fact. Only an import appends several, and its first change is wide already."""
         fact, change = applied[0]
         seen = change if len(change.ids) <= _MOST_NAMED else HistoryChange(is_wide=True)
         self._notify_listeners(seen)
@@ -256,8 +408,8 @@ class Chat:
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Without looking for garbage: all that is read is kept, and looking through it again and again takes the most
-    time. What is a lot is not looked through later either, which would hold up everything for a good while."""
+    """Without garbage collection: all that is read is kept, and searching it again and again would take most of the
+    time. A large history is excluded from later collections too, since each would block the event loop."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,17 +1,19 @@
-"""One send while it is under way: the steps of the pure core, carried out one by one."""
+"""An answer of the chat while it is made: by a new send, step by step, or by a resumed run."""
 
 import asyncio
-from collections.abc import Generator
+import logging
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
-from sightline.agent.core.quota import quota_of
+from sightline.agent.core.limits import Quota, quota_of
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.core.facts import INTERRUPTED, PairAnswered, PairCancelled, PairFailed, RunJoined
+from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of
-from sightline.chat.core.plan import SendPlan
+from sightline.chat.core.plan import SendPlan, SendTelemetry, Stage
+from sightline.chat.core.rewriting import revise_pairs, revision
 from sightline.chat.core.sending import (
     Attempt,
     AttemptRefused,
@@ -23,27 +25,169 @@ from sightline.chat.core.sending import (
     SendEnding,
     Step,
 )
-from sightline.chat.service.answer_progress import AnswerProgress, revise
-from sightline.chat.service.answerer import SESSION, Answerer, AnswerRequest, AnswerResult, conversation_in, measure
+from sightline.chat.service.answerer import (
+    SESSION,
+    Answerer,
+    AnswerRequest,
+    AnswerResult,
+    RunToResume,
+    conversation_in,
+    measure,
+)
+from sightline.chat.service.blocks import Deltas, LiveAnswer, partial_of
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.live_answer import LiveAnswer, partial_of
 from sightline.chat.service.views import Looking, ViewSend
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
+from sightline.exchange.cancellation import Cancellation, cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
+from sightline.exchange.interception.hold_changes import Changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
-from sightline.journal.driver import drive
+from sightline.journal.driver import StopSignal, drive
+from sightline.model.events import (
+    Ended,
+    StreamEvent,
+)
+from sightline.model.exchange import Budgeted, Dropped
 from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.race import WorkInterrupted, wait_either
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_BEGINNINGS: frozenset[Stage] = frozenset({"attempt", "overflow_retry"})
+_BEFORE: frozenset[Stage] = frozenset({"preflight", "waiting", *_BEGINNINGS})
+"""Stages before an attempt; all others belong to the attempt before."""
+
+
+class SendTracing:
+    """`exchange` is the latest one. `mask` removes secrets from the telemetry."""
+
+    def __init__(self, hub: Hub, now: Callable[[], float], mask: Callable[[str], str]) -> None:
+        self.exchange = ""
+        self.was_dropped = False
+        self._hub = hub
+        self._now = now
+        self._mask = mask
+        self._next = 0
+
+    def on_recorded(self, entry: FactEntry) -> None:
+        """A fact of an exchange is on record."""
+        self.exchange = entry.exchange
+        self._next = entry.n + 1
+        self.was_dropped = isinstance(entry.fact, Dropped)
+
+    def plan_telemetry(self, telemetry: Iterable[SendTelemetry]) -> tuple[JsonObject, ...]:
+        """The telemetry of the exchange that is about to begin. The rest is recorded with the exchange before."""
+        telemetry = tuple(telemetry)
+        self.add(each for each in telemetry if each.stage not in _BEFORE)
+        return tuple(self._plain(each) for each in telemetry if each.stage in _BEFORE)
+
+    def add(self, telemetry: Iterable[SendTelemetry]) -> None:
+        """Record the outcome of the latest exchange, if there was one."""
+        for each in telemetry:
+            if self.exchange:
+                budgeted = FactEntry(self.exchange, self._next, self._now(), Budgeted(self._plain(each)))
+                self._next += 1
+                try:
+                    self._hub.record([budgeted])
+                except Fault as fault:  # the answer is worth more than its telemetry
+                    _LOG.error("telemetry of %s could not be recorded: %s", self.exchange, fault.message)
+                    self._hub.owe([budgeted])
+
+    def _plain(self, telemetry: SendTelemetry) -> JsonObject:
+        """As JSON. The messages are recorded with their attempt, and not again with its outcome."""
+        if telemetry.stage not in _BEGINNINGS:
+            telemetry = msgspec.structs.replace(telemetry, messages=())
+        plain: JsonObject = msgspec.json.decode(self._mask(msgspec.json.encode(telemetry).decode()))
+        return plain
+
+
+class AnswerProgress:
+    """The answer of `pair` so far. `paused` is the limit of the account that it waits for."""
+
+    def __init__(
+        self, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer, dialect: str = "", run: str = ""
+    ) -> None:
+        self.pair = pair
+        self.paused: Quota | None = None
+        self._chat = chat
+        self._engine = engine
+        self._answerer = answerer
+        self._run = run
+        self._tracing = SendTracing(hub, engine.clock.now, chat.mask)
+        self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
+        self._live = LiveAnswer(dialect, self._deltas)
+        self._changes: Changes = ()
+        self._stop = StopSignal()
+        self._reason: CancelReason = "user"
+        self._cancellation: Cancellation | None = None
+
+    @property
+    def so_far(self) -> ChatAnswer:
+        """The answer so far."""
+        return msgspec.structs.replace(self._live.answer, run=self._run)
+
+    def cancel(self, reason: CancelReason = "user") -> None:
+        """Abort it, also before it has begun."""
+        self._reason = reason
+        if self._cancellation is not None:
+            self._cancellation.reason = reason
+        self._stop.stop(now=True)
+
+    async def _abortable(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work; `WorkInterrupted` if it is aborted. What records the work finds the reason in its
+        context."""
+        with cancellation(self._reason) as self._cancellation:
+            return await self._stop.unless_now(work)
+
+    def _on_recorded(self, entry: FactEntry) -> None:
+        self._tracing.on_recorded(entry)
+        self._changes += changes_while_held(self._engine.relay.holds, entry)
+
+    def _on_event(self, event: StreamEvent) -> None:
+        self._live.add_event(event)
+        if self._run and isinstance(event, Ended):
+            self._deltas.close()
+            self._chat.touch(self.pair)  # a person may have to decide about the calls of the reply
+
+    def _on_rounds(self, messages: tuple[Message, ...]) -> None:
+        self._live.went(messages)
+        self._chat.touch(self.pair)
+
+
+async def revise(
+    chat: Chat, pair: str, sent: tuple[str, ...], answer: ChatAnswer | None, changes: Changes
+) -> ChatAnswer | None:
+    """Apply these changes to the pair and to those that were `sent` with it. Returns the answer, of which rounds with
+    tools may have been changed too."""
+    history = chat.history
+    if not changes or not history.is_live(pair):
+        return answer
+    current = msgspec.structs.replace(history.get(pair), answer=answer)
+    earlier = (history.get(name) for name in sent if name != pair and history.is_live(name))
+    before = {each.id: each for each in (*earlier, current)}
+    after = dict(before)
+    for each in changes:
+        after |= revise_pairs(list(after.values()), pair, each)
+    for name, now in after.items():
+        if name == pair:
+            answer = now.answer
+            now = msgspec.structs.replace(now, answer=before[name].answer)
+        if now != before[name]:
+            await chat.happen(revision(before[name], now))
+    return answer
+
 
 Steps = Generator[Step, Outcome, SendEnding]
 
 
 @dataclass(frozen=True, slots=True)
 class SendOrder:
-    """What was decided before the send began, and nothing changes any more: not the plan, nor whom it is for. `first`
-    is the very request of the first attempt; with `expect_sha256` it is refused if it would go out as another body."""
+    """What was decided before the send began; none of it changes later. `first` is the exact request of the first
+    attempt. With `expect_sha256` it is refused if another body would be sent."""
 
     looking: Looking
     plan: SendPlan
@@ -53,6 +197,13 @@ class SendOrder:
     step: bool = False
     toolsets: tuple[str, ...] = ()
     expect_sha256: str = ""
+
+
+def quota_for(pause: Pause, choice: ModelChoice, engine: Engine) -> Quota:
+    """The limit of the account that makes a send wait."""
+    last = pause.telemetry[-1]
+    tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
+    return quota_of(engine.memory.ledger, choice.provider_name, choice.model, tokens, engine.clock.now(), choice.facts)
 
 
 class RunningSend(AnswerProgress):
@@ -83,7 +234,11 @@ class RunningSend(AnswerProgress):
         """Carry it out, from this step on."""
         has_ended = False
         try:
-            ending = await self._carry_out(step)
+            ending = await drive(
+                self._steps, self._handle, lambda: Cancelled() if self._stop.is_set else None, first=step
+            )
+            self.sent.telemetry = ending.telemetry
+            self._tracing.add(ending.telemetry[self._recorded :])
             self._deltas.close()
             self.sent.ending = ending
             await self._conclude(ending)
@@ -93,12 +248,6 @@ class RunningSend(AnswerProgress):
             self.paused = None
             if not has_ended and self._chat.history.sending == self.pair:
                 await self._chat.happen(PairFailed(self.pair, INTERRUPTED, self._partial("error")))
-
-    async def _carry_out(self, step: Step) -> SendEnding:
-        ending = await drive(self._steps, self._handle, lambda: Cancelled() if self._stop.is_set else None, first=step)
-        self.sent.telemetry = ending.telemetry
-        self._tracing.add(ending.telemetry[self._recorded :])
-        return ending
 
     async def _handle(self, step: Step) -> Outcome:
         self.sent.telemetry += step.telemetry
@@ -150,7 +299,7 @@ class RunningSend(AnswerProgress):
         return await self._abortable(self._answerer.answer(wanted, self._on_event, self._on_recorded))
 
     async def _begin_run(self, run: str) -> None:
-        """The pair knows its run before that begins: who is there when this process is not must find it."""
+        """Record the run with its pair before it begins, so that another process finds it if this one ends."""
         self._run = run
         await self._chat.happen(RunJoined(self.pair, run))
 
@@ -170,18 +319,14 @@ class RunningSend(AnswerProgress):
     # --- a pause ---
 
     async def _pause(self, pause: Pause) -> Outcome:
-        clock, choice = self._engine.clock, self._order.choice
-        last = pause.telemetry[-1]
-        tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
-        ledger = self._engine.memory.ledger
-        self.paused = quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts)
+        self.paused = quota_for(pause, self._order.choice, self._engine)
         self._chat.announce(
             {"kind": "paused", "pair": self.pair, "line": self.paused.line, "can_go_at": self.paused.can_go_at}
         )
         self._resumed = asyncio.get_running_loop().create_future()
         seconds = None if pause.wait.is_endless else pause.wait.seconds
         try:
-            return await self._abortable(_wait_for_resume(self._resumed, seconds, clock))
+            return await self._abortable(_wait_for_resume(self._resumed, seconds, self._engine.clock))
         finally:
             self.paused = self._resumed = None
 
@@ -192,7 +337,15 @@ class RunningSend(AnswerProgress):
         answer = None
         if ending.kind == "delivered":
             assert self._result is not None
-            answer = self._answer(self._result, exchange)
+            given, clock = self._result, self._engine.clock
+            answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
+            answer = msgspec.structs.replace(
+                answer,
+                predicted=self._predicted,
+                seconds=clock.monotonic() - self._began,
+                run=given.run,
+                usage=given.usage if given.run else answer.usage,
+            )
         answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
         if answer is not None:
             await self._chat.happen(PairAnswered(self.pair, answer))
@@ -203,13 +356,6 @@ class RunningSend(AnswerProgress):
         else:
             partial, reason = self._partial("cancelled"), self._reason
             await self._chat.happen(PairCancelled(self.pair, partial, exchange, reason))
-
-    def _answer(self, given: AnswerResult, exchange: str) -> ChatAnswer:
-        clock = self._engine.clock
-        answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
-        seconds = clock.monotonic() - self._began
-        answer = msgspec.structs.replace(answer, predicted=self._predicted, seconds=seconds, run=given.run)
-        return msgspec.structs.replace(answer, usage=given.usage) if given.run else answer
 
     def _partial(self, finish: str) -> ChatAnswer | None:
         """The partial answer; that of a run has the results of its tools."""
@@ -225,3 +371,86 @@ async def _wait_for_resume(person: "asyncio.Future[Resumed]", seconds: float | N
         return await person
     await wait_either(person, clock.sleep(seconds))
     return person.result() if person.done() else Resumed()
+
+
+class ResumedRun(AnswerProgress):
+    """Drives `run`. `fault` is why it could not be resumed."""
+
+    def __init__(self, pair: str, run: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer) -> None:
+        super().__init__(pair, chat=chat, engine=engine, hub=hub, answerer=answerer, run=run)
+        self.fault: Fault | None = None
+        self._begun = asyncio.Event()
+
+    def resume(self, *, anyway: bool) -> None:
+        """It never waits for the account's limits as a question does."""
+        raise Fault(Code.USAGE, "no send is waiting", hint="The run is under way.", status=409)
+
+    async def wait_until_begun(self) -> None:
+        """Wait until it goes on; why it does not is a fault."""
+        await self._begun.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    async def run(self) -> None:
+        """Go on to the end of it."""
+        fact: ChatFact = PairFailed(self.pair, INTERRUPTED)
+        try:
+            fact = await self._run_to_end()
+        finally:
+            self._deltas.close()
+            if self._chat.history.sending == self.pair:
+                await self._chat.happen(fact)
+            self._begun.set()
+
+    async def _run_to_end(self) -> ChatFact:
+        resumption = RunToResume(self._run, self._begun.set, self._on_rounds)
+        try:
+            given = await self._abortable(self._answerer.resume_run(resumption, self._on_event, self._on_recorded))
+        except WorkInterrupted:
+            partial, reason = self._partial("cancelled"), self._reason
+            return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
+        except Fault as fault:
+            if not self._begun.is_set():
+                self.fault = fault
+            if fault.code is Code.CANCELLED:
+                partial, reason = self._partial("cancelled"), fault.reason or "user"
+                return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
+            return PairFailed(self.pair, trouble_of(fault), self._partial("error"), self._tracing.exchange)
+        fact = ending_fact(self.pair, given, self._tracing.exchange, self._engine.clock.now())
+        if isinstance(fact, PairAnswered):
+            answer = await revise(self._chat, self.pair, (), fact.answer, self._changes)
+            fact = PairAnswered(self.pair, answer or fact.answer)
+        return fact
+
+    def _partial(self, finish: str) -> ChatAnswer | None:
+        """What has come; where it did not go on at all, what had come before."""
+        came = partial_of(self.so_far, finish, self._tracing.exchange, self._engine.clock.now())
+        before = self._chat.history.get(self.pair).answer
+        is_beginning = before is not None and before.run == self._run and before.is_partial
+        return before if came is None and is_beginning else came
+
+
+def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
+    """How a pair ends whose run has come to this."""
+    answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=now)
+    answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage)
+    fault = given.reply.fault
+    if fault is None:
+        return PairAnswered(pair, answer)
+    if fault.code is Code.CANCELLED:
+        return PairCancelled(pair, partial_of(answer, "cancelled", exchange, now), exchange, fault.reason or "user")
+    return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
+
+
+async def ending_of_interrupted_pair(
+    answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str
+) -> ChatFact:
+    """How a pair ends whose process has gone: with what its run has come to, which may be all."""
+    given = await answering.result_of_run(run)
+    if given is None:
+        return ended
+    if given.reply.fault is None:
+        return ending_fact(ended.id, given, "", now())
+    answer = msgspec.structs.replace(answer_of(given.reply, rounds=given.rounds), run=run)
+    trouble = msgspec.structs.replace(ended.trouble, hint="Take its run up, ask again, or delete it.")
+    return msgspec.structs.replace(ended, trouble=trouble, partial=partial_of(answer, "error", "", now()))

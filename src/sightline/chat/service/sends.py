@@ -1,21 +1,22 @@
-"""Sending: one question at a time, from the view that it was asked in to the pair that it ends as."""
+"""Sending: one question at a time, from the view that it was asked in to the pair that it ends as; and the exact bytes
+of the next send, before it is sent."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sightline.agent.core.quota import Quota, quota_of, waiting_by
+from sightline.agent.core.limits import Quota, waiting_by
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
-from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
 from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
-from sightline.chat.service.answerer import SESSION, Answerer
+from sightline.chat.core.sizing import question
+from sightline.chat.service.answerer import SESSION, Answerer, measure
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.resumed_run import ResumedRun
-from sightline.chat.service.running_send import RunningSend, SendOrder, Steps
+from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps, quota_for
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -23,6 +24,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.interception.final_body import refuse_other
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.parts import Part
+from sightline.tokens.estimate import Estimate, exactly
 from sightline.tokens.ledger import READY
 from sightline.wire.cache import BoundedCache
 
@@ -60,11 +62,11 @@ class Sends:
 
     @property
     def paused(self) -> Quota | None:
-        """What is waited for before the next attempt can go, if anything is."""
+        """The limit of the account that the next attempt waits for, if it waits."""
         return None if self._running is None else self._running.paused
 
     def so_far(self, pair: str) -> ChatAnswer | None:
-        """What has come of the answer, while it comes."""
+        """The answer so far, while it arrives."""
         return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
@@ -91,10 +93,10 @@ class Sends:
         expect_sha256: str = "",
         quota: QuotaWish = "ask",
     ) -> str:
-        """Ask a new question; its pair is in the history when this returns. What `replaces` names is gone then.
+        """Ask a new question. When this returns, its pair is in the history, and the pair `replaces` is deleted.
 
-        A prompt that cannot fit, a limit of the account that is used up, or another body than the one that was looked
-        at (`expect_sha256`), is a fault, and nothing has happened.
+        Raises a fault, and changes nothing, if the prompt cannot fit, a limit of the account is used up, or the body
+        is not the one that the user looked at (`expect_sha256`).
         """
         async with self._starting:
             looking = await self._ready(view)
@@ -106,11 +108,9 @@ class Sends:
                 # Masks may change until it goes out, so the relay looks once more.
                 order = replace(order, expect_sha256=expect_sha256)
             steps, first = self._first(order, quota)
-            history = self._chat.history
-            topic = history.get(replaces).topic if replaces else looking.view.topic
             pair = MessagePair(
                 id=self._chat.make_id(),
-                topic=topic,
+                topic=self._chat.history.get(replaces).topic if replaces else looking.view.topic,
                 model=looking.view.model,
                 user_text=text,
                 attachments=attachments,
@@ -121,8 +121,8 @@ class Sends:
     async def reask(
         self, pair: str, view: str, *, model: str = "", hold: bool = False, step: bool = False, quota: QuotaWish = "ask"
     ) -> str:
-        """Ask the same question again where it stands, of this model or else of the same one. The answer that is there
-        stays until another has come, and behind that."""
+        """Ask the same question again at its place, of this model or else of the same one. The present answer stays
+        until a new one has arrived, and is kept behind it."""
         async with self._starting:
             looking = await self._ready(view)
             earlier = self._chat.history.get(pair)
@@ -132,17 +132,15 @@ class Sends:
                 choice = self._models.resolve(name)
                 through = self._views.through(looking, choice, name)
             fact = PairReasked(pair, name)
-            self._chat.history.check(fact)  # before anything else is thought about
+            self._chat.history.check(fact)  # before the plan is made
             plan = plan_of(through, earlier.user_text, earlier.attachments, before=pair)
             order = self._order(looking, plan, choice, hold=hold, step=step)
             steps, first = self._first(order, quota)
             return await self._start(order, steps, first, fact, pair)
 
     async def resume_run(self, pair: str, run: str) -> bool:
-        """Let the run of a pair go on and become its answer; not where the pair is gone, or has that answer.
-
-        The run goes on when this returns; that it cannot is a fault.
-        """
+        """Resume the run of a pair, so that it becomes the pair's answer. False if the pair is deleted or has that
+        answer already. The run is under way when this returns; a fault if it cannot be resumed."""
         async with self._starting:
             history = await self._chat.load()
             if not history.is_live(pair):
@@ -161,7 +159,7 @@ class Sends:
         return True
 
     async def cancel(self) -> None:
-        """Break off what is under way; what has come of it is kept. The pair has ended when this returns."""
+        """Abort what is under way; what has arrived is kept. The pair has ended when this returns."""
         if self._running is None:
             hint = "It has ended, or another process sends it."
             raise Fault(Code.USAGE, "nothing is being sent from here", hint=hint, status=409)
@@ -169,13 +167,13 @@ class Sends:
         await self.wait_until_idle()
 
     def resume(self, *, anyway: bool) -> None:
-        """Let what waits for the account's limits go on: look again whether it can, or send it `anyway`."""
+        """End the wait for a limit of the account: check again whether it can be sent, or send it `anyway`."""
         if self._running is None:
             raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._running.resume(anyway=anyway)
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds, then break it off."""
+        """Let what is under way end within so many seconds, then abort it."""
         if self._task is None:
             return
         await asyncio.wait({self._task}, timeout=grace)
@@ -196,15 +194,15 @@ class Sends:
         if not self.sending:
             await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
         if self.sending or self._running is not None:
-            hint = "Wait for the answer, or stop it."
-            raise _conflict_fault("already_sending", "an answer is still on its way", hint)
+            hint, details = "Wait for the answer, or stop it.", {"code": "already_sending"}
+            raise Fault(Code.USAGE, "an answer is still on its way", hint=hint, status=409, details=details)
 
     def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendOrder:
         toolsets = looking.view.inherited.toolsets
         return SendOrder(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
 
     def _first(self, order: SendOrder, request: QuotaWish) -> tuple[Steps, Step]:
-        """The send, brought to its first step; a fault where it does not get there."""
+        """The send at its first step; a fault if it does not get that far."""
         choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
         waiting = waiting_by(ledger, choice.provider_name, choice.model, clock.now, choice.facts)
         steps = sending(order.plan, waiting if request != "anyway" else lambda _tokens: READY)
@@ -215,11 +213,13 @@ class Sends:
             assert ending.fault is not None
             sent = order.looking.last = ViewSend("", order.looking.view)
             sent.ending, sent.telemetry = ending, ending.telemetry
-            raise _with_status(ending.fault) from None
+            fault = ending.fault
+            raise Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details) from None
         if isinstance(step, Pause) and (request == "ask" or step.wait.is_endless):
-            last = step.telemetry[-1]
-            tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
-            raise _must_wait(quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts))
+            limit = quota_for(step, choice, self._engine)
+            details = {"code": "quota_wait", "line": limit.line, "can_go_at": limit.can_go_at}
+            hint = "Wait for it, or send it anyway."
+            raise Fault(Code.RATE_LIMITED, limit.line, hint=hint, status=429, details=details)
         return steps, step
 
     async def _start(
@@ -237,6 +237,7 @@ class Sends:
 
     async def _join(self, fact: ChatFact, pair: str) -> None:
         """Append the fact with which a pair begins to wait, with heartbeats for other processes."""
+        # Heartbeats first: a process that sees the pair waiting without one takes its sender for dead and ends it.
         await self._chat.heartbeats.begin(pair)
         try:
             await self._chat.happen(fact)
@@ -256,24 +257,85 @@ class Sends:
 
 
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
-    """The very request of a plan's first attempt."""
+    """The exact request of a plan's first attempt."""
     left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
     return prepare(plan.prompt_without(left_out), choice)
 
 
-def _must_wait(quota: Quota) -> Fault:
-    return Fault(
-        Code.RATE_LIMITED,
-        quota.line,
-        hint="Wait for it, or send it anyway.",
-        status=429,
-        details={"code": "quota_wait", "line": quota.line, "can_go_at": quota.can_go_at},
-    )
+@dataclass(frozen=True, slots=True)
+class SendPreview:
+    """`prepared` is the first attempt, where there can be one; `included` are the pairs in it, and `left_out_preflight`
+    those that the prompt takes the room of. `trouble` is why it would not be sent, or not in this way."""
+
+    prepared: Prepared | None = None
+    included: int = 0
+    left_out_preflight: int = 0
+    estimate: Estimate | None = None
+    trouble: Trouble | None = None
 
 
-def _with_status(fault: Fault) -> Fault:
-    return Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details)
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """How large the next request is: for the send button, with its band, and whether it can be sent at all. `prompt` is
+    what is planned for the question alone."""
+
+    estimate: Estimate
+    limit: int
+    fits: bool
+    line: str
+    prompt: int = 0
 
 
-def _conflict_fault(code: str, message: str, hint: str) -> Fault:
-    return Fault(Code.USAGE, message, hint=hint, status=409, details={"code": code})
+@dataclass(frozen=True, slots=True)
+class Previews:
+    """Looks ahead by the same steps that a send takes, and sends nothing."""
+
+    views: Views
+    engine: Engine
+
+    async def preview(
+        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
+    ) -> SendPreview:
+        """The body of the next send from this view; `before` and `replaces` as a send has them."""
+        looking = await self.views.get(view)
+        text, attachments = self.views.mask_question(text, attachments)
+        try:
+            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
+            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+        except Fault as fault:
+            return SendPreview(trouble=trouble_of(fault))
+        left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
+        included = len(plan.items) - left_out
+        trouble, room = looking.trouble, plan.room
+        if trouble is None and plan.is_too_large:
+            trouble = prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools)
+        return SendPreview(
+            ready,
+            included,
+            left_out,
+            await measure(self.engine, ready),
+            None if trouble is None else trouble_of(trouble),
+        )
+
+    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
+        """How large the request with this question is: the preview's own number."""
+        looking = await self.views.get(view)
+        text, attachments = self.views.mask_question(text, attachments)
+        limit = looking.view.room.limit
+        if question(text, attachments) is None:
+            nothing = exactly(0, "nothing to send")
+            return Sized(nothing, limit, True, _line(nothing))
+        plan = plan_of(looking.view, text, attachments, replaces=replaces)
+        try:
+            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+            estimate = await measure(self.engine, ready)
+        except Fault:  # it cannot be written for this model, which the send will say
+            estimate = plan.prompt
+        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
+
+
+def _line(estimate: Estimate) -> str:
+    if estimate.is_exact:
+        return f"{estimate.tokens:,}"
+    band = max(estimate.high - estimate.tokens, estimate.tokens - estimate.low)
+    return f"~{estimate.tokens:,} ± {band:,}"

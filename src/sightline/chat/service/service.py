@@ -6,23 +6,21 @@ from functools import partial
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
-from sightline.chat.core.compaction import INSTRUCTION, Compaction, compaction_fact, compare, drafting
 from sightline.chat.core.facts import CompactionUndone
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, answer_of
+from sightline.chat.core.rewriting import INSTRUCTION, Compaction, compaction_fact, compare, drafting
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
+from sightline.chat.service.answerer import SESSION, Answerer, conversation_in
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.previews import Previews
-from sightline.chat.service.resumed_run import ending_of_interrupted_pair
-from sightline.chat.service.sends import Sends
+from sightline.chat.service.running_send import ending_of_interrupted_pair
+from sightline.chat.service.sends import Previews, Sends
 from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.prepare import prepare
-from sightline.store.entries import FactEntry
 from sightline.store.store import Logbook
 
 
@@ -37,22 +35,18 @@ class SummaryDraft:
 
 @dataclass(frozen=True, slots=True)
 class Compacting:
-    """Nothing is changed before a person accepts a text, and then the pairs are still there."""
+    """Nothing changes before a person accepts a text; even then the pairs are kept."""
 
     chat: Chat
     views: Views
     engine: Engine
 
     async def draft(self, view: str, ids: Sequence[str], instruction: str = "") -> SummaryDraft:
-        """Let the model at hand write a summary. To be cancelled breaks it off."""
+        """Let the view's model write a summary. Cancelling this aborts the request."""
         looking = await self.views.get(view)
         pairs, sizer = _pairs_in_order(self.chat.history, ids), looking.view.sizer
         prompt = drafting(pairs, sizer, instruction.strip() or INSTRUCTION)
         exchanges: list[str] = []
-
-        def add_exchange(entry: FactEntry) -> None:
-            exchanges.append(entry.exchange)
-
         with cancellation("user"):
             reply = await self.engine.ask(
                 prepare(prompt, looking.choice),
@@ -60,7 +54,7 @@ class Compacting:
                 tried=_ignore_event,
                 paused=_ignore_event,
                 session=SESSION,
-                on_recorded=add_exchange,
+                on_recorded=lambda entry: exchanges.append(entry.exchange),
                 conversation=conversation_in(looking.view.topic),
             )
         if reply.fault is not None:
@@ -77,14 +71,14 @@ class Compacting:
         return compare(_pairs_in_order(self.chat.history, ids), text, looking.view.sizer)
 
     async def accept(self, ids: Sequence[str], text: str) -> str:
-        """Put the text in the place of these pairs; the answer is the new pair's id."""
+        """Replace these pairs by the text. Returns the id of the new pair."""
         history = await self.chat.load()
         fact = compaction_fact(history, tuple(dict.fromkeys(ids)), text, new_id=self.chat.make_id())
         await self.chat.happen(fact)
         return fact.summary.id
 
     async def undo(self, pair: str) -> None:
-        """Put the pairs back that this summary stands for."""
+        """Bring back the pairs that this summary replaced."""
         await self.chat.load()
         await self.chat.happen(CompactionUndone(pair))
 
@@ -94,7 +88,7 @@ def _pairs_in_order(history: ChatHistory, ids: Sequence[str]) -> list[MessagePai
     return sorted(pairs, key=lambda pair: history.key(pair.id))
 
 
-def _ignore_event(_told: object) -> None:
+def _ignore_event(_event: object) -> None:
     """The whole reply is what is wanted."""
 
 
@@ -130,7 +124,7 @@ def chat_service(
 ) -> ChatService:
     """The chat of a logbook; it is read when it is first asked for. `process` is a name that no other process has, with
     its machine before a colon, and `is_alive` says of such a name of this machine whether that process still runs."""
-    asking = answering or DirectAnswerer(engine)
+    asking = answering or Answerer(engine)
     chat = Chat(
         logbook,
         hub,
@@ -140,8 +134,8 @@ def chat_service(
         secrets=engine.relay.secrets,
         process=process,
         is_alive=is_alive,
+        recovering=partial(ending_of_interrupted_pair, asking, engine.clock.now),
     )
-    chat.recover(partial(ending_of_interrupted_pair, asking, engine.clock.now))
     models = Models(catalog, has_key, engine.memory, default_model)
     views = Views(chat, models, asking)
     return ChatService(

@@ -73,21 +73,19 @@ class Models:
         return model_limit(choice.facts, limits)
 
     def sizer(self, choice: ModelChoice, settings: ChatSettings, tools: tuple[Tool, ...] = ()) -> Sizer:
-        """Who counts for this model. It is the same one until something new was learned of the model."""
+        """The sizer of this model: the same one until something new is learned of the model."""
         how = settings.estimation, settings.chars_per_token, msgspec.json.encode(tools)
         key = choice.provider_name, choice.model, choice.dialect, *how
         lesson = self.memory.ratio(choice.provider_name, choice.model, tools=bool(tools))
         known = self._sizers.get(key)
         if known is None:
-            dialect = choice.dialect
-            base = base_instructions(choice.family, tools)
             sizer = Sizer(
                 choice.facts,
-                dialect=dialect,
+                dialect=choice.dialect,
                 settings=settings,
                 tools=tools,
                 calibration=lesson,
-                base_instructions=base,
+                base_instructions=base_instructions(choice.family, tools),
             )
         else:
             sizer = known[1] if known[0] == lesson else known[1].with_calibration(lesson)
@@ -184,8 +182,8 @@ def _context_of(view: View) -> tuple[int, str, ChatSettings]:
 
 
 class Looking:
-    """One page's view. `model` is the one that was selected, empty if none was; the one at hand is `view.model`,
-    and `choice` whom that means. `trouble` is what keeps the topic's tools from being used."""
+    """One page's view. `model` is the selected model, empty if none was; the one that is asked is `view.model`, and
+    `choice` is its provider. `trouble` is why the topic's tools cannot be used."""
 
     def __init__(self, name: str, view: View, choice: ModelChoice) -> None:
         self.id = name
@@ -201,12 +199,11 @@ class Looking:
         """The rows on screen now."""
         return Rows(self.view)
 
-    @property
-    def counter(self) -> ContextCounter:
+    def counter(self, prompt: int | None = None) -> ContextCounter:
         """How many pairs are sent; with what the last send left out, as long as filter, model and settings are the
-        same."""
+        same. `prompt` is what is planned for the draft."""
         last = self.last
-        return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None)
+        return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None, prompt)
 
 
 class Views:
@@ -228,10 +225,8 @@ class Views:
         model: str | None = None,
         topic: str | None = None,
     ) -> Looking:
-        """A new view, or another filter, model or topic in one that is there; None is as it is.
-
-        What `filter` says is read here unless its `expression` comes along. A fault leaves everything as it was.
-        """
+        """Make a view, or change the filter, model or topic of one; None leaves it as it is. `filter` is parsed unless
+        its `expression` is given. A fault leaves everything as it was."""
         history = await self._chat.load()
         self._chat.follow()
         if len(view) > _LONGEST_NAME:
@@ -290,7 +285,7 @@ class Views:
         return Looking(name, view, choice)
 
     async def _settle(self, looking: Looking) -> None:
-        """See to it that the view is counted for the model at hand, as is known by now, and with the topic's tools."""
+        """Count the view for its present model, with what is known of it by now and with the topic's tools."""
         tools = await self._tools(looking)
         view, settings = looking.view, self._chat.settings
         name, choice = self._at_hand(looking.model, view.inherited)

@@ -33,7 +33,9 @@ def _add_run(commands: Commands) -> None:
         "The exit code is 1 where a case did not pass.",
     )
     command.add_argument("suites", nargs="*", metavar="SUITE", help="files, or folders with *.eval.yaml")
-    _add_targets(command)
+    command.add_argument(
+        "--target", action="append", default=[], metavar="T", help="a target or model; several make a matrix"
+    )
     command.add_argument("--judge", default="", metavar="T", help="the target or model that judges")
     command.add_argument("--trials", type=count, metavar="K", help="run each case K times")
     command.add_argument("--threshold", type=_share, metavar="S", help="what a case must reach to pass, from 0 to 1")
@@ -57,7 +59,7 @@ def _add_run(commands: Commands) -> None:
     command.add_argument("--jsonl", default="", metavar="FILE", help="write the results, one JSON object a line")
     command.add_argument("--junit", default="", metavar="FILE", help="write the results as JUnit XML")
     add_apart(command)
-    _finish(command, _handler("running"), has_json=True)
+    _finish(command, _handler("running", "run"), has_json=True)
 
 
 def _add_validate(commands: Commands) -> None:
@@ -100,7 +102,7 @@ def _add_show(commands: Commands) -> None:
     command.add_argument("--trial", type=count, metavar="N", help="this trial, counted from 1 (default: all)")
     command.add_argument("--suite", default="", metavar="FILE", help="only runs of this suite")
     command.add_argument("--limit", type=count, default=20, metavar="N", help="show at most N runs (default: 20)")
-    _finish(command, _handler("showing"), has_json=True)
+    _finish(command, _handler("showing", "show_runs"), has_json=True)
 
 
 def _add_compare(commands: Commands) -> None:
@@ -117,7 +119,7 @@ def _add_compare(commands: Commands) -> None:
     command.add_argument("--target-b", default="", metavar="T", help="this target of B")
     command.add_argument("--tolerance", type=_share, default=0.0, metavar="S", help="scores this close are a tie")
     command.add_argument("--case", default="", metavar="ID", help="show the difference of one case")
-    _finish(command, _handler("comparing"), has_json=True)
+    _finish(command, _handler("showing", "compare_sides"), has_json=True)
 
 
 def _add_import(commands: Commands) -> None:
@@ -128,7 +130,7 @@ def _add_import(commands: Commands) -> None:
     )
     command.add_argument("sources", nargs="+", metavar="FILE|ID", help="one promptfoo file, or ids of exchanges")
     _add_making(command)
-    _finish(command, _handler("importing"))
+    _finish(command, _handler("suites", "import_suite"))
 
 
 def _add_make(commands: Commands) -> None:
@@ -140,7 +142,7 @@ def _add_make(commands: Commands) -> None:
     )
     command.add_argument("sources", nargs="+", metavar="ID", help="ids of exchanges, or the beginnings of them")
     _add_making(command)
-    _finish(command, _handler("importing", "make"))
+    _finish(command, _handler("suites", "make"))
 
 
 def _add_making(command: argparse.ArgumentParser) -> None:
@@ -154,12 +156,6 @@ def _add_file_form(command: argparse.ArgumentParser) -> None:
         "--file-form",
         choices=("xml", "seed"),
         help='how files are written into a prompt: <file path="…"> (xml, the default), or === path === (seed)',
-    )
-
-
-def _add_targets(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--target", action="append", default=[], metavar="T", help="a target or model; several make a matrix"
     )
 
 
@@ -178,7 +174,7 @@ def _finish(
     command.set_defaults(run=handler)
 
 
-def _handler(module: str, function: str = "run") -> Callable[[argparse.Namespace], int]:
+def _handler(module: str, function: str) -> Callable[[argparse.Namespace], int]:
     """A handler that imports the command's module when it is run."""
 
     def run(arguments: argparse.Namespace) -> int:

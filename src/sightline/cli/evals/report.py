@@ -1,25 +1,28 @@
-"""The report of a run, and the tables and transcripts that the other commands share."""
+"""The report of a run, its exports, and the tables and transcripts that the other commands share."""
 
-from collections.abc import Iterator, Sequence
+import errno
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 import msgspec
 
+from sightline.app.evals import drawing
 from sightline.cli.run_control import clip
-from sightline.cli.terminal import harmless
+from sightline.cli.terminal import harmless, unusable, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import budget_of, cost_limit_of
+from sightline.evals.core.exports import to_index, to_jsonl, to_junit
 from sightline.evals.core.result import CaseResult, Score
-from sightline.evals.core.run_state import EvalState, has_passed
+from sightline.evals.core.run_state import EvalState, budget_of, cost_limit_of, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.sentences import number, pluralize
 from sightline.evals.core.suite import SuitePlace
-from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
-from sightline.evals.core.tally import score_or_reason
-from sightline.evals.service.eval_log import PREFIX
+from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, score_or_reason, summarize
+from sightline.evals.service.eval_log import PREFIX, State
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.past_evals import State
+from sightline.evals.service.suite_writing import replace_file
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -35,6 +38,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.wire.jsontext import encode
 
 
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
@@ -48,6 +52,11 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
         ).rstrip()
         for row in cells
     ]
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 def in_full(value: object) -> Json:
@@ -156,7 +165,22 @@ def as_json(run: str, state: State, standing: EvalState, draw: Draw) -> JsonObje
         "not_graded": count_ungraded(standing),
         "budget_usd": budget_of(began.suite, began.options),
         "targets": in_full(summarize(standing.results, draw)),
-        "failed": [_brief(result) for result in standing.results if not has_passed(result)],
+        "failed": [
+            (
+                {
+                    "case": result.case,
+                    "target": result.target,
+                    "trial": result.trial,
+                    "status": result.status,
+                    "verdict": result.score.verdict,
+                    "score": result.score.score,
+                    "reason": result.observation.error or result.score.reason,
+                    "exchanges": list(result.observation.exchanges),
+                }
+            )
+            for result in standing.results
+            if not has_passed(result)
+        ],
     }
 
 
@@ -180,19 +204,6 @@ def _budget_notes(standing: EvalState) -> list[str]:
 def count_ungraded(standing: EvalState) -> int:
     """The number of answers that a required grader could not grade."""
     return sum(score_or_reason(result) == "not_graded" for result in standing.results)
-
-
-def _brief(result: CaseResult) -> Json:
-    return {
-        "case": result.case,
-        "target": result.target,
-        "trial": result.trial,
-        "status": result.status,
-        "verdict": result.score.verdict,
-        "score": result.score.score,
-        "reason": result.observation.error or result.score.reason,
-        "exchanges": list(result.observation.exchanges),
-    }
 
 
 def _row(summary: TargetSummary) -> tuple[str, ...]:
@@ -306,3 +317,81 @@ def complaint(score: Score) -> Sequence[str]:
     reasons = failed or [score.reason or score.verdict]
     lines = [f"{score.name} ({score.type}): {each}" for each in reasons]
     return [*lines, *(line for inner in score.scores for line in complaint(inner))]
+
+
+_NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
+"""Errors that mean a file can be written but not replaced."""
+
+NAMES = ("results.jsonl", "index.jsonl", "junit.xml", "summary.json")
+"""The files of an export folder: our own JSONL, AgentV's, JUnit for CI, and the figures of each target."""
+
+
+@dataclass
+class Exports:
+    """The requested exports. `folder` gets all files; `jsonl` and `junit` are single files."""
+
+    folder: str = ""
+    jsonl: str = ""
+    junit: str = ""
+    _results: list[CaseResult] = field(default_factory=list)
+    _suites: list[str] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Raise a fault if a destination cannot be written, before anything is sent."""
+        for place in filter(None, (self.folder and f"{self.folder}/{NAMES[0]}", self.jsonl, self.junit)):
+            path = Path(place)
+            if _is_stream(path):
+                continue
+            try:
+                path = path.resolve()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                is_new = not path.exists()
+                with path.open("ab"):
+                    pass
+                if is_new:
+                    path.unlink()  # an empty file would look like empty results
+            except OSError as error:
+                raise unusable(place, error) from None
+
+    def add(self, standing: EvalState) -> None:
+        """Add the results of a run."""
+        self._results += standing.results
+        self._suites.append(standing.began.suite.name)
+
+    def write(self) -> None:
+        name = self._suites[0] if len(set(self._suites)) == 1 else ""
+        # Rendering a large run is slow, so only requested exports are rendered.
+        lines = to_jsonl(self._results) if self.jsonl or self.folder else b""
+        tests = to_junit(self._results, name=name) if self.junit or self.folder else b""
+        if self.jsonl:
+            _write(self.jsonl, lines)
+        if self.junit:
+            _write(self.junit, tests)
+        if self.folder:
+            summaries = in_full(summarize(self._results, drawing()))
+            contents = (lines, to_index(self._results), tests, encode(summaries) + b"\n")
+            for each, content in zip(NAMES, contents, strict=True):
+                _write(f"{self.folder}/{each}", content)
+
+
+def _write(place: str, data: bytes) -> None:
+    """Write a file atomically."""
+    path = Path(place)
+    try:
+        if _is_stream(path):
+            with path.open("ab") as stream:
+                stream.write(data)
+            return
+        try:
+            replace_file(path.resolve(), data)
+        except OSError as error:
+            if error.errno not in _NOT_REPLACED:
+                raise
+            path.write_bytes(data)
+    except OSError as error:
+        raise unusable(place, error) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether the path is a pipe or device, which cannot be replaced by a file."""
+    return path.parts[:2] == ("/", "dev") or (path.exists() and not path.is_file() and not path.is_dir())

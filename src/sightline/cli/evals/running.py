@@ -3,7 +3,9 @@
 import argparse
 import asyncio
 import hashlib
+import os
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
@@ -11,24 +13,109 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.eval_targets import SuiteTargets, configuration_for, drawing, root_of
-from sightline.app.evals import open_evaluation
-from sightline.cli.evals.exporting import Exports
-from sightline.cli.evals.progress import ProgressLine
-from sightline.cli.evals.report import as_json, is_passed, report, resolve_run, resume_command, table
+from sightline.app.evals import configuration_for, drawing, open_evaluation, root_of, with_targets
+from sightline.cli.evals.report import (
+    Exports,
+    as_json,
+    is_passed,
+    report,
+    resolve_run,
+    resume_command,
+    table,
+    write_lines,
+)
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
-from sightline.cli.terminal import harmless, say, write
+from sightline.cli.terminal import harmless, is_terminal, say, write
+from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions, budget_of, select_cases, targets_of, trials_of
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import EvalState, RunOptions, budget_of, select_cases, targets_of, trials_of
 from sightline.evals.core.suite import Case, Suite
+from sightline.evals.service.eval_log import State
 from sightline.evals.service.evaluation import CasePreview, Evaluation, RunSnapshot
-from sightline.evals.service.past_evals import State
-from sightline.evals.service.progress import Telling
+from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
+
+_BAR = 20
+_USUAL_COLUMNS = 80
+_SELDOM = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """A progress line, shown only on a terminal. It is written at most ten times a second, and at the end."""
+
+    def __init__(self, elapsed: Callable[[], float], *, is_quiet: bool = False) -> None:
+        self._elapsed = elapsed
+        self._is_shown = not is_quiet and is_terminal(sys.stderr)
+        self._last: float | None = None
+
+    def update(self, progress: Progress) -> None:
+        """Show this progress."""
+        now = self._elapsed()
+        is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
+        if self._is_shown and is_due:
+            self._last = now
+            width = max(1, _columns() - 1)
+            line = line_of(progress)
+            # On a narrow terminal, numbers are more useful than a bar.
+            line = line if len(line) <= width else line.partition("] ")[2]
+            say(line[:width], end="", style=_CLEAR)
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._last is not None:
+            self._last = None
+            say("", end="", style=_CLEAR)
+
+
+def _columns() -> int:
+    """The width of the terminal on stderr; stdout may be redirected."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
+
+
+def line_of(progress: Progress) -> str:
+    """The progress line's text."""
+    filled = round(_BAR * progress.done / progress.of) if progress.of else _BAR
+    counts = [
+        f"{count} {word}"
+        for count, word in (
+            (progress.passed, "passed"),
+            (progress.failed, "failed"),
+            (progress.errors, "errors" if progress.errors != 1 else "error"),
+            (progress.not_graded, "not graded"),
+            (progress.skipped, "skipped"),
+        )
+        if count
+    ]
+    spent = list(filter(None, [_cost_text(progress)]))
+    pace = [f"{progress.rate:.1f}/s"] if progress.rate else []
+    left = [f"{clock_time(progress.left_s)} left"] if progress.left_s and progress.done < progress.of else []
+    summary = ", ".join(counts)
+    parts = [f"{progress.done}/{progress.of}", *([summary] if summary else []), *pace, *spent, *left]
+    return f"[{'#' * filled}{'-' * (_BAR - filled)}] {'  '.join(parts)}"
+
+
+def _cost_text(progress: Progress) -> str:
+    known = money(progress.cost) if progress.cost else ""
+    if not progress.cost_unknown:
+        return known
+    return f"{known} + {progress.cost_unknown} unknown" if known else f"{progress.cost_unknown} of unknown cost"
+
+
+def clock_time(seconds: float) -> str:
+    """`0:42`, `12:05`, `1:02:03`."""
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
 
 _HEAD = ("CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST")
 _RIGHT = frozenset({2, 3, 4})
@@ -45,9 +132,8 @@ def dry_run(
         write(b"".join(encode(row) + b"\n" for row in rows))
         return are_sendable
     cells = [[_cell(row, name) for name in _HEAD] for row in rows]
-    lines = table([_HEAD, *cells], right=_RIGHT)
-    lines += ["", f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."]
-    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    summary = f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."
+    write_lines([*table([_HEAD, *cells], right=_RIGHT), "", summary])
     return are_sendable
 
 
@@ -62,7 +148,7 @@ async def _rows(
     specs = {spec.name: spec for spec in answering.targets}
     rows: list[JsonObject] = []
     async with open_evaluation(
-        answering.loaded, arguments.data, each.root, store=arguments.store, apart=True
+        with_targets(each.loaded, answering), arguments.data, each.root, store=arguments.store, apart=True
     ) as evaluation:
         for case in select_cases(suite, options):
             for name in targets_of(case, tuple(specs), options):
@@ -177,8 +263,10 @@ def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.N
     plans: list[_Plan] = []
     nothing: Fault | None = None
     for each, suite in wanted:
-        answering = _answering(each, suite, arguments)
-        options = options_of(arguments, answering)
+        judge = arguments.judge or each.loaded.settings.evals.judge
+        answering = each.known.answering(suite, arguments.target, judge)
+        tell_problems(answering.odd)
+        options = options_of(arguments, answering, judge)
         try:
             select_cases(suite, options)
         except Fault as fault:
@@ -186,21 +274,15 @@ def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.N
         else:
             if budget_of(suite, options) is not None:
                 answering.check_prices()
-                _tell_unpriced(answering)
+                for name in (spec.name for spec in answering.targets if spec.kind == "cli"):
+                    say(f"note: {name} is a program; the budget counts the costs that it reports, and no others")
             plans.append(_Plan(each, suite, answering, options))
     if nothing is not None and not plans:
         raise nothing
     return plans
 
 
-def _tell_unpriced(answering: SuiteTargets) -> None:
-    """Name the targets whose costs are known only from their own reports."""
-    for spec in answering.targets:
-        if spec.kind == "cli":
-            say(f"note: {spec.name} is a program; the budget counts the costs that it reports, and no others")
-
-
-def options_of(arguments: argparse.Namespace, answering: SuiteTargets) -> RunOptions:
+def options_of(arguments: argparse.Namespace, answering: SuiteTargets, judge: str) -> RunOptions:
     """The run options of the command line."""
     return RunOptions(
         targets=answering.usual,
@@ -213,16 +295,9 @@ def options_of(arguments: argparse.Namespace, answering: SuiteTargets) -> RunOpt
         exclude_tags=tuple(arguments.exclude_tag),
         cases=tuple(arguments.case),
         file_form=arguments.file_form,
-        judge=arguments.judge or answering.loaded.settings.evals.judge,
+        judge=judge,
         approve=arguments.yes,
     )
-
-
-def _answering(each: NamedSuite, suite: Suite, arguments: argparse.Namespace) -> SuiteTargets:
-    judge = arguments.judge or each.known.loaded.settings.evals.judge
-    answering = each.known.answering(suite, arguments.target, judge)
-    tell_problems(answering.odd)
-    return answering
 
 
 @dataclass
@@ -241,14 +316,14 @@ class _Command:
 
     async def _start_run(self, plan: "_Plan") -> int:
         answering = plan.answering
-        async with self._open_evaluation(answering.loaded, plan.named.root) as evaluation:
+        async with self._open_evaluation(with_targets(plan.named.loaded, answering), plan.named.root) as evaluation:
             self.run = evaluation.make_id()
 
-            async def driven(on_progress: Telling) -> EvalState:
+            async def start(on_progress: ProgressListener) -> EvalState:
                 targets, judges = answering.targets, answering.judges
                 return await evaluation.run(plan.suite, targets, plan.options, on_progress, judges=judges, run=self.run)
 
-            return await self._driven(evaluation, driven)
+            return await self._drive(evaluation, start)
 
     async def continue_or_rerun(self, loaded: Configuration) -> int:
         """Resume a run, or rerun what did not pass."""
@@ -262,12 +337,12 @@ class _Command:
         options = RunOptions(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
         async with self._open_evaluation(grown, root) as evaluation:
 
-            async def continue_run(on_progress: Telling) -> EvalState:
+            async def continue_run(on_progress: ProgressListener) -> EvalState:
                 if self.arguments.resume:
                     return await evaluation.resume(self.run, on_progress, options)
                 return await evaluation.rerun(self.run, on_progress, options=options)
 
-            code = await self._driven(evaluation, continue_run)
+            code = await self._drive(evaluation, continue_run)
         self.exports.write()
         return code
 
@@ -279,7 +354,7 @@ class _Command:
             loaded, given.data, root, store=given.store, cluster=cluster, apart=given.apart, notice=say
         )
 
-    async def _driven(self, evaluation: Evaluation, drive: Callable[[Telling], Awaitable[EvalState]]) -> int:
+    async def _drive(self, evaluation: Evaluation, drive: Callable[[ProgressListener], Awaitable[EvalState]]) -> int:
         line = ProgressLine(time.monotonic, is_quiet=self.arguments.json)
         try:
             standing = await drive(line.update)
@@ -299,9 +374,8 @@ class _Command:
     def _report(self, state: State, standing: EvalState) -> None:
         if self.arguments.json:
             write(encode(as_json(self.run, state, standing, drawing())) + b"\n")
-            return
-        lines = report(self.run, state, standing, drawing())
-        write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+        else:
+            write_lines(report(self.run, state, standing, drawing()))
 
 
 def exit_code(standing: EvalState) -> int:

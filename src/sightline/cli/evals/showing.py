@@ -1,32 +1,35 @@
-"""`sightline eval show`: lists runs, or shows one run or one of its cases."""
+"""`sightline eval show` lists runs, or shows one run or one of its cases; `sightline eval compare` compares two."""
 
 import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from difflib import unified_diff
 from pathlib import Path
 
 import msgspec
 
 from sightline.app.configuration import configuration
-from sightline.app.eval_targets import drawing, root_of
-from sightline.app.evals import open_evaluation
-from sightline.cli.evals.report import as_json, message_lines, report, resolve_run, table
-from sightline.cli.terminal import harmless, say, write
+from sightline.app.evals import drawing, open_evaluation, root_of
+from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run, table, write_lines
+from sightline.cli.terminal import harmless, read, say, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
-from sightline.evals.core.exports.jsonl import to_line
+from sightline.evals.core.comparison import CasePair, RunComparison, compare
+from sightline.evals.core.exports import read_jsonl, to_line
 from sightline.evals.core.result import CaseResult, CaseScore, Score
+from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.statistics.sentences import number
 from sightline.evals.core.suite import SuitePlace
+from sightline.evals.core.summary import targets_of
+from sightline.evals.service.eval_log import Brief
 from sightline.evals.service.evaluation import RunSnapshot
-from sightline.evals.service.past_evals import Brief
 from sightline.wire.jsontext import encode
 
 _HEAD = ("TIME", "RUN", "STATE", "DONE", "TARGETS", "SUITE")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def show_runs(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)
     root = root_of(Path("suite"))
 
@@ -44,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         write(encode(as_json(found.run, found.state, found.standing, drawing())) + b"\n")
     else:
-        _write_lines(report(found.run, found.state, found.standing, drawing()))
+        write_lines(report(found.run, found.state, found.standing, drawing()))
     return 0
 
 
@@ -52,7 +55,7 @@ def _show_runs(runs: Sequence[Brief], *, is_json: bool) -> None:
     if is_json:
         write(b"".join(encode(msgspec.to_builtins(each)) + b"\n" for each in runs))
     elif runs:
-        _write_lines(table([_HEAD, *(_row(each) for each in runs)]))
+        write_lines(table([_HEAD, *(_row(each) for each in runs)]))
     else:
         say("no runs of suites on record")
 
@@ -82,7 +85,7 @@ def _show_case(shown: RunSnapshot, arguments: argparse.Namespace) -> None:
     lines: list[str] = []
     for result in results:
         lines += [*([""] if lines else []), *_case_lines(result, place)]
-    _write_lines([harmless(line) for line in lines])
+    write_lines([harmless(line) for line in lines])
 
 
 def _case_lines(result: CaseResult, place: SuitePlace) -> Iterator[str]:
@@ -142,5 +145,143 @@ def _score_lines(score: Score, before: str) -> Iterator[str]:
         yield from _score_lines(inner, f"{before}  ")
 
 
-def _write_lines(lines: Sequence[str]) -> None:
-    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+_PAIRS_HEAD = ("CASE", "A", "B", "DIFFERENCE", "", "REQUEST", "ANSWER")
+_PAIRS_RIGHT = frozenset({1, 2, 3})
+
+
+def compare_sides(arguments: argparse.Namespace) -> int:
+    """Compare two sides. Each is a results file if one of this name exists, else a run."""
+    sides = dict.fromkeys((arguments.before, arguments.after))
+    found = {side: _in_file(side) for side in sides if Path(side).is_file()}
+    runs = [side for side in sides if side not in found]
+    if runs:
+        found |= asyncio.run(_load_results(arguments, runs))
+    before, after = found[arguments.before], found[arguments.after]
+    targets = (arguments.target_a or arguments.target, arguments.target_b or arguments.target)
+    chosen = _target(before, targets[0], "A"), _target(after, targets[1], "B")
+    first, second = (Path(side).name if Path(side).is_file() else side for side in (arguments.before, arguments.after))
+    names = chosen if arguments.before == arguments.after else (first, second)
+    comparison = compare(before, after, drawing(), targets=chosen, names=names, tolerance=arguments.tolerance)
+    if arguments.json:
+        write(encode(in_full(comparison)) + b"\n")
+    elif arguments.case:
+        lines = _differences(before, after, chosen, arguments.case)
+        write_lines(map(harmless, lines))
+    else:
+        write_lines(map(harmless, _comparison_lines(comparison)))
+    return 0
+
+
+async def _load_results(arguments: argparse.Namespace, runs: Sequence[str]) -> dict[str, tuple[CaseResult, ...]]:
+    loaded, root = configuration(arguments.config), root_of(Path("suite"))
+    found: dict[str, tuple[CaseResult, ...]] = {}
+    async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
+        for run_id in runs:
+            shown = await evaluation.show(await resolve_run(evaluation, run_id))
+            found[run_id] = shown.standing.results
+    return found
+
+
+def _in_file(path: str) -> tuple[CaseResult, ...]:
+    lines = read_jsonl(read(path))
+    if lines.is_cut:
+        say(f"note: the last line of {path} is cut, and left out")
+    return lines.results
+
+
+def _target(results: Sequence[CaseResult], wanted: str, side: str) -> str:
+    if wanted:
+        return wanted
+    targets = targets_of(results)
+    if len(targets) == 1:
+        return targets[0]
+    if not targets:
+        raise Fault(Code.USAGE, f"{side} has no results yet", hint="Run the suite first.")
+    hint = f"Say which with --target-{side.lower()}."
+    raise Fault(Code.USAGE, f"{side} has several targets: {', '.join(targets)}", hint=hint)
+
+
+def _comparison_lines(comparison: RunComparison) -> Iterator[str]:
+    first, second = comparison.targets
+    yield f"A  {comparison.before} on {first}  {_mean(comparison.before_mean)}"
+    yield f"B  {comparison.after} on {second}  {_mean(comparison.after_mean)}"
+    yield ""
+    yield from comparison.said
+    if comparison.scores is not None:
+        yield ""
+        yield from _figures(comparison.scores, "scores ", comparison.level)
+    if comparison.verdicts is not None:
+        yield from _figures(comparison.verdicts, "passing", comparison.level)
+    if comparison.gain is not None:
+        yield f"gain     {number(comparison.gain)} of what was missing (Hake)"
+    pairs = [pair for pair in comparison.pairs if pair.outcome != "tie" or pair.flip]
+    if pairs:
+        yield ""
+        rows = sorted(pairs, key=lambda pair: (pair.difference, pair.case))
+        yield from table([_PAIRS_HEAD, *map(_pair_row, rows)], right=_PAIRS_RIGHT)
+    for each in comparison.unpaired:
+        yield f"not graded on both sides: {each}"
+
+
+def _figures(paired: Paired, what: str, level: float) -> Iterator[str]:
+    difference = paired.difference
+    line = f"{difference.value:+.3f}"
+    if difference.error is not None:
+        line += f" ± {number(difference.error)}"
+    if difference.interval is not None:
+        line += f", {level * 100:g} % interval {number(difference.interval.low)} to {number(difference.interval.high)}"
+    yield f"{what}  {line}; {paired.wins} wins, {paired.losses} losses, {paired.ties} ties"
+    how = paired.permutation.method.replace("_", " ")
+    yield f"         permutation test p = {number(paired.permutation.p)} ({how}), sign test p = {number(paired.sign_p)}"
+
+
+def _mean(value: float | None) -> str:
+    return "no pairs" if value is None else f"mean {number(value)}"
+
+
+def _pair_row(pair: CasePair) -> tuple[str, ...]:
+    same = {True: "same", False: "differs", None: "?"}
+    return (
+        pair.case,
+        number(pair.before.score),
+        number(pair.after.score),
+        f"{pair.difference:+.3f}",
+        pair.flip.replace("_", " "),
+        same[pair.is_same_request],
+        same[pair.is_same_answer],
+    )
+
+
+def _differences(
+    before: Sequence[CaseResult], after: Sequence[CaseResult], targets: tuple[str, str], case: str
+) -> Iterator[str]:
+    """One case on both sides: a diff of what was sent and answered, and all scores."""
+    sides: list[list[CaseResult]] = []
+    for results, target, side in ((before, targets[0], "A"), (after, targets[1], "B")):
+        found = [each for each in results if each.case == case and each.target == target]
+        if not found:
+            raise Fault(Code.USAGE, f"{side} has no result of the case {case!r} on {target}", hint="Check the id.")
+        sides.append(found)
+    for first, second in zip(*sides, strict=False):
+        yield f"trial {first.trial + 1}: {_verdict_text(first)} → {_verdict_text(second)}"
+        one, two = _transcript(first), _transcript(second)
+        names = (f"A {first.target}", f"B {second.target}")
+        difference = list(unified_diff(one, two, *names, lineterm="", n=2))
+        yield from difference or ["the same messages and the same answer"]
+        given = {score.name: score for score in second.score.scores}
+        for score in first.score.scores:
+            other = given.get(score.name)
+            yield f"{score.name}: {_score(score.score)} → {_score(None if other is None else other.score)}"
+
+
+def _transcript(result: CaseResult) -> list[str]:
+    last = result.turns[-1] if result.turns else result.observation
+    return ["SENT", *message_lines(last.asked), "ANSWERED", *message_lines(last.messages)]
+
+
+def _verdict_text(result: CaseResult) -> str:
+    return f"{result.score.verdict.replace('_', ' ')} {_score(result.score.score)}"
+
+
+def _score(score: float | None) -> str:
+    return "–" if score is None else number(score)

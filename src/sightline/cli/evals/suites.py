@@ -1,4 +1,4 @@
-"""The suites named on the command line; `sightline eval validate` and `preview`."""
+"""The suites named on the command line; `sightline eval validate`, `preview`, `import` and `make`."""
 
 import argparse
 import asyncio
@@ -10,18 +10,27 @@ from pathlib import Path
 import msgspec
 
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.eval_targets import KnownTargets, root_of
-from sightline.app.evals import open_evaluation
+from sightline.app.engine import open_record
+from sightline.app.evals import open_evaluation, root_of, secret_values, targets_for, with_targets
+from sightline.app.machine import SystemClock
+from sightline.catalog.choose import choose
 from sightline.cli.program import EXIT_FAILED
-from sightline.cli.terminal import harmless, say, write
+from sightline.cli.terminal import harmless, read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.making.case import CaseExchange, MadeCase
+from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.files import SuiteReading
+from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
+from sightline.evals.core.reading.yaml_edit import document_text
+from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.statistics.sentences import pluralize
 from sightline.evals.core.suite import Suite, SuiteProblem
-from sightline.evals.core.target import TargetSpec
+from sightline.evals.core.target import SuiteTarget, TargetSpec
 from sightline.evals.service.evaluation import CasePreview
-from sightline.evals.service.suite_files import SuiteFiles, suite_in
+from sightline.evals.service.suite_files import SuiteFiles, conversation, make_masked_case, run_reader, suite_in
+from sightline.evals.service.suite_targets import KnownTargets, own_provider_name
+from sightline.evals.service.suite_writing import SuiteWriter
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 
@@ -32,6 +41,7 @@ _IN_FOLDERS = re.compile(r"(?:.+\.eval|evals?|suite|dataset)\.(?:ya?ml|jsonl)", 
 class NamedSuite:
     """A suite file below the folder `root`, with the targets that it may name."""
 
+    loaded: Configuration
     root: Path
     file: str
     known: KnownTargets
@@ -39,7 +49,7 @@ class NamedSuite:
 
     def read(self) -> SuiteReading:
         """Parse the file."""
-        return suite_in(self.files, self.file, self.known.environment)
+        return suite_in(self.files, self.file, self.known.suite_environment)
 
     def sound(self) -> Suite:
         """The parsed suite. Warnings are printed; errors are printed and end the command."""
@@ -63,7 +73,7 @@ def one(path: Path, loaded: Configuration, root: Path | None = None) -> NamedSui
     root = root or root_of(place)
     file = place.relative_to(root).as_posix()
     files = SuiteFiles(root)
-    return NamedSuite(root, file, KnownTargets(loaded, files, file), files)
+    return NamedSuite(loaded, root, file, targets_for(loaded, files, file), files)
 
 
 def tell_problems(problems: Sequence[SuiteProblem]) -> None:
@@ -132,21 +142,22 @@ def _as_json(each: NamedSuite, reading: SuiteReading) -> str:
         "file": each.file,
         "ok": _is_sound(reading),
         "cases": None if reading.suite is None else len(reading.suite.cases),
-        "problems": [_problem(problem) for problem in reading.problems],
+        "problems": [
+            (
+                {
+                    "file": problem.place.file,
+                    "line": problem.place.line,
+                    "column": problem.place.column,
+                    "path": problem.path,
+                    "severity": problem.severity,
+                    "message": problem.message,
+                    "suggestion": problem.suggestion,
+                }
+            )
+            for problem in reading.problems
+        ],
     }
     return encode(shown).decode("utf-8", "replace") + "\n"
-
-
-def _problem(problem: SuiteProblem) -> JsonObject:
-    return {
-        "file": problem.place.file,
-        "line": problem.place.line,
-        "column": problem.place.column,
-        "path": problem.path,
-        "severity": problem.severity,
-        "message": problem.message,
-        "suggestion": problem.suggestion,
-    }
 
 
 def preview(arguments: argparse.Namespace) -> int:
@@ -165,7 +176,7 @@ def preview(arguments: argparse.Namespace) -> int:
 
     async def make_preview() -> CasePreview:
         async with open_evaluation(
-            answering.loaded, arguments.data, named.root, store=arguments.store, apart=True
+            with_targets(named.loaded, answering), arguments.data, named.root, store=arguments.store, apart=True
         ) as evaluation:
             return evaluation.preview(suite, arguments.case, spec, RunOptions(file_form=arguments.file_form))
 
@@ -215,3 +226,107 @@ def _preview_lines(preview: CasePreview, spec: TargetSpec) -> Iterator[str]:
         yield ""
         yield "body"
         yield harmless(prepared.body.decode("utf-8", "replace"))
+
+
+def make(arguments: argparse.Namespace) -> int:
+    """Make a case, and report what was left out."""
+    loaded = configuration(arguments.config)
+
+    async def load_conversation() -> tuple[CaseExchange, ...]:
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            return await conversation(store, arguments.sources, now=SystemClock().now())
+
+    turns = asyncio.run(load_conversation())
+    name = arguments.name or f"recorded-{arguments.sources[-1].removeprefix('x_')[:12]}"
+    made = make_masked_case(turns, name, secret_values(loaded), arguments.from_turn)
+    for each in made.left:
+        say(f"note: not in the case: {each.what} ({each.why})")
+    save(made, arguments.to, loaded)
+    return 0
+
+
+def save(made: MadeCase, to: str, loaded: Configuration) -> None:
+    """Append a case to a suite, or print it."""
+    if not to:
+        write(made.text.encode("utf-8", "surrogatepass"))
+        for each in made.files:
+            say(f"note: the case names {each.path} ({len(each.data):,} bytes); --to FILE writes it beside the suite")
+        return
+    append(made.text, to, loaded, made)
+
+
+def append(text: str, to: str, loaded: Configuration, made: MadeCase | None = None) -> None:
+    """Append the cases of a text to a suite, and write the files that they name."""
+    path = Path(to).resolve()
+    root = root_of(path)
+    known = one(path, loaded, root).known
+    writer = SuiteWriter(SuiteFiles(root), known.suite_environment)
+    written = writer.append(path.relative_to(root).as_posix(), text, () if made is None else made.files)
+    say(f"{', '.join(written.cases)} in {written.file}")
+
+
+def import_suite(arguments: argparse.Namespace) -> int:
+    """Import a file, or exchanges if the argument is not a file."""
+    first, *others = arguments.sources
+    if not Path(first).is_file():
+        if "/" in first or Path(first).suffix:
+            raise Fault(Code.USAGE, f"there is no file {first}", hint="Check the path.")
+        return make(arguments)
+    if others:
+        raise Fault(Code.USAGE, "one file is imported at a time", hint="Name one.")
+    text, targets = suite_of(read(first), first)
+    for line in _tables(targets, arguments):
+        say(line)
+    if arguments.to:
+        append(text, arguments.to, configuration(arguments.config))
+    else:
+        write(text.encode())
+    return 0
+
+
+def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
+    """Convert a promptfoo file to a suite and its targets. Anything without a counterpart is reported and ends the
+    command."""
+    document = read_yaml(data, file)
+    if isinstance(document, SuiteProblem):
+        raise Fault(Code.USAGE, f"{document.place}: {document.message}", hint=document.suggestion)
+    if not is_promptfoo(document):
+        hint = "It has neither prompts nor providers. A suite of AgentV's runs as it is."
+        raise Fault(Code.USAGE, f"{file} is no promptfoo file", hint=hint)
+    findings = SuiteFindings()
+    place = Path(file).resolve()
+    suite, targets = run_reader(as_suite(document, place.name, findings), SuiteFiles(place.parent))
+    tell_problems(findings.problems)
+    if findings.has_errors:
+        raise Fault(Code.USAGE, f"{file} cannot be imported whole", hint="Correct what is said above.")
+    return document_text(suite.json), targets
+
+
+def _tables(targets: Sequence[SuiteTarget], arguments: argparse.Namespace) -> Iterator[str]:
+    """The providers of a file as configuration tables, for those that a suite cannot contain."""
+    if not targets:
+        return
+    loaded = configuration(arguments.config)
+    yield "note: these targets belong in the configuration (sightline.toml)"
+    for target in targets:
+        model = target.model
+        if target.has_own_provider:
+            choice = choose(loaded.catalog, model, has_key=loaded.has_key)
+            provider, name = target.provider(choice.provider), own_provider_name(target)
+            model = f"{name}/{choice.model}"
+            yield f"[providers.{_quote(name)}]"
+            yield f'dialect = "{provider.dialect}"'
+            yield f"base_url = {_quote(provider.base_url)}"
+            yield from [f"key_env = {_quote(provider.key_env)}"] if provider.key_env else []
+            pairs = ", ".join(f"{_quote(key)} = {_quote(value)}" for key, value in provider.headers.items())
+            yield from [f"headers = {{ {pairs} }}"] if pairs else []
+        yield f"[evals.targets.{_quote(target.name)}]"
+        yield f"model = {_quote(model)}"
+        for field in ("temperature", "top_p", "seed", "max_tokens", "effort"):
+            value = getattr(target, field)
+            if value is not None:
+                yield f"{field} = {_quote(value) if isinstance(value, str) else value}"
+
+
+def _quote(text: str) -> str:
+    return encode(text).decode()

@@ -4,17 +4,21 @@ It reads and writes requests, replies, streams and errors of `POST /v1/messages`
 imports the values, the wire and what all dialects share; it never imports another dialect and touches nothing outside.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
+import msgspec
+
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
+from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
 from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
 from sightline.dialects.anthropic.reply_write import write_reply
-from sightline.dialects.anthropic.request_read import read_request
-from sightline.dialects.anthropic.request_write import write_request
-from sightline.dialects.anthropic.rules import NAMES, problems, vendor_problems
+from sightline.dialects.anthropic.request import read_request, write_request
+from sightline.dialects.anthropic.sources import IMAGE_TYPES
 from sightline.dialects.anthropic.stream_write import MessagesWriter
-from sightline.dialects.conversation import has_mirrored_part
+from sightline.dialects.conversation import has_mirrored_part, leading_count
 from sightline.dialects.dialect import (
     ApiVersions,
     CacheRules,
@@ -25,13 +29,253 @@ from sightline.dialects.dialect import (
     Endpoint,
     LeafPaths,
     ListedModel,
+    Problem,
     RequestRules,
     TokenRules,
     Unread,
 )
-from sightline.dialects.fields import compact
+from sightline.dialects.fields import compact, object_at, objects_in
+from sightline.dialects.json_schemas import type_problems
+from sightline.dialects.option_table import USER_ID, looks_like_a_person
+from sightline.dialects.tool_names import NameRule
+from sightline.dialects.validity import argument_problems, empty_problems, no_messages, pairing_problems, tool_problems
 from sightline.errors import Code, Fault
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.options import SchemaFormat
+from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import FunctionTool, OpaqueTool
+
+NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_MOST_BREAKPOINTS = 4
+
+
+def problems(request: Request) -> list[Problem]:
+    """Everything that would be refused, and what only some models take."""
+    return [
+        *no_messages(request, "/messages"),
+        *_order_problems(request),
+        *_pairing_problems(request),
+        *_empty_problems(request),
+        *argument_problems(request),
+        *tool_problems(request, NAMES),
+        *(problem for message in request.messages for part in message.parts for problem in _part_problems(part)),
+        *_end_problems(request),
+        *_breakpoint_problems(request),
+        *_option_problems(request),
+        *_schema_problems(request),
+        *_thinking_problems(request),
+    ]
+
+
+def _order_problems(request: Request) -> Iterator[Problem]:
+    count = leading_count(request.messages)
+    spoken = request.messages[count:]
+    if spoken and spoken[0].role == "assistant":
+        yield Problem(spoken[0].at, "some platforms want the first message to be the user's", "warning")
+    for message in request.messages:
+        yield from _late_results(message)
+
+
+def vendor_problems(document: Json) -> list[Problem]:
+    """What Anthropic's own server refuses in a body, while other servers of this API may take it."""
+    body = object_at(document)
+    return [*_system_problems(body), *_type_problems(body), *_user_problems(body)]
+
+
+def _system_problems(body: JsonObject) -> Iterator[Problem]:
+    """System messages among the messages that do not stand between the user's turn and the assistant's."""
+    messages = dict(objects_in(body.get("messages")))
+    for index, message in messages.items():
+        if message.get("role") != "system":
+            continue
+        before, after = messages.get(index - 1, {}), messages.get(index + 1, {"role": "assistant"})
+        if not _is_user_turn(before) or after.get("role") != "assistant":
+            text = "a system message is taken behind the user's turn and before the assistant's only"
+            yield Problem(f"/messages/{index}", text)
+
+
+def _is_user_turn(message: JsonObject) -> bool:
+    """Whether a system message may follow: also behind a result of the server's own tools."""
+    if message.get("role") == "user":
+        return True
+    blocks = objects_in(message.get("content"))
+    kind = str(blocks[-1][1].get("type")) if blocks else ""
+    return kind == "server_tool_use" or kind.endswith("_tool_result")
+
+
+def _type_problems(body: JsonObject) -> Iterator[Problem]:
+    for index, tool in objects_in(body.get("tools")):
+        yield from type_problems(object_at(tool, "input_schema"), f"/tools/{index}/input_schema")
+
+
+def _user_problems(body: JsonObject) -> Iterator[Problem]:
+    user = object_at(body, "metadata").get("user_id")
+    if isinstance(user, str) and looks_like_a_person(user):
+        text = "user_id must be no e-mail address and no phone number"
+        yield Problem("/metadata/user_id", text, rule=USER_ID)
+
+
+def _late_results(message: Message) -> Iterator[Problem]:
+    is_late = False
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            if is_late:
+                yield Problem(part.at, "tool results must come before anything else in their message")
+        elif not isinstance(part, CacheBreakpoint):
+            is_late = True
+
+
+def _pairing_problems(request: Request) -> list[Problem]:
+    """Calls and results that do not meet; in a thread that goes on, the calls are the server's to know."""
+    thread = request.extras.get("thread")
+    is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
+    unpaired = [] if is_continued else pairing_problems(_without_order(request), adjacent=True)
+    known = {problem.pointer for problem in unpaired}
+    return [*unpaired, *(problem for problem in _duplicate_call_ids(request) if problem.pointer not in known)]
+
+
+def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
+    """Calls whose id an earlier one has used, also if that one was answered long ago."""
+    used: set[str] = set()
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if part.id in used:
+                    yield Problem(part.at, f"the id {part.id!r} is used by an earlier call too")
+                used.add(part.id)
+
+
+def _without_order(request: Request) -> Request:
+    """The request with results in front and no cache marks, so that pairing is judged on its own."""
+    messages = tuple(
+        msgspec.structs.replace(
+            message,
+            parts=tuple(
+                sorted(
+                    (part for part in message.parts if not isinstance(part, CacheBreakpoint)),
+                    key=lambda part: not isinstance(part, ToolResult),
+                )
+            ),
+        )
+        for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _empty_problems(request: Request) -> Iterator[Problem]:
+    """The last message may be an assistant's without content; so may `system` be an empty string."""
+    last = request.messages[-1] if request.messages else None
+    allowed = {"/system"}
+    if last is not None and last.role == "assistant":
+        allowed |= {last.at, *(part.at for part in last.parts if last.bare)}
+    yield from (problem for problem in empty_problems(request, whitespace=True) if problem.pointer not in allowed)
+
+
+def _part_problems(part: Part) -> Iterator[Problem]:
+    match part:
+        case ToolCall(call_id) | ToolResult(call_id):
+            if not _CALL_ID.fullmatch(call_id):
+                yield Problem(part.at, f"the id {call_id!r} must match {_CALL_ID.pattern}")
+            if isinstance(part, ToolResult):
+                for inner in part.parts:
+                    yield from _part_problems(inner)
+                    if isinstance(inner, Text) and not part.bare and not inner.text.strip():
+                        yield Problem(inner.at, "this text is empty")
+        case Thinking():
+            if not part.signature or part.signed_by != NAME:
+                yield Problem(part.at, "this thinking has no signature of the provider")
+        case Image(Inline(media_type)) if media_type not in IMAGE_TYPES:
+            yield Problem(part.at, f"pictures of type {media_type!r} are not taken")
+        case _:
+            pass
+
+
+def _end_problems(request: Request) -> Iterator[Problem]:
+    last = request.messages[-1] if request.messages else None
+    if last is not None and last.role == "assistant" and last.parts:
+        part = last.parts[-1]
+        if isinstance(part, Text) and part.text.strip() and part.text != part.text.rstrip():
+            yield Problem(part.at, "the last assistant message must not end in whitespace")
+
+
+def _breakpoint_problems(request: Request) -> list[Problem]:
+    places = [tool.cache.at for tool in request.tools if tool.cache is not None]
+    places += [tool.at for tool in request.tools if isinstance(tool, OpaqueTool) and _is_marked(tool.value)]
+    places += [at for message in request.messages for at in _breakpoints(message.parts)]
+    if request.extras.get("cache_control") is not None:
+        places.append("/cache_control")
+    return [
+        Problem(at, f"{len(places)} cache breakpoints are more than the {_MOST_BREAKPOINTS} that are taken")
+        for at in places[_MOST_BREAKPOINTS:]
+    ]
+
+
+def _breakpoints(parts: tuple[Part, ...]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, CacheBreakpoint) or (isinstance(part, Opaque) and _is_marked(part.value)):
+            yield part.at
+        elif isinstance(part, ToolResult):
+            yield from _breakpoints(part.parts)
+
+
+def _is_marked(value: object) -> bool:
+    return isinstance(value, dict) and value.get("cache_control") is not None
+
+
+def _option_problems(request: Request) -> Iterator[Problem]:
+    options = request.options
+    if options.max_tokens is None:
+        yield Problem("/max_tokens", "max_tokens must be set")
+    elif options.max_tokens < 0:
+        yield Problem("/max_tokens", "max_tokens must not be negative")
+    if options.temperature is not None and not 0 <= options.temperature <= 1:
+        yield Problem("/temperature", "temperature must be between 0 and 1")
+    if any(not text.strip() for text in options.stop or ()):
+        yield Problem("/stop_sequences", "a stop sequence must not be blank")
+    if options.service_tier is not None and options.service_tier not in SERVICE_TIERS:
+        yield Problem("/service_tier", f"service_tier is one of {', '.join(sorted(SERVICE_TIERS))}")
+    if request.tool_choice is not None and not request.tools:
+        yield Problem(request.tool_choice.at, "a tool choice needs tools")
+
+
+def _schema_problems(request: Request) -> Iterator[Problem]:
+    """Where the API keeps the model to a schema, every object of it must be closed."""
+    kept = [
+        (f"{tool.at}/input_schema", tool.schema)
+        for tool in request.tools
+        if isinstance(tool, FunctionTool) and tool.strict and tool.schema is not None
+    ]
+    output = request.options.format
+    if isinstance(output, SchemaFormat):
+        kept.append((f"{output.at}/schema", output.schema))
+    for at, schema in kept:
+        for path in open_objects(schema):
+            yield Problem(f"{at}{path}", "this object must have additionalProperties false")
+
+
+def _thinking_problems(request: Request) -> Iterator[Problem]:
+    options, reasoning, choice = request.options, request.options.reasoning, request.tool_choice
+    if reasoning is None or reasoning.mode != "on":
+        return
+    at = reasoning.places.get("budget", reasoning.at)
+    if reasoning.budget is None:
+        yield Problem(at, "enabled thinking needs budget_tokens")
+    elif reasoning.budget < LEAST_BUDGET:
+        yield Problem(at, f"budget_tokens must be {LEAST_BUDGET} at least")
+    elif options.max_tokens is not None and reasoning.budget >= options.max_tokens:
+        yield Problem(at, "budget_tokens must be less than max_tokens")
+    if options.temperature not in (None, 1):
+        yield Problem("/temperature", "temperature must be 1 while thinking is enabled")
+    if options.top_k is not None:
+        yield Problem("/top_k", "top_k cannot be set while thinking is enabled")
+    if options.top_p is not None and options.top_p < LEAST_TOP_P:
+        yield Problem("/top_p", f"top_p must be {LEAST_TOP_P} at least while thinking is enabled")
+    if choice is not None and choice.mode in ("required", "named"):
+        yield Problem(choice.at, "a forced tool call and enabled thinking exclude each other")
+
 
 _CREATED = "1970-01-01T00:00:00Z"
 """The catalogue does not know when a model was made, and the API's shape demands a time."""
@@ -53,6 +297,8 @@ def _list_models(models: Sequence[ListedModel]) -> JsonObject:
 
 
 def _state_fault(_field: str) -> Fault:
+    # The tool runner of anthropic 2.8 continues a thread by default and then sends the new result alone. On a 400 with
+    # this error code it sends the whole conversation again and stays without threads (seen with the SDK, 2026-11).
     return Fault(
         Code.INVALID_REQUEST,
         "threads are not supported by the provider of this request",
@@ -103,11 +349,27 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=lambda _headers: b'event: ping\ndata: {"type": "ping"}\n\n',
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
         state_fault=_state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"}),
+        efforts=("none", "low", "medium", "high", "xhigh", "max"),
+        summaries=("none", "auto"),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=True,
+        custom_tools=False,
+        hosted_tools={"web_search": {"type": "web_search_20250305", "name": "web_search"}},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        # Anthropic shows thinking only beside the setting that switches it on.
+        summary_mode="adaptive",
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=True,

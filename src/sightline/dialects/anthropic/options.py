@@ -1,20 +1,214 @@
-"""The settings of a request, both ways: plain options by table, structured output, and how much the model thinks."""
+"""The settings of a request, both ways: plain options by table, structured output, and how much the model thinks
+(`thinking` and the effort in `output_config`).
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 import msgspec
 
 from sightline.dialects.anthropic.names import NAME
-from sightline.dialects.anthropic.schema import close_objects
-from sightline.dialects.anthropic.thinking import read_reasoning, write_reasoning
 from sightline.dialects.dialect import Target
-from sightline.dialects.fields import merge, opt_object, rest
-from sightline.dialects.option_table import Table, options_of, read_options, set_path, top_level_keys, write_options
-from sightline.dialects.option_values import OF_ANTHROPIC, fit_anthropic_id, fit_tier
+from sightline.dialects.fields import compact, merge, opt_int, opt_object, opt_str, rest
+from sightline.dialects.json_schemas import JSON_SCHEMA, map_schema
+from sightline.dialects.option_table import (
+    OF_ANTHROPIC,
+    Table,
+    fit_anthropic_id,
+    fit_tier,
+    options_of,
+    read_options,
+    set_path,
+    top_level_keys,
+    write_options,
+)
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
+
+_KEY = "additionalProperties"
+_WHY = f"{NAME} keeps to schemas only whose objects are closed"
+_KEYS = replace(JSON_SCHEMA, nodes=JSON_SCHEMA.nodes - {_KEY})
+"""What may be in other properties is not looked at: there are none in the end."""
+
+
+def close_objects(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
+    """A foreign schema with every object closed. `at` is its place in the source, `place` where it goes."""
+
+    def close(node: JsonObject, path: str) -> JsonObject:
+        if not _is_open(node):
+            return node
+        if _KEY in node:
+            report.lose(at, f"other properties at {path or 'the root'} of the schema", _WHY, "option")
+        else:
+            report.add(f"{place}{path}/{_KEY}", "false", _WHY)
+        return {**node, _KEY: False}
+
+    return map_schema(schema, close, _KEYS)
+
+
+def any_open(schema: JsonObject) -> bool:
+    """Whether an object of this schema takes other properties and says so."""
+    return any(_KEY in node for node in open_objects(schema).values())
+
+
+def open_objects(schema: JsonObject) -> dict[str, JsonObject]:
+    """The objects of a schema that are not closed, by their pointers within it."""
+    found: dict[str, JsonObject] = {}
+
+    def look(node: JsonObject, path: str) -> JsonObject:
+        if _is_open(node):
+            found[path] = node
+        return node
+
+    map_schema(schema, look, _KEYS)
+    return found
+
+
+def _is_open(node: JsonObject) -> bool:
+    kind = node.get("type")
+    return (kind == "object" or (isinstance(kind, list) and "object" in kind)) and node.get(_KEY) is not False
+
+
+LEAST_BUDGET = 1024
+
+BETWEEN_TOOLS = "between_tools"
+"""The least thinking of models that cannot do without: only to them is it ever written from another dialect."""
+
+EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
+
+_MODES: Mapping[str, str] = {"enabled": "on", "disabled": "off", "adaptive": "adaptive"}
+_TYPES: Mapping[str, str] = {mode: word for word, mode in _MODES.items()}
+_SUMMARIES: Mapping[str, str] = {"summarized": "auto", "omitted": "none"}
+_DISPLAYS: Mapping[str, str] = {
+    "auto": "summarized",
+    "concise": "summarized",
+    "detailed": "summarized",
+    "none": "omitted",
+}
+
+
+def read_reasoning(body: JsonObject) -> Reasoning | None:
+    """What the body says about thinking; None if it says nothing that we know."""
+    thinking = opt_object(body, "thinking", "") or {}
+    config = opt_object(body, "output_config", "") or {}
+    fields = {
+        "mode": (_MODES.get(opt_str(thinking, "type", "/thinking") or ""), "/thinking/type"),
+        "summary": (_SUMMARIES.get(opt_str(thinking, "display", "/thinking") or ""), "/thinking/display"),
+        "effort": (opt_str(config, "effort", "/output_config"), "/output_config/effort"),
+    }
+    budget = opt_int(thinking, "budget_tokens", "/thinking")
+    places = {name: place for name, (value, place) in fields.items() if value is not None}
+    if budget is not None:
+        places["budget"] = "/thinking/budget_tokens"
+    if not places:
+        return None
+    return Reasoning(
+        mode=fields["mode"][0],
+        effort=fields["effort"][0],
+        budget=budget,
+        summary=fields["summary"][0],
+        places=places,
+        at="/thinking" if thinking else "/output_config",
+    )
+
+
+def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, same: bool) -> None:
+    """Put it into the body. Nothing is switched on that was not asked for."""
+    if same:
+        mode, summary = reasoning.mode, reasoning.summary
+        thinking = compact(
+            {
+                "type": None if mode is None else _TYPES.get(mode, mode),
+                "budget_tokens": reasoning.budget,
+                "display": None if summary is None else _DISPLAYS.get(summary, summary),
+            }
+        )
+        if reasoning.effort is not None:
+            set_path(body, ("output_config", "effort"), reasoning.effort)
+    else:
+        thinking = _Foreign(reasoning, body, report).write()
+    if thinking:
+        body["thinking"] = thinking
+
+
+class _Foreign:
+    """Another dialect's reasoning settings in this one's terms."""
+
+    def __init__(self, reasoning: Reasoning, body: JsonObject, report: Report) -> None:
+        self._reasoning = reasoning
+        self._body = body
+        self._report = report
+
+    def write(self) -> JsonObject:
+        """The thinking object; the effort goes into the body."""
+        thinking = self._thinking()
+        self._effort(thinking)
+        if self._reasoning.summary is not None:
+            self._display(self._reasoning.summary, thinking)
+        return thinking
+
+    def _thinking(self) -> JsonObject:
+        mode, budget = self._reasoning.mode, self._reasoning.budget
+        if mode == "off" or (mode is None and budget == 0):
+            return {"type": "disabled"}
+        if mode == BETWEEN_TOOLS:
+            return {"type": BETWEEN_TOOLS}
+        if mode == "adaptive" or (budget is not None and budget < 0):
+            if budget is not None and budget >= 0:
+                self._lose("budget", f"a budget of {budget}", "adaptive thinking has none")
+            return {"type": "adaptive"}
+        if budget is not None:
+            return self._fit_budget(budget)
+        if mode == "on":
+            self._lose("mode", "thinking switched on", "without a budget the nearest is adaptive thinking")
+            return {"type": "adaptive"}
+        if mode is not None:
+            self._lose("mode", f"thinking mode {mode!r}", f"{NAME} does not know it")
+        return {}
+
+    def _fit_budget(self, budget: int) -> JsonObject:
+        choice = self._body.get("tool_choice")
+        if isinstance(choice, dict) and choice["type"] in ("any", "tool"):
+            self._lose("budget", f"a budget of {budget}", "a forced tool call excludes it")
+            return {}
+        limit = self._body.get("max_tokens")
+        fitting = max(budget, LEAST_BUDGET)
+        if isinstance(limit, int):
+            fitting = min(fitting, limit - 1)
+        if fitting < LEAST_BUDGET:
+            self._lose("budget", f"a budget of {budget}", f"{NAME} takes {LEAST_BUDGET} at least, below max_tokens")
+            return {}
+        if fitting != budget:
+            self._lose("budget", f"a budget of {budget}", f"the nearest that {NAME} takes is {fitting}")
+        return {"type": "enabled", "budget_tokens": fitting}
+
+    def _effort(self, thinking: JsonObject) -> None:
+        effort = self._reasoning.effort
+        if effort == "none":
+            if thinking.setdefault("type", "disabled") != "disabled":
+                self._lose("effort", "effort 'none'", "thinking is asked for beside it")
+            return
+        if effort == "minimal":
+            self._lose("effort", "effort 'minimal'", "the nearest is low")
+            effort = "low"
+        if effort in EFFORTS:
+            set_path(self._body, ("output_config", "effort"), effort)
+        elif effort is not None:
+            self._lose("effort", f"effort {effort!r}", f"{NAME} does not know it")
+
+    def _display(self, summary: str, thinking: JsonObject) -> None:
+        if thinking.get("type") not in ("enabled", "adaptive") or summary not in _DISPLAYS:
+            self._lose("summary", f"reasoning summary {summary!r}", f"{NAME} says it beside its thinking setting only")
+            return
+        thinking["display"] = _DISPLAYS[summary]
+        if _SUMMARIES[_DISPLAYS[summary]] != summary:
+            self._lose("summary", f"reasoning summary {summary!r}", f"{NAME} knows one kind of summary")
+
+    def _lose(self, name: str, what: str, why: str) -> None:
+        self._report.lose(self._reasoning.places.get(name, self._reasoning.at), what, why, "option")
+
 
 TABLE: Table = {
     "max_tokens": (("max_tokens",),),
@@ -22,6 +216,7 @@ TABLE: Table = {
     "top_p": (("top_p",),),
     "top_k": (("top_k",),),
     "stop": (("stop_sequences",),),
+    # Claude Code's is a JSON text of device, account and session, and has to stay as it is.
     "user": (("metadata", "user_id"),),
     "service_tier": (("service_tier",),),
     "stream": (("stream",),),
@@ -112,7 +307,19 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
     if options.reasoning is not None:
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
-            _drop_sampling(options, body, report)
+            # Thinking with a budget leaves no say in how tokens are drawn.
+            thinking = body.get("thinking")
+            if isinstance(thinking, dict) and thinking.get("type") == "enabled":
+                for name, excluded in (
+                    ("temperature", options.temperature not in (None, 1)),
+                    ("top_k", options.top_k is not None),
+                    ("top_p", options.top_p is not None and options.top_p < LEAST_TOP_P),
+                ):
+                    if excluded:
+                        del body[name]
+                        report.lose(
+                            options.places.get(name, f"/{name}"), name, "thinking with a budget excludes it", "option"
+                        )
 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
@@ -139,20 +346,6 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
         body["stop_sequences"] = kept
 
 
-def _drop_sampling(options: Options, body: JsonObject, report: Report) -> None:
-    """Thinking with a budget leaves no say in how tokens are drawn."""
-    thinking = body.get("thinking")
-    if isinstance(thinking, dict) and thinking.get("type") == "enabled":
-        for name, excluded in (
-            ("temperature", options.temperature not in (None, 1)),
-            ("top_k", options.top_k is not None),
-            ("top_p", options.top_p is not None and options.top_p < LEAST_TOP_P),
-        ):
-            if excluded:
-                del body[name]
-                report.lose(options.places.get(name, f"/{name}"), name, "thinking with a budget excludes it", "option")
-
-
 def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, same: bool) -> None:
     match output:
         case SchemaFormat(schema):
@@ -165,20 +358,16 @@ def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, sam
                 merge(written, output.extras)
             path = ("output_format",) if same and output.at == _FORMATS[1] else ("output_config", "format")
             set_path(body, path, written)
-            _lose_format_members(output, report)
+            why = f"{NAME} takes the schema alone"
+            for name, value in (("name", output.name), ("description", output.description)):
+                if value is not None:
+                    report.lose(output.at, f"{name} of the output format", why, "identity")
+            if output.strict is not None:
+                why = f"{NAME} always keeps to the schema"
+                report.lose(output.at, "strict of the output format", why, "identity")
         case JsonFormat():
             report.lose(output.at, "JSON without a schema", f"{NAME} has no such mode", "option")
         case PlainFormat():
             pass
         case unreachable:
             assert_never(unreachable)
-
-
-def _lose_format_members(output: SchemaFormat, report: Report) -> None:
-    why = f"{NAME} takes the schema alone"
-    for name, value in (("name", output.name), ("description", output.description)):
-        if value is not None:
-            report.lose(output.at, f"{name} of the output format", why, "identity")
-    if output.strict is not None:
-        why = f"{NAME} always keeps to the schema"
-        report.lose(output.at, "strict of the output format", why, "identity")

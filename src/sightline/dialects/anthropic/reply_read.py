@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sightline.dialects.anthropic.blocks_read import BLOCKS, read_citation, read_content
+from sightline.dialects.anthropic.blocks import BLOCKS, read_citation, read_content
 from sightline.dialects.anthropic.errors import error_fields, extra_fields, frame_fault, is_error
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of, whole_number, wrong
 from sightline.dialects.signatures import unwrap
-from sightline.dialects.streaming import StreamReader, TextDeltas, finish_for_content
+from sightline.dialects.streaming import Machine, StreamReader, TextDeltas, finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -134,7 +134,7 @@ class _Block:
     fragments: list[str] = field(default_factory=list)
 
 
-class MessagesMachine:
+class MessagesMachine(Machine):
     """The state of one stream: its open blocks, its counts so far, and whether it has finished."""
 
     def __init__(self) -> None:
@@ -144,12 +144,11 @@ class MessagesMachine:
         self._counter = Counter()
         self._has_calls = False
         self._has_finished = False
-        self._is_over = False
         self._handlers: Mapping[str, Callable[[JsonObject, str], list[StreamEvent]]] = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,
             "content_block_delta": self._block_delta,
-            "content_block_stop": self._block_stop,
+            "content_block_stop": lambda document, at: self._close_block(self._number(document, at)),
             "message_delta": self._message_delta,
             "message_stop": self._message_stop,
             "ping": lambda _document, _at: [],
@@ -176,14 +175,6 @@ class MessagesMachine:
         kind = str_of(document, "type", at)
         handler = self._handlers.get(kind)
         return self._once(kind, at, document) if handler is None else handler(document, at)
-
-    def read_done_marker(self) -> list[StreamEvent]:
-        """This API has no such marker; one that a relay adds says nothing."""
-        return []
-
-    def is_over(self) -> bool:
-        """Whether message_stop has come."""
-        return self._is_over
 
     def _message_start(self, document: JsonObject, at: str) -> list[StreamEvent]:
         place = f"{at}/message"
@@ -244,9 +235,6 @@ class MessagesMachine:
                 return unknown
         return events + self._unknown(delta, _DELTA, place) + unknown
 
-    def _block_stop(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        return self._close_block(self._number(document, at))
-
     def _close_block(self, number: int) -> list[StreamEvent]:
         block = self._blocks.pop(number, None)
         if block is None or block.kind in _WHOLE:
@@ -278,7 +266,7 @@ class MessagesMachine:
         ]
 
     def _message_stop(self, _document: JsonObject, _at: str) -> list[StreamEvent]:
-        self._is_over = True
+        self.is_over = True
         return []
 
     def _usage(self, holder: JsonObject, at: str) -> list[StreamEvent]:

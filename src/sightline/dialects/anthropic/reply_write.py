@@ -3,13 +3,12 @@
 import hashlib
 from typing import assert_never
 
-from sightline.dialects.anthropic.blocks_read import write_citation
-from sightline.dialects.anthropic.blocks_write import arguments_object
+from sightline.dialects.anthropic.blocks import arguments_object, write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.dialect import Client
-from sightline.dialects.losses import describe, lose_choices, lose_partial
+from sightline.dialects.losses import describe, lose_choices, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.signatures import NEXT, wrap
 from sightline.dialects.streaming import truncation_fault
 from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
@@ -148,7 +147,15 @@ def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> lis
             lose_refusal(part.at, report)
             return _text_blocks(Text(text), report)
         case Thinking():
-            return _thinking_blocks(part, index, report)
+            if part.redacted:
+                return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
+            text = thinking_words(part)
+            if not text and part.signed_by is None:
+                return []
+            if part.summary and text != part.summary[0]:
+                lose_pieces(part.at, NAME, report)
+            note_seal(part.signed_by, index, report)
+            return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
         case ToolCall():
             before = [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
             return [*before, _tool_use(part, message_id, index + len(before), report)]
@@ -177,24 +184,6 @@ def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
     if citations:
         block["citations"] = citations
     return [block]
-
-
-def _thinking_blocks(part: Thinking, index: int, report: Report) -> list[JsonObject]:
-    if part.redacted:
-        return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
-    summary = "\n\n".join(part.summary)
-    text = part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
-    if not text and part.signed_by is None:
-        return []
-    if part.summary and text != part.summary[0]:
-        lose_pieces(part.at, report)
-    note_seal(part.signed_by, index, report)
-    return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
-
-
-def lose_pieces(at: str, report: Report) -> None:
-    """Report that reasoning in several pieces becomes one text."""
-    report.lose(at, "pieces of the reasoning summary", f"{NAME} has one text for it", "identity")
 
 
 def thinking_block(text: str, signature: str) -> JsonObject:

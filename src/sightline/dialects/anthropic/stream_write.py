@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from sightline.dialects.anthropic.blocks_read import write_citation
-from sightline.dialects.anthropic.blocks_write import arguments_object
+from sightline.dialects.anthropic.blocks import arguments_object, write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.reply_write import (
@@ -17,7 +16,6 @@ from sightline.dialects.anthropic.reply_write import (
     lose_call_form,
     lose_created,
     lose_logprobs,
-    lose_pieces,
     lose_refusal,
     lose_seal,
     note_seal,
@@ -30,8 +28,8 @@ from sightline.dialects.anthropic.reply_write import (
 )
 from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.dialect import Client
-from sightline.dialects.sequence import Sequencer
-from sightline.dialects.streaming import fault_of_broken_frame, truncation_fault
+from sightline.dialects.losses import lose_pieces
+from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, truncation_fault
 from sightline.dialects.tool_names import INPUT, flat_name
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -286,7 +284,7 @@ class MessagesWriter:
         elif piece != block.piece:
             text = f"\n\n{text}"
             if event.summary or block.piece[0]:
-                lose_pieces(block.at, self._report)
+                lose_pieces(block.at, NAME, self._report)
         block.piece = piece
         return out + self._delta({"type": "thinking_delta", "thinking": text})
 

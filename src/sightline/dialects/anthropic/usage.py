@@ -5,6 +5,8 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+# A token that is written for an hour costs twice an input token, one for five minutes 1.25 times; a cost without the
+# difference is wrong (ccusage#1349, litellm#11364).
 _MINUTES, _HOUR = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 _KNOWN = frozenset({*_COUNTS, "output_tokens", "output_tokens_details"})
 _OWN = frozenset({"cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed"})

@@ -7,6 +7,8 @@ package may import what dialects share, `wire`, `model` and `errors`; it never d
 import re
 from collections.abc import Sequence
 
+from sightline.catalog.compose import DialectSupport
+from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import (
     CacheRules,
     Clients,
@@ -16,23 +18,121 @@ from sightline.dialects.dialect import (
     Endpoint,
     LeafPaths,
     ListedModel,
+    Problem,
     RequestRules,
     TokenRules,
     Unread,
+    state_fault,
 )
 from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME
+from sightline.dialects.gemini.options import STOP_LIMIT
 from sightline.dialects.gemini.reply_read import read_reply, stream_reader
-from sightline.dialects.gemini.reply_write import write_reply
-from sightline.dialects.gemini.request_read import read_request
-from sightline.dialects.gemini.request_write import write_request
-from sightline.dialects.gemini.rules import NAMES, problems
-from sightline.dialects.gemini.stream_write import StreamWriter
-from sightline.dialects.openai_clients import state_fault
+from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
+from sightline.dialects.gemini.request import read_request, write_request
+from sightline.dialects.tool_names import NameRule
+from sightline.dialects.validity import no_messages, tool_problems
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Opaque, Thinking
+from sightline.model.options import SchemaFormat
+from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import FunctionTool
+
+NAMES = NameRule(re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"), 128)
+
+
+def problems(request: Request) -> list[Problem]:
+    """Every problem that the request as it stands would meet."""
+    contents = [message for message in request.messages if message.role not in SYSTEM_ROLES]
+    return [
+        *no_messages(request, "/contents"),
+        *_empty(request.messages),
+        *_pairing(contents),
+        *_order(contents),
+        *tool_problems(request, NAMES),
+        *_schemas(request),
+        *_settings(request),
+    ]
+
+
+def _empty(messages: tuple[Message, ...]) -> list[Problem]:
+    found: list[Problem] = []
+    for message in messages:
+        if not message.parts:
+            found.append(Problem(message.at, "this content has no parts"))
+        found.extend(
+            Problem(part.at, "this text is empty")
+            for part in message.parts
+            if isinstance(part, Text) and not part.text and part.signature is None
+        )
+    return found
+
+
+def _pairing(contents: list[Message]) -> list[Problem]:
+    """Every call is answered in the content right after it, by id, or by name and order where ids are absent."""
+    found: list[Problem] = []
+    waiting: list[ToolCall] = []
+    for message in contents:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                call = next((call for call in waiting if _answers(part, call)), None)
+                if call is None:
+                    found.append(Problem(part.at, f"this function response ({part.name!r}) answers no call before it"))
+                else:
+                    waiting.remove(call)
+        found.extend(_missing_responses(waiting))
+        waiting = [part for part in message.parts if isinstance(part, ToolCall)]
+    return [*found, *_missing_responses(waiting)]
+
+
+def _answers(result: ToolResult, call: ToolCall) -> bool:
+    if result.id and call.id:
+        return result.id == call.id
+    return result.name == call.name
+
+
+def _missing_responses(calls: list[ToolCall]) -> list[Problem]:
+    return [Problem(call.at, f"the call of {call.name!r} has no response in the next content") for call in calls]
+
+
+def _order(contents: list[Message]) -> list[Problem]:
+    found: list[Problem] = []
+    for index, message in enumerate(contents):
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
+        if calls and (index == 0 or contents[index - 1].role == "assistant"):
+            found.append(
+                Problem(calls[0].at, "a function call must come right after a user turn or a function response")
+            )
+    if contents and contents[0].role == "assistant":
+        found.append(Problem(contents[0].at, "a conversation should begin with the user", "warning"))
+    if contents and contents[-1].role == "assistant":
+        found.append(Problem(contents[-1].at, "a conversation should end with the user", "warning"))
+    return found
+
+
+def _schemas(request: Request) -> list[Problem]:
+    return [
+        Problem(f"{tool.at}/parameters", "parameters and parametersJsonSchema exclude each other")
+        for tool in request.tools
+        if isinstance(tool, FunctionTool) and tool.extras.get("parameters") is not None
+    ]
+
+
+def _settings(request: Request) -> list[Problem]:
+    found: list[Problem] = []
+    options = request.options
+    if options.stop is not None and len(options.stop) > STOP_LIMIT:
+        at = options.places.get("stop", "/generationConfig/stopSequences")
+        found.append(Problem(at, f"{len(options.stop)} stop sequences are more than the {STOP_LIMIT} that are taken"))
+    if isinstance(options.format, SchemaFormat) and "responseMimeType" in options.format.extras:
+        found.append(Problem(options.format.at, "a schema for the answer needs responseMimeType application/json"))
+    reasoning = options.reasoning
+    if reasoning is not None and reasoning.effort and (reasoning.budget is not None or reasoning.mode):
+        found.append(Problem(reasoning.at, "thinkingLevel and thinkingBudget exclude each other"))
+    return found
+
 
 _EVENTS_REQUESTED = re.compile(r"(?:^|&)(?:\$|%24)?alt=sse(?:&|$)", re.IGNORECASE)
 """A stream is one JSON array unless the query asks for server-sent events."""
@@ -90,17 +190,35 @@ DIALECT = Dialect(
         counting=Counting("/models/{model}:countTokens", wrapper="generateContentRequest", result="totalTokens"),
     ),
     clients=Clients(
+        # google-genai 3.1 asks under /v1, where `models` is a path of three APIs: only its headers tell it apart.
         headers=frozenset({"x-goog-api-key", "x-goog-api-client"}),
         key_parameter="key",
         versions=re.compile(r"v\d+(?:alpha|beta)\d*"),
         # Google's readers take a comment for an error, but pass over blank lines.
         keep_alive=lambda _headers: b"\n\n",
         streams_array=lambda query: _EVENTS_REQUESTED.search(query) is None,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset(
+            {"max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty"}
+        ),
+        efforts=("none", "minimal", "low", "medium", "high"),
+        summaries=("none", "auto"),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=False,
+        custom_tools=False,
+        hosted_tools={"web_search": {"googleSearch": {}}},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

@@ -118,7 +118,8 @@ def read_enum(holder: JsonObject, key: str, words: Sequence[str], at: str) -> st
 
 
 def both(*names: str) -> frozenset[str]:
-    """These names in both spellings."""
+    """These names in both spellings. Some clients mix them: litellm 1.106 has `function_call` beside `thoughtSignature`
+    in one part."""
     return frozenset(names) | {SNAKE[name] for name in names if name in SNAKE}
 
 

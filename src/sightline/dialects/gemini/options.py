@@ -7,9 +7,8 @@ import msgspec
 
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
 from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
-from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
-from sightline.dialects.option_table import Path, Table, set_path, write_options
-from sightline.dialects.option_values import OF_GEMINI, fit_tier
+from sightline.dialects.gemini.tools import read_schema, strip_refused, write_schema
+from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_tier, set_path, write_options
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -122,7 +121,18 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Put every option into the document, in the one place and spelling that we write."""
     if not same:
-        options = _fit_options(_without_defaults(options, report), report)
+        # Foreign settings without those that say what happens here anyway: losing them changes no answer.
+        for name, value in _AS_IT_IS.items():
+            if getattr(options, name) == value:
+                report.lose(options.places.get(name, f"/{name}"), name, "gemini does so by default", "identity")
+                options = msgspec.structs.replace(options, **{name: None})
+        # Foreign values within what the API takes.
+        if options.stop is not None and len(options.stop) > STOP_LIMIT:
+            at = options.places.get("stop", "/stop")
+            for text in options.stop[STOP_LIMIT:]:
+                report.lose(at, f"stop sequence {text!r}", f"gemini takes {STOP_LIMIT}", "option")
+            options = msgspec.structs.replace(options, stop=options.stop[:STOP_LIMIT])
+        options = fit_tier(options, OF_GEMINI, report, NAME)
     write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE)
     if options.format is not None:
         _write_format(options, options.format, document, report, same=same)
@@ -130,25 +140,6 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         thinking = _thinking_as_it_stood(options.reasoning) if same else _thinking(options.reasoning, report)
         if same or thinking:
             set_path(document, (_CONFIG, "thinkingConfig"), thinking)
-
-
-def _without_defaults(options: Options, report: Report) -> Options:
-    """Foreign settings without those that say what happens here anyway: losing them changes no answer."""
-    for name, value in _AS_IT_IS.items():
-        if getattr(options, name) == value:
-            report.lose(options.places.get(name, f"/{name}"), name, "gemini does so by default", "identity")
-            options = msgspec.structs.replace(options, **{name: None})
-    return options
-
-
-def _fit_options(options: Options, report: Report) -> Options:
-    """Foreign values within what the API takes."""
-    if options.stop is not None and len(options.stop) > STOP_LIMIT:
-        at = options.places.get("stop", "/stop")
-        for text in options.stop[STOP_LIMIT:]:
-            report.lose(at, f"stop sequence {text!r}", f"gemini takes {STOP_LIMIT}", "option")
-        options = msgspec.structs.replace(options, stop=options.stop[:STOP_LIMIT])
-    return fit_tier(options, OF_GEMINI, report, NAME)
 
 
 def _write_format(options: Options, chosen: OutputFormat, document: JsonObject, report: Report, *, same: bool) -> None:

@@ -8,12 +8,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
-from sightline.dialects.gemini.citations import read_citation, read_grounding
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.field_names import both, spelling_of
-from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.reply_fields import FAILURES, failure, read_finish, read_logprobs, read_usage
-from sightline.dialects.streaming import StreamReader, finish_for_content, truncation_fault
+from sightline.dialects.gemini.parts import read_part
+from sightline.dialects.gemini.reply_fields import (
+    FAILURES,
+    failure,
+    read_citation,
+    read_finish,
+    read_grounding,
+    read_logprobs,
+    read_usage,
+)
+from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -57,7 +64,7 @@ def read_reply(body: Json) -> list[StreamEvent]:
     document = as_object(body, at)
     if not document.keys() & _REPLY:
         raise wrong(None, f"{at}/candidates", "a list")
-    events = ReplyReading(is_stream=False).read(document, at)
+    events = ReplyMachine(is_stream=False).read_frame(document, at)
     for index, event in enumerate(events):
         if type(event) is Failed:
             return [*events[: index + 1], Ended()]
@@ -93,8 +100,9 @@ class _Choice:
         return self.part
 
 
-class ReplyReading:
-    """Reads one frame after the other; a whole reply is a single frame."""
+class ReplyMachine(Machine):
+    """Reads one frame after the other; a whole reply is a single frame. A stream has no end marker: after a finish the
+    end of the bytes is legal, and candidates and counts may follow one."""
 
     def __init__(self, *, is_stream: bool) -> None:
         self._is_stream = is_stream
@@ -103,12 +111,20 @@ class ReplyReading:
         self._usage: Json = None
         self._noted: set[tuple[int, str]] = set()
 
-    def read(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        """The events of one frame that stands at this place."""
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame of a stream."""
+        return self.read_frame(document, f"/{index}")
+
+    def read_frame(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        """The events of one frame at this place."""
         events: list[StreamEvent] = []
         identity = (document.get("responseId"), document.get("modelVersion"), document.get("createTime"))
         if identity != self._started:
-            self._start(document, identity, at, events)
+            self._started = identity
+            started = _read_identity(document, ("responseId", "modelVersion", "createTime"), at)
+            events.append(started)
+            if started.created is None:
+                self._note(0, f"{at}/createTime", document.get("createTime"), events)
         usage = document.get("usageMetadata")
         if usage != self._usage:
             self._count(usage, f"{at}/usageMetadata", events)
@@ -122,15 +138,6 @@ class ReplyReading:
             raise wrong(candidates, f"{at}/candidates", "a list")
         return events
 
-    def _start(
-        self, document: JsonObject, identity: tuple[Json, Json, Json], at: str, events: list[StreamEvent]
-    ) -> None:
-        self._started = identity
-        started = _read_identity(document, ("responseId", "modelVersion", "createTime"), at)
-        events.append(started)
-        if started.created is None:
-            self._note(0, f"{at}/createTime", document.get("createTime"), events)
-
     def _count(self, usage: Json, at: str, events: list[StreamEvent]) -> None:
         if usage is not None:
             self._usage = usage
@@ -139,7 +146,13 @@ class ReplyReading:
     def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         """What an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
         if document.get("error") is not None:
-            self._fail(document, at, events)
+            # An error, before it what it says besides its kind and its words.
+            error = document["error"]
+            self._unknown(document, _FRAME | {"error"}, 0, at, events)
+            if type(error) is dict:
+                known = _ERROR if type(error.get("message")) is str else _ERROR - {"message"}
+                self._unknown(error, known, 0, f"{at}/error", events)
+            events.append(Failed(read_error(0, document, {})))
             return
         counts = document.get("usage_metadata")
         if counts != self._usage:
@@ -152,15 +165,6 @@ class ReplyReading:
                 self._feedback(value, f"{at}/{key}", events, is_alone=not document.get("candidates"))
             elif key not in _FRAME:
                 self._note(0, join(at, key), value, events)
-
-    def _fail(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
-        """An error, before it what it says besides its kind and its words."""
-        error = document["error"]
-        self._unknown(document, _FRAME | {"error"}, 0, at, events)
-        if type(error) is dict:
-            known = _ERROR if type(error.get("message")) is str else _ERROR - {"message"}
-            self._unknown(error, known, 0, f"{at}/error", events)
-        events.append(Failed(read_error(0, document, {})))
 
     def _feedback(self, feedback: JsonObject, at: str, events: list[StreamEvent], *, is_alone: bool) -> None:
         key = spelling_of(feedback, "blockReason")
@@ -353,25 +357,6 @@ def _seconds(time: str) -> int | None:
         return None
 
 
-class Machine:
-    """The state of one stream. It has no end marker: after a finish, the end of the bytes is legal."""
-
-    def __init__(self) -> None:
-        self._reading = ReplyReading(is_stream=True)
-
-    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """The events of one frame."""
-        return self._reading.read(document, f"/{index}")
-
-    def read_done_marker(self) -> list[StreamEvent]:
-        """A marker that this API does not send owes nothing."""
-        return []
-
-    def is_over(self) -> bool:
-        """Whether no more can come; candidates and counts may follow a finish."""
-        return False
-
-
 def stream_reader() -> StreamReader:
     """A reader for one stream."""
-    return StreamReader(Machine())
+    return StreamReader(ReplyMachine(is_stream=True))

@@ -1,17 +1,45 @@
-"""A whole reply as a generateContent answer, and what both it and a stream say of one part and one candidate."""
+"""A reply as one generateContent answer, or its events as frames of streamGenerateContent.
 
+Words leave as they come. A call is one whole part here, so it leaves when it is complete, and what follows it waits for
+it. How each choice ended, its citations and the usage are in the last frame; a failure is a frame of its own, after
+which nothing comes.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import assert_never
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.gemini.citations import write_citations
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
-from sightline.dialects.gemini.parts_write import call_part, media_part
-from sightline.dialects.gemini.reply_fields import write_finish, write_logprobs, write_usage
-from sightline.dialects.gemini.signatures import REDACTED, for_client
-from sightline.dialects.losses import describe, lose_partial
+from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, media_part
+from sightline.dialects.gemini.reply_fields import write_citations, write_finish, write_logprobs, write_usage
+from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
+from sightline.dialects.streaming import truncation_fault
+from sightline.errors import Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.fold import Fold
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -29,6 +57,8 @@ from sightline.model.parts import (
 )
 from sightline.model.reply import Choice, Reply, TokenLogprob
 from sightline.model.report import Report
+from sightline.wire.jsontext import encode
+from sightline.wire.sse import Frame, encode_frame
 
 _LAST_SECOND = 253_402_300_800
 """The end of the year 9999, behind which there are no dates."""
@@ -55,7 +85,7 @@ def identity(reply_id: str, model: str, created: int) -> JsonObject:
     if model:
         fields["modelVersion"] = model
     if 0 < created < _LAST_SECOND:
-        fields["createTime"] = _rfc3339(created)
+        fields["createTime"] = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if reply_id:
         fields["responseId"] = reply_id
     return fields
@@ -81,7 +111,11 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
             report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
             wire = {"text": part.text} if part.text else None
         case Opaque():
-            return _opaque(part, report)
+            if part.dialect == NAME and isinstance(part.value, dict):
+                return part.value
+            if not part.mirrored:
+                report.lose(part.at, describe(part), "gemini has no such part", "content")
+            return None
         case ToolResult() | CacheBreakpoint():
             report.lose(part.at, "a part that no answer has", "gemini has none in a reply", "content")
             return None
@@ -149,31 +183,219 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
     if part.id is not None and part.signed_by is None:
         report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
     seal = for_client(part.signature, part.signed_by, REDACTED if part.redacted else part.id)
-    words = _words(part)
+    words = thinking_words(part)
     if part.summary and words != part.summary[0]:
-        lose_pieces(part.at, report)
+        lose_pieces(part.at, NAME, report)
     wire = add_signature({"text": words, "thought": True}, seal)
     return wire if wire["text"] or "thoughtSignature" in wire else None
 
 
-def lose_pieces(at: str, report: Report) -> None:
-    """Report that reasoning in several pieces becomes one text."""
-    report.lose(at, "pieces of the reasoning summary", "gemini has one text for a thought", "identity")
+@dataclass(slots=True)
+class _Call:
+    """A call that is still being written."""
+
+    begun: ToolCallBegun
+    fragments: list[str] = field(default_factory=list)
+    seal: SignatureReceived | None = None
+    is_complete: bool = False
+
+    def whole(self) -> ToolCall:
+        begun, seal = self.begun, self.seal
+        return ToolCall(
+            begun.id,
+            begun.name,
+            "".join(self.fragments),
+            kind=begun.kind,
+            namespace=begun.namespace,
+            item=begun.item,
+            signature=None if seal is None else seal.signature,
+            signed_by=None if seal is None else seal.signed_by,
+            at=begun.at,
+        )
 
 
-def _words(part: Thinking) -> str:
-    """All that can be read of some reasoning: the summary, then the reasoning itself where there are both."""
-    summary = "\n\n".join(part.summary)
-    return part.text if not summary or summary == part.text else f"{summary}\n\n{part.text}"
+@dataclass(slots=True)
+class _Choice:
+    """What one choice still owes, and what its last frame needs."""
+
+    waiting: list[_Call | JsonObject] = field(default_factory=list)
+    calls: dict[int, _Call] = field(default_factory=dict)
+    texts: dict[int, list[str]] = field(default_factory=dict)
+    pieces: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    thoughts: dict[int, str] = field(default_factory=dict)
+    citations: list[tuple[int, Citation]] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    logprobs_at: str = ""
+    finished: Finished | None = None
+    seal: SignatureReceived | None = None
 
 
-def _opaque(part: Opaque, report: Report) -> JsonObject | None:
-    if part.dialect == NAME and isinstance(part.value, dict):
-        return part.value
-    if not part.mirrored:
-        report.lose(part.at, describe(part), "gemini has no such part", "content")
-    return None
+class StreamWriter:
+    """Writes one stream."""
 
+    def __init__(self, client: Client, report: Report) -> None:
+        self._client = client
+        self._report = report
+        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
+        self._known = Fold()
+        self._identity = identity(client.id, client.model, client.created)
+        self._is_over = False
+        self._separator = b"["
 
-def _rfc3339(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
+        """The bytes that can leave now."""
+        if self._is_over:
+            return b""
+        match event:
+            case TextReceived(part, text, choice):
+                self._choices[choice].texts.setdefault(part, []).append(text)
+                return self._say(choice, part, {"text": text}) if text else b""
+            case ThinkingReceived():
+                return self._think(event)
+            case ArgumentsReceived(part, fragment, choice):
+                self._choices[choice].calls[part].fragments.append(fragment)
+            case ToolCallBegun(part, choice=choice):
+                sealed = self._seal(choice)
+                call = self._choices[choice].calls[part] = _Call(event)
+                self._choices[choice].waiting.append(call)
+                return sealed
+            case ToolCallCompleted(part, choice):
+                self._choices[choice].calls[part].is_complete = True
+                return self._release(choice)
+            case SignatureReceived():
+                return self._sign(event)
+            case RefusalReceived():
+                texts = self._choices[event.choice].texts
+                if event.part not in texts:
+                    write_part(Refusal(event.text, at=event.at), self._report)
+                texts.setdefault(event.part, []).append(event.text)
+                return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
+            case PartReceived(part, value, choice):
+                wire = write_part(value, self._report)
+                return b"" if wire is None else self._say(choice, part, wire)
+            case CitationReceived(part, citation, choice):
+                self._choices[choice].citations.append((part, citation))
+            case LogprobsReceived(tokens, choice, at):
+                state = self._choices[choice]
+                state.logprobs.extend(tokens)
+                state.logprobs_at = state.logprobs_at or at
+            case Started() | UsageReceived():
+                self._learn(event)
+            case Finished(choice=choice):
+                return self._finish(event)
+            case Failed(fault):
+                return self._fail(fault)
+            case Ended():
+                return self._end()
+            case FieldReceived() | FrameBroken():
+                pass
+            case unreachable:
+                assert_never(unreachable)
+        return b""
+
+    def _learn(self, event: Started | UsageReceived) -> None:
+        self._known.add(event)
+        reply, client = self._known.reply, self._client
+        self._identity = identity(reply.id or client.id, reply.model or client.model, reply.created or client.created)
+
+    def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
+        """Say some of a part now, or when the calls before it are complete."""
+        choice = self._choices[number]
+        sealed = b"" if choice.seal is None or choice.seal.part == part else self._seal(number)
+        if choice.waiting:
+            choice.waiting.append(wire)
+            return sealed
+        return sealed + self._content(number, [wire])
+
+    def _seal(self, number: int) -> bytes:
+        """Say the seal of a part that has come to its end, as Google does: on an empty text."""
+        choice = self._choices[number]
+        event, choice.seal = choice.seal, None
+        if event is None:
+            return b""
+        is_text = event.part in choice.texts
+        seal = for_client(event.signature, event.signed_by, None if is_text else event.id)
+        wire: JsonObject = {"text": ""} if is_text else {"text": "", "thought": True}
+        return b"" if seal is None else self._say(number, event.part, add_signature(wire, seal))
+
+    def _think(self, event: ThinkingReceived) -> bytes:
+        choice = self._choices[event.choice]
+        at = choice.thoughts.setdefault(event.part, event.at)
+        if not event.text:
+            return b""
+        pieces, piece = choice.pieces, (event.summary, event.piece)
+        before = pieces.get(event.part, piece)
+        pieces[event.part] = piece
+        if before != piece and (before[0] or event.summary):
+            lose_pieces(at, NAME, self._report)
+        text = event.text if before == piece else f"\n\n{event.text}"
+        return self._say(event.choice, event.part, {"text": text, "thought": True})
+
+    def _sign(self, event: SignatureReceived) -> bytes:
+        """Keep a seal for the end of its part: a signature may come in pieces."""
+        choice = self._choices[event.choice]
+        call = choice.calls.get(event.part)
+        if call is not None:
+            call.seal = event
+            return b""
+        before = b"" if choice.seal is None or choice.seal.part == event.part else self._seal(event.choice)
+        choice.seal = event
+        return before
+
+    def _release(self, number: int) -> bytes:
+        """Say everything that no longer waits for a call."""
+        waiting = self._choices[number].waiting
+        parts: list[Json] = []
+        while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
+            first = waiting.pop(0)
+            parts.append(write_part(first.whole(), self._report) if isinstance(first, _Call) else first)
+        return self._content(number, parts) if parts else b""
+
+    def _finish(self, event: Finished) -> bytes:
+        choice = self._choices[event.choice]
+        choice.finished = event
+        for call in choice.calls.values():
+            call.is_complete = True
+        return self._seal(event.choice) + self._release(event.choice)
+
+    def _fail(self, fault: Fault) -> bytes:
+        data = b""
+        for number, choice in self._choices.items():
+            for call in choice.calls.values():
+                if not call.is_complete:
+                    self._report.lose(call.begun.at, "an unfinished call", "gemini has whole calls only", "content")
+            choice.waiting = [one for one in choice.waiting if not isinstance(one, _Call) or one.is_complete]
+            data += self._release(number) + self._seal(number)
+        self._is_over = True
+        return data + self._frame(write_error(fault)[1])
+
+    def _end(self) -> bytes:
+        if not any(choice.finished for choice in self._choices.values()):
+            return self._fail(truncation_fault())
+        sealed = b"".join([self._seal(number) for number in sorted(self._choices)])
+        self._is_over = True
+        candidates = [self._last(number, choice) for number, choice in sorted(self._choices.items())]
+        usage = self._known.reply.usage
+        body: JsonObject = {"candidates": list[Json](candidates)}
+        if usage is not None:
+            body["usageMetadata"] = write_usage(usage, self._report)
+        return sealed + self._frame(body | self._identity)
+
+    def _last(self, number: int, choice: _Choice) -> JsonObject:
+        candidate: JsonObject = {"content": {"parts": [], "role": "model"}, "index": number}
+        finished = choice.finished
+        if finished is not None:
+            candidate["finishReason"] = write_finish(finished, finished.finish, self._report)
+        texts = [(part, "".join(fragments)) for part, fragments in sorted(choice.texts.items())]
+        return candidate | about(choice.citations, texts, tuple(choice.logprobs), choice.logprobs_at, self._report)
+
+    def _content(self, number: int, parts: list[Json]) -> bytes:
+        candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": number}
+        return self._frame({"candidates": [candidate], **self._identity})
+
+    def _frame(self, body: JsonObject) -> bytes:
+        """One piece of the stream. Without `alt=sse` Google sends one JSON array, whose elements arrive one by one."""
+        if not self._client.as_array:
+            return encode_frame(Frame(encode(body)))
+        opening, self._separator = self._separator, b",\n"
+        return opening + encode(body) + (b"]" if self._is_over else b"")

@@ -4,6 +4,7 @@ Knows every field of its requests, replies, streams and errors, and nothing of p
 servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
 """
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
     CacheRules,
@@ -16,16 +17,19 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    comment_keep_alive,
+    list_models,
+    show_model,
+    state_fault,
 )
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.openai_chat.reply_read import ChatStreamReader, read_plain, read_reply
-from sightline.dialects.openai_chat.reply_write import write_reply
+from sightline.dialects.openai_chat.reply_read import ChatMachine, read_plain, read_reply
+from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_chat.stream_write import ChatStreamWriter
-from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
+from sightline.dialects.streaming import StreamReader, TextDeltas
 
 DIALECT = Dialect(
     name=NAME,
@@ -33,7 +37,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=ChatStreamReader,
+    stream_reader=lambda: StreamReader(ChatMachine(), TextDeltas()),
     read_plain=read_plain,
     stream_writer=ChatStreamWriter,
     read_error=read_error,
@@ -65,11 +69,29 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=True,
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset(
+            {"max_tokens", "temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty"}
+        ),
+        efforts=None,
+        summaries=("none",),
+        verbosity=True,
+        strict_schemas=True,
+        one_call=True,
+        custom_tools=True,
+        hosted_tools={},
+        cache_key="if_known",
+        # Chat Completions stores nothing by default, and many providers refuse the field.
+        store="if_known",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=True,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

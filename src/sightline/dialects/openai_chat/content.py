@@ -1,8 +1,7 @@
 """Writing the content of a Chat Completions message: a string, or a list of parts."""
 
-from sightline.dialects.fields import compact, merge
+from sightline.dialects.fields import compact, merge, to_url
 from sightline.dialects.losses import describe
-from sightline.dialects.media import to_url
 from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
@@ -79,7 +78,11 @@ class ContentWriter:
 
     def _part(self, part: Part) -> Json:
         if isinstance(part, Opaque):
-            return self._opaque(part)
+            if part.dialect == NAME:
+                return part.value
+            if not part.mirrored:
+                self._lose(part, describe(part), f"{NAME} has no such part", "content")
+            return None
         document = self._write_known_part(part)
         if document is not None and self._same:
             merge(document, part.extras)
@@ -109,13 +112,6 @@ class ContentWriter:
                 self._lose(part, "cache mark", f"{NAME} has no cache marks", "option")
             case _:
                 self._lose(part, "part", f"{NAME} has no place for it in this role", "content")
-        return None
-
-    def _opaque(self, part: Opaque) -> Json:
-        if part.dialect == NAME:
-            return part.value
-        if not part.mirrored:
-            self._lose(part, describe(part), f"{NAME} has no such part", "content")
         return None
 
     def _image(self, part: Image) -> JsonObject | None:

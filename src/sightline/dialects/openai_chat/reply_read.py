@@ -5,9 +5,10 @@ from typing import Final
 import msgspec
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
-from sightline.dialects.openai_chat.assembly import Assembly, Fragment
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
+    Assembly,
+    Fragment,
     finish_detail,
     read_citations,
     read_content,
@@ -30,7 +31,7 @@ from sightline.dialects.openai_chat.names import (
 )
 from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_call, read_signature
 from sightline.dialects.openai_chat.usage import read_usage
-from sightline.dialects.streaming import StreamReader, TextDeltas
+from sightline.dialects.streaming import Machine, unread_fields
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -266,7 +267,7 @@ class _Choice:
         return events
 
 
-class ChatMachine:
+class ChatMachine(Machine):
     """Turns chunks into events."""
 
     def __init__(self) -> None:
@@ -288,7 +289,7 @@ class ChatMachine:
             if not self._has_identity:
                 events += self._identity(document, f"/{index}")
             if not document.keys() <= self._body_keys:
-                events += _fields(document, self._body_keys, f"/{index}")
+                events += unread_fields(document, self._body_keys, f"/{index}")
             if choices:
                 entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
                 for position, value in enumerate(entries):
@@ -311,17 +312,13 @@ class ChatMachine:
                 events += choice.finish("stop", f"{choice.at}/finish_reason")
         return events
 
-    def sounds(self) -> list[StreamEvent]:
+    def flush(self) -> list[StreamEvent]:
         """The sound that still waits for the end of its choice."""
         return [event for choice in self._choices.values() if not choice.has_finished for event in choice.sound()]
 
     def _fail(self, fault: Fault) -> list[StreamEvent]:
         """The end of an answer that broke off, behind all that was heard of it."""
-        return [*self.sounds(), Failed(fault)]
-
-    def is_over(self) -> bool:
-        """Usage may follow the last finish, so only `[DONE]` or the end of the bytes is the end."""
-        return False
+        return [*self.flush(), Failed(fault)]
 
     def _identity(self, document: JsonObject, at: str) -> list[StreamEvent]:
         """Some servers send a first chunk without an id; the first that has one settles it."""
@@ -364,7 +361,7 @@ class ChatMachine:
 
     def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if not value.keys() <= self._choice_keys:
-            events += _fields(value, self._choice_keys, at)
+            events += unread_fields(value, self._choice_keys, at)
         key = "delta" if value.get("delta") is not None else "message"
         delta = opt_object(value, key, at)
         if delta is None:
@@ -377,7 +374,7 @@ class ChatMachine:
             events += _late(delta, choice, f"{at}/{key}")
             return
         if not delta.keys() <= self._delta_keys:
-            events += _fields(delta, self._delta_keys, f"{at}/{key}")
+            events += unread_fields(delta, self._delta_keys, f"{at}/{key}")
         self._delta(delta, choice, f"{at}/{key}", events)
         events += read_logprobs(value.get("logprobs"), choice.index, f"{at}/logprobs")
         word, error = opt_str(value, "finish_reason", at), value.get("error")
@@ -432,22 +429,9 @@ class ChatMachine:
         return [
             *events,
             *(FieldReceived(join(at, name), content) for name, content in unread.items()),
-            *_fields(holder, self._call_keys, at),
+            *unread_fields(holder, self._call_keys, at),
             *(FieldReceived(join(at, key, name), content) for name, content in rest(inner, known).items()),
         ]
-
-
-class ChatStreamReader(StreamReader):
-    """Also gives the sound that was kept back when the bytes end too early."""
-
-    def __init__(self) -> None:
-        self._chat = ChatMachine()
-        super().__init__(self._chat, TextDeltas())
-
-    def close(self) -> list[StreamEvent]:
-        """The bytes have ended."""
-        ending = super().close()
-        return [*self._chat.sounds(), *ending] if ending else []
 
 
 def _is_bare_error(document: JsonObject) -> bool:
@@ -481,10 +465,3 @@ def _late(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
     """After the finish only reasoning is still read; what else comes is reported as not modelled."""
     unheard = {key: value for key, value in rest(delta, _HEARD).items() if value}
     return choice.think(delta, at) + [FieldReceived(join(at, key), value) for key, value in unheard.items()]
-
-
-def _fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, reported once per name and stream."""
-    unread = rest(holder, frozenset(known))
-    known.update(unread)
-    return [FieldReceived(join(at, key), value) for key, value in unread.items()]

@@ -4,8 +4,18 @@ import re
 
 from msgspec.structs import replace
 
-from sightline.dialects.fields import as_list, as_object, opt_bool, opt_object, opt_str, rest, str_of, unknown, wrong
-from sightline.dialects.media import from_url
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    from_url,
+    opt_bool,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+    unknown,
+    wrong,
+)
 from sightline.dialects.openai_chat.choices import read_seal
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID, THINKING, THINKING_TEXT
 from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format
@@ -84,20 +94,7 @@ def read_request(document: Json) -> Request:
     if output is not None:
         found["format"] = output
     messages = as_list(body.get("messages"), "/messages")
-    return Request(
-        model=opt_str(body, "model", "") or "",
-        messages=tuple(_read_message(value, f"/messages/{index}") for index, value in enumerate(messages)),
-        tools=read_tools(body),
-        tool_choice=read_tool_choice(body),
-        parallel_tool_calls=opt_bool(body, "parallel_tool_calls", ""),
-        options=options_of(found, places),
-        dialect=NAME,
-        extras=nest_extras(_unread(body, places), "response_format", unread),
-    )
-
-
-def _unread(body: JsonObject, places: dict[str, str]) -> JsonObject:
-    """Fields that we do not model; of two spellings of one option the one that was not used."""
+    # Fields that we do not model; of two spellings of one option the one that was not used.
     extras = rest(body, _REQUEST)
     if body.get("max_tokens") is not None and places.get("max_tokens") != "/max_tokens":
         extras = {**extras, "max_tokens": body["max_tokens"]}
@@ -106,7 +103,16 @@ def _unread(body: JsonObject, places: dict[str, str]) -> JsonObject:
     stream_options = opt_object(body, "stream_options", "")
     if stream_options is not None:
         extras = nest_extras(extras, "stream_options", rest(stream_options, frozenset({"include_usage"})))
-    return extras
+    return Request(
+        model=opt_str(body, "model", "") or "",
+        messages=tuple(_read_message(value, f"/messages/{index}") for index, value in enumerate(messages)),
+        tools=read_tools(body),
+        tool_choice=read_tool_choice(body),
+        parallel_tool_calls=opt_bool(body, "parallel_tool_calls", ""),
+        options=options_of(found, places),
+        dialect=NAME,
+        extras=nest_extras(extras, "response_format", unread),
+    )
 
 
 def _read_message(value: Json, at: str) -> Message:

@@ -7,14 +7,13 @@ from msgspec.structs import replace
 from sightline.dialects.conversation import as_turns, with_answers, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.losses import thinking_words
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
-from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
-from sightline.dialects.option_table import set_path, write_options
-from sightline.dialects.option_values import OF_CHAT, fit_openai_ids, fit_tier
+from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options
@@ -44,7 +43,11 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if effort is not None:
         document["reasoning_effort"] = effort
     if not target.stream_usage:
-        options = _without_usage(options, report)
+        # The options of a request to a provider that refuses to be asked for usage.
+        if options.include_usage is not None:
+            place = options.places.get("include_usage", "/include_usage")
+            report.lose(place, "usage requested", "the provider has no such option", "identity")
+        options = replace(options, include_usage=None)
     table = READ_TABLE if same else TABLE
     write_options(options, table, document, report, dialect=NAME, same=same, skip=frozenset())
     if same:
@@ -58,14 +61,6 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
         report.add("/stream_options/include_usage", "usage requested", why)
     return document
-
-
-def _without_usage(options: Options, report: Report) -> Options:
-    """The options of a request to a provider that refuses to be asked for usage."""
-    if options.include_usage is not None:
-        place = options.places.get("include_usage", "/include_usage")
-        report.lose(place, "usage requested", "the provider has no such option", "identity")
-    return replace(options, include_usage=None)
 
 
 def _rename_limit(document: JsonObject, report: Report, *, same: bool) -> None:
@@ -126,7 +121,12 @@ class _MessageWriter:
         write = self._assistant if message.role == "assistant" else self._words
         document = write(message, others)
         if document is None:
-            self._lose_message(message)
+            # A message of which nothing is left is not written; an item that is lost whole was reported as such.
+            if not any(
+                isinstance(part, ToolResult) or (part.at == message.at and part != Thinking(at=part.at))
+                for part in message.parts
+            ):
+                self._report.lose(message.at, "message", "there is nothing in it that can be said", "identity")
             return
         self._flush_media()
         if message.name is not None:
@@ -149,14 +149,6 @@ class _MessageWriter:
             self._content.parts(tuple(others))
             return None
         return tuple(others)
-
-    def _lose_message(self, message: Message) -> None:
-        """A message of which nothing is left is not written; an item that is lost whole was reported as such."""
-        if not any(
-            isinstance(part, ToolResult) or (part.at == message.at and part != Thinking(at=part.at))
-            for part in message.parts
-        ):
-            self._report.lose(message.at, "message", "there is nothing in it that can be said", "identity")
 
     def _words(self, message: Message, parts: tuple[Part, ...]) -> JsonObject | None:
         role: Role = "user" if message.role == "tool" else message.role
@@ -225,7 +217,11 @@ class _MessageWriter:
         draft.calls.append(document)
 
     def _gather_thinking(self, part: Thinking, draft: _Assistant) -> None:
-        self._gather_seal(part, draft)
+        fields = compact({SEAL: part.signature, SEAL_ID: part.id})
+        if part.signed_by == NAME and draft.beside.keys().isdisjoint(fields):
+            draft.beside |= fields
+        elif part.signature is not None or part.id is not None:
+            self._lose_seal(part)
         place = part.at.rpartition("/")[2]
         is_own = self._same and place in THINKING_TEXT
         key = place if is_own else self._target.thinking_field
@@ -240,13 +236,6 @@ class _MessageWriter:
             self._report.lose(part.at, "order of reasoning and words", f"{NAME} holds reasoning first", "content")
         before = draft.beside.get(key)
         draft.beside[key] = f"{before}\n\n{words}" if isinstance(before, str) else words
-
-    def _gather_seal(self, part: Thinking, draft: _Assistant) -> None:
-        fields = compact({SEAL: part.signature, SEAL_ID: part.id})
-        if part.signed_by == NAME and draft.beside.keys().isdisjoint(fields):
-            draft.beside |= fields
-        elif part.signature is not None or part.id is not None:
-            self._lose_seal(part)
 
     def _lose_seal(self, part: ToolCall | Thinking) -> None:
         self._report.lose(part.at, "signature", f"it means nothing to a provider of {NAME}", "identity")

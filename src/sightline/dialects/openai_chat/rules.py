@@ -6,7 +6,7 @@ from sightline.dialects import openai_rules
 from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.openai_chat.content import is_media
-from sightline.dialects.option_values import OF_CHAT
+from sightline.dialects.option_table import OF_CHAT
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.model.json import Json

@@ -105,7 +105,11 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
                     tool = replace(tool, strict=fit_strict(tool, report, NAME))
                 tools.append(merge({"type": "function", "function": _write_function(tool)}, extras))
             case CustomTool():
-                tools.append(merge({"type": "custom", "custom": _write_custom(tool)}, extras))
+                custom = compact({"name": tool.name, "description": tool.description})
+                if tool.grammar is not None:
+                    grammar: JsonObject = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+                    custom["format"] = {"type": "grammar", "grammar": grammar}
+                tools.append(merge({"type": "custom", "custom": custom}, extras))
             case OpaqueTool(dialect, value) if dialect == NAME:
                 tools.append(value)
             case _:
@@ -125,14 +129,6 @@ def _write_function(tool: FunctionTool) -> JsonObject:
             "strict": tool.strict,
         }
     )
-
-
-def _write_custom(tool: CustomTool) -> JsonObject:
-    custom = compact({"name": tool.name, "description": tool.description})
-    if tool.grammar is not None:
-        grammar: JsonObject = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
-        custom["format"] = {"type": "grammar", "grammar": grammar}
-    return custom
 
 
 def read_tool_choice(document: JsonObject) -> ToolChoice | None:

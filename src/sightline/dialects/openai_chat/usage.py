@@ -1,48 +1,42 @@
 """Token counts of Chat Completions, which already count the whole prompt and the whole output."""
 
+import msgspec
+
 from sightline.dialects.fields import as_object, compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.usage import Usage
 
-_USAGE = frozenset(
-    {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"}
-)
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
+
+
+def read_counts(holder: JsonObject, at: str, asked: str, written: str) -> Usage:
+    """The counts of a `usage` object of one of OpenAI's APIs, which differ in what they call the two main ones."""
+    details = {f"{asked}_details": ("cached_tokens", "cache_write_tokens"), f"{written}_details": ("reasoning_tokens",)}
+    counts = {"input_tokens": opt_int(holder, asked, at), "output_tokens": opt_int(holder, written, at)}
+    extras = rest(holder, frozenset({asked, written, "total_tokens", *details}))
+    for key, names in details.items():
+        inner = opt_object(holder, key, at) or {}
+        counts |= {name: opt_int(inner, name, f"{at}/{key}") for name in names}
+        finer: JsonObject = {
+            name: count for name, count in inner.items() if name not in names and count not in (None, 0)
+        }
+        if finer:
+            extras = {**extras, key: finer}
+    return Usage(**counts, at=at, extras=extras)
 
 
 def read_usage(value: Json, at: str) -> Usage:
     """The counts of a `usage` object."""
     holder = as_object(value, at)
-    prompt = opt_object(holder, _PROMPT, at) or {}
-    completion = opt_object(holder, _COMPLETION, at) or {}
-    extras = rest(holder, _USAGE)
-    for key, inner, known in (
-        (_PROMPT, prompt, frozenset({"cached_tokens", "cache_write_tokens"})),
-        (_COMPLETION, completion, frozenset({"reasoning_tokens"})),
-    ):
-        finer: JsonObject = {name: count for name, count in rest(inner, known).items() if count not in (None, 0)}
-        if finer:
-            extras = {**extras, key: finer}
-    prompt_tokens, written = opt_int(holder, "prompt_tokens", at), opt_int(holder, "completion_tokens", at)
-    thought = opt_int(completion, "reasoning_tokens", f"{at}/{_COMPLETION}")
+    usage = read_counts(holder, at, "prompt_tokens", "completion_tokens")
+    asked, written, thought = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0
     total = opt_int(holder, "total_tokens", at)
-    if total is not None and total != (prompt_tokens or 0) + (written or 0):
-        if (
-            thought and total == (prompt_tokens or 0) + (written or 0) + thought
-        ):  # some count the reasoning beside the output
-            written = (written or 0) + thought
-        else:
-            extras = {**extras, "total_tokens": total}
-    return Usage(
-        input_tokens=prompt_tokens,
-        output_tokens=written,
-        cached_tokens=opt_int(prompt, "cached_tokens", f"{at}/{_PROMPT}"),
-        cache_write_tokens=opt_int(prompt, "cache_write_tokens", f"{at}/{_PROMPT}"),
-        reasoning_tokens=thought,
-        at=at,
-        extras=extras,
-    )
+    if total is None or total == asked + written:
+        return usage
+    if thought and total == asked + written + thought:  # some servers count the reasoning beside the output
+        return msgspec.structs.replace(usage, output_tokens=written + thought)
+    return msgspec.structs.replace(usage, extras={**usage.extras, "total_tokens": total})
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:

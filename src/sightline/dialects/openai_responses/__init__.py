@@ -7,7 +7,10 @@ sister `openai_chat` what the two APIs have in common: the shape of errors, of l
 
 from collections.abc import Mapping
 
+from sightline.catalog.capabilities import HOSTED_TOOLS
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.dialect import (
+    KEEP_ALIVE_COMMENT,
     CacheRules,
     Clients,
     Counting,
@@ -18,16 +21,16 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    list_models,
+    show_model,
+    state_fault,
 )
-from sightline.dialects.openai_clients import KEEP_ALIVE_COMMENT, list_models, show_model, state_fault
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply
-from sightline.dialects.openai_responses.reply_write import write_reply
-from sightline.dialects.openai_responses.request_read import read_request
-from sightline.dialects.openai_responses.request_write import write_request
+from sightline.dialects.openai_responses.reply_write import ResponsesStreamWriter, write_reply
+from sightline.dialects.openai_responses.request import read_request, write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_responses.stream_write import ResponsesStreamWriter
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json, JsonObject
@@ -118,11 +121,29 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=False,
+        # Codex opens a WebSocket first, and opencode by default. Codex 0.166 falls back to HTTP at once on a 426; after
+        # a 401, 404 or 501 it makes seven attempts in about six seconds (seen with a recording server, 2026-11).
         tries_websocket=True,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset({"max_tokens", "temperature", "top_p"}),
+        efforts=None,
+        summaries=("none", "auto", "concise", "detailed"),
+        verbosity=True,
+        strict_schemas=True,
+        one_call=True,
+        custom_tools=True,
+        hosted_tools=HOSTED_TOOLS,
+        cache_key="always",
+        store="always",
+        # Our requests leave no reasoning with the provider, so it hands it over.
+        reasoning_include=("reasoning.encrypted_content",),
+        summary_mode=None,
+        states_defaults=True,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.dialects.fields import as_object, compact, rest
-from sightline.dialects.media import from_url, to_url
+from sightline.dialects.fields import as_object, compact, from_url, rest, to_url
 from sightline.dialects.openai_responses.names import NAME
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
@@ -219,7 +218,15 @@ def write_output(
         return {**item, **result.structured}
     only = result.parts[0] if len(result.parts) == 1 else None
     if kind == "computer" and isinstance(only, Image):
-        return _with_screenshot(item, only, same=same)
+        output: JsonObject = {"type": "computer_screenshot"}
+        match only.source:
+            case Inline() | Link():
+                output["image_url"] = to_url(only.source)
+            case FileId(file_id):
+                output["file_id"] = file_id
+            case _:
+                return None
+        return {**item, "output": {**output, **only.extras} if same else output}
     if same and isinstance(only, Text):
         return {**item, "output": only.text}
     if kind in ("computer", "tool_search") or not all(isinstance(part, Text) for part in result.parts):
@@ -245,18 +252,6 @@ def _write_text_result(result: ToolResult, kind: ToolKind, report: Report) -> Js
         "outcome": {"type": "exit", "exit_code": int(bool(result.is_error))},
     }
     return {"output": [chunk]}
-
-
-def _with_screenshot(item: JsonObject, image: Image, *, same: bool) -> JsonObject | None:
-    output: JsonObject = {"type": "computer_screenshot"}
-    match image.source:
-        case Inline() | Link():
-            output["image_url"] = to_url(image.source)
-        case FileId(file_id):
-            output["file_id"] = file_id
-        case _:
-            return None
-    return {**item, "output": {**output, **image.extras} if same else output}
 
 
 # --- the tools themselves ---
@@ -346,7 +341,13 @@ def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
     """The function, and the fields of the tool that it does not say."""
     kind, environment = str(holder.get("type")), holder.get("environment")
     if kind == "tool_search":
-        return _search_function(holder)
+        schema, words = holder.get("parameters"), holder.get("description")
+        if holder.get("execution") != "client" or not isinstance(schema, (dict, type(None))):
+            return None, {}
+        if not isinstance(words, (str, type(None))):
+            return None, {}
+        search = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
+        return search, rest(holder, frozenset({"type", "description", "parameters", "execution"}))
     function = _FUNCTIONS.get(kind)
     if function is None or (isinstance(environment, dict) and str(environment.get("type")).startswith("container")):
         return None, {}
@@ -355,13 +356,3 @@ def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
     size = f"{encode(holder.get('display_width')).decode()} by {encode(holder.get('display_height')).decode()} pixels"
     described = f"{function.description} The screen has {size}; the environment is {encode(environment).decode()}."
     return msgspec.structs.replace(function, description=described), rest(holder, _SCREEN)
-
-
-def _search_function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
-    schema, words = holder.get("parameters"), holder.get("description")
-    if holder.get("execution") != "client" or not isinstance(schema, (dict, type(None))):
-        return None, {}
-    if not isinstance(words, (str, type(None))):
-        return None, {}
-    function = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
-    return function, rest(holder, frozenset({"type", "description", "parameters", "execution"}))

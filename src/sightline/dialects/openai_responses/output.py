@@ -12,9 +12,8 @@ import msgspec
 from sightline.dialects.fields import compact
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call, write_call
-from sightline.dialects.openai_responses.content import write_annotation
+from sightline.dialects.openai_responses.content import write_annotation, write_seal
 from sightline.dialects.openai_responses.names import NAME, REDACTED
-from sightline.dialects.openai_responses.reasoning import write_seal
 from sightline.dialects.signatures import NEXT
 from sightline.model.events import SignatureReceived, ToolCallBegun
 from sightline.model.json import Json, JsonObject
@@ -67,7 +66,9 @@ class OpenMessage:
         """Logprobs for the text that is being spoken; False if none is."""
         if self._speaking is None or self._speaking[1] == "refusal":
             return False
-        self._logprobs.extend(_token(token) for token in tokens)
+        self._logprobs.extend(
+            {**_likely(token), "top_logprobs": [_likely(other) for other in token.top]} for token in tokens
+        )
         return True
 
     def close(self, status: str) -> JsonObject:
@@ -132,7 +133,17 @@ class OpenReasoning:
         if not text and not summary:
             return
         if self._named != (summary, piece):
-            text = self._next_piece(text, piece=piece, summary=summary)
+            # Begin a piece. Reasoning itself is one text, so its further pieces go on behind a blank line.
+            goes_on = self._named is not None and not self._named[0] and not summary
+            if goes_on:
+                text = f"\n\n{text}"
+            else:
+                self._close_piece()
+                self._into = _SUMMARY if summary or not self._has_summary else _CONTENT
+                self._has_summary = self._has_summary or summary
+                self._emit(f"{self._into.part}.added", {**self._piece_place(), "part": self._piece("")})
+            self._named = summary, piece
+            text = text
         self._fragments.append(text)
         if text:
             self._emit(f"{self._into.text}.delta", {**self._piece_place(), "delta": text})
@@ -158,19 +169,6 @@ class OpenReasoning:
         if seal is not None:
             sealed = write_seal(seal.signature, seal.signed_by, seal.id, item_id)
         return item if sealed is None else {**item, "encrypted_content": sealed}
-
-    def _next_piece(self, text: str, *, piece: int, summary: bool) -> str:
-        """Begin a piece. Reasoning itself is one text, so its further pieces go on behind a blank line."""
-        goes_on = self._named is not None and not self._named[0] and not summary
-        if goes_on:
-            text = f"\n\n{text}"
-        else:
-            self._close_piece()
-            self._into = _SUMMARY if summary or not self._has_summary else _CONTENT
-            self._has_summary = self._has_summary or summary
-            self._emit(f"{self._into.part}.added", {**self._piece_place(), "part": self._piece("")})
-        self._named = summary, piece
-        return text
 
     def _close_piece(self) -> None:
         if self._named is None:
@@ -241,10 +239,6 @@ class OpenClientCall:
         """The whole item, None where what has come is no action."""
         item = write_call(self.begun.kind, self.arguments, {**self._head, "status": status})
         return None if item is None else {**item, **self.extras}
-
-
-def _token(token: TokenLogprob) -> JsonObject:
-    return {**_likely(token), "top_logprobs": [_likely(other) for other in token.top]}
 
 
 def _likely(token: TokenLogprob) -> JsonObject:

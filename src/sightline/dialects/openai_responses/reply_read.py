@@ -1,6 +1,7 @@
 """Reading a whole Responses reply, item by item, into the events that its stream would have been."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from sightline.dialects.fields import as_object, opt_str, rest, str_of, whole_number, wrong
@@ -9,6 +10,7 @@ from sightline.dialects.openai_responses.content import read_annotation
 from sightline.dialects.openai_responses.errors import read_error, read_failure
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
 from sightline.dialects.openai_responses.snapshots import SnapshotReader, call_begun, client_call_begun, names_of
+from sightline.dialects.streaming import Machine
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -98,19 +100,20 @@ _Name = TypeVar("_Name")
 _Reader = Callable[[JsonObject, int], list[StreamEvent]]
 
 
-class ResponsesMachine:
+class ResponsesMachine(Machine):
     """One stream's state."""
 
     def __init__(self) -> None:
         self._hearing = SnapshotReader()
         self._texts = self._hearing.texts
         self._has_started = False
-        self._is_over = False
         self._next = 0
         self._last = _NOWHERE
         self._latest: dict[str, int] = {}
         self._unnamed: dict[str, int] = {}
         self._told: set[str] = set()
+        thinking = partial(self._piece, key="content_index", summary=False)
+        summary = partial(self._piece, key="summary_index", summary=True)
         self._readers: Mapping[str, _Reader] = {
             "response.created": self._begin,
             "response.in_progress": self._begin,
@@ -122,12 +125,12 @@ class ResponsesMachine:
             "response.output_text.annotation.added": self._annotation,
             "response.refusal.delta": self._refusal,
             "response.refusal.done": self._refusal,
-            "response.reasoning_text.done": self._thinking,
-            "response.reasoning_summary_text.done": self._summary,
+            "response.reasoning_text.done": thinking,
+            "response.reasoning_summary_text.done": summary,
             "response.function_call_arguments.done": self._arguments,
             "response.custom_tool_call_input.done": self._arguments,
             "error": self._error,
-            **dict(zip(_PIECE_DELTAS, (self._summary, self._thinking), strict=True)),
+            **dict(zip(_PIECE_DELTAS, (summary, thinking), strict=True)),
             **dict.fromkeys(_ARGUMENTS_DELTAS, self._arguments),
             **dict.fromkeys(_TERMINALS, self._terminal),
         }
@@ -153,14 +156,6 @@ class ResponsesMachine:
                     received.append(delta)
                     return [ThinkingReceived(part, delta, 0, piece, is_summary)]
         return self._read(kind if isinstance(kind, str) else "", document, index)
-
-    def read_done_marker(self) -> list[StreamEvent]:
-        """Some servers send the marker of Chat behind their last event; it says nothing here."""
-        return []
-
-    def is_over(self) -> bool:
-        """Whether a terminal event has come."""
-        return self._is_over
 
     def _read(self, kind: str, document: JsonObject, index: int) -> list[StreamEvent]:
         reader = self._readers.get(kind)
@@ -243,13 +238,7 @@ class ResponsesMachine:
         self._hearing.citations[part] = self._hearing.citations.get(part, 0) + 1
         return [CitationReceived(part, citation)]
 
-    def _thinking(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        return self._piece(document, index, "content_index", summary=False)
-
-    def _summary(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        return self._piece(document, index, "summary_index", summary=True)
-
-    def _piece(self, document: JsonObject, index: int, key: str, *, summary: bool) -> list[StreamEvent]:
+    def _piece(self, document: JsonObject, index: int, *, key: str, summary: bool) -> list[StreamEvent]:
         part, piece = self._place(document, "reasoning", index) * STRIDE, _number(document, key, index, 0)
         at = f"/{index}/{_key(document, 'text')}"
 
@@ -271,7 +260,7 @@ class ResponsesMachine:
         response = as_object(document.get("response"), at)
         implied = _TERMINALS[str_of(document, "type", f"/{index}")]
         events = [*read_identity(response, at), *self._hearing.outcome(response, at, implied)]
-        self._is_over = True
+        self.is_over = True
         return events
 
     def _error(self, document: JsonObject, index: int) -> list[StreamEvent]:

@@ -7,9 +7,8 @@ from sightline.dialects import openai_rules
 from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.openai_responses.client_tools import BY_CALL, arguments_field, is_client_call
-from sightline.dialects.openai_responses.request_read import STATE
-from sightline.dialects.openai_responses.request_write import LONGEST_ID
-from sightline.dialects.option_values import OF_RESPONSES
+from sightline.dialects.openai_responses.request import LONGEST_ID, STATE
+from sightline.dialects.option_table import OF_RESPONSES
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import pairing_problems, tool_problems
 from sightline.model.json import Json, JsonObject
@@ -24,10 +23,18 @@ MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 
 def problems(request: Request) -> list[Problem]:
     """Everything in this request that would be refused."""
+    # Calls of built-in tools that ask for nothing: they are read as no calls at all.
+    found: list[Problem] = []
+    for message in request.messages:
+        for part in message.parts:
+            item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
+            if is_client_call(item) and arguments_field(item) is None:
+                fields = " or ".join(BY_CALL[str(item["type"])].fields)
+                found.append(Problem(part.at, f"this call needs an object under {fields}"))
     return [
         *_input_problems(request),
         *_pairing_problems(request),
-        *_action_problems(request),
+        *found,
         *_id_problems(request),
         *_reasoning_problems(request),
         *tool_problems(request, None, MOST_TOOLS),
@@ -93,18 +100,6 @@ def _id_problems(request: Request) -> list[Problem]:
         for part in message.parts
         if isinstance(part, (ToolCall, ToolResult)) and len(part.id) > LONGEST_ID
     ]
-
-
-def _action_problems(request: Request) -> list[Problem]:
-    """Calls of built-in tools that ask for nothing: they are read as no calls at all."""
-    found: list[Problem] = []
-    for message in request.messages:
-        for part in message.parts:
-            item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
-            if is_client_call(item) and arguments_field(item) is None:
-                fields = " or ".join(BY_CALL[str(item["type"])].fields)
-                found.append(Problem(part.at, f"this call needs an object under {fields}"))
-    return found
 
 
 def _reasoning_problems(request: Request) -> list[Problem]:

@@ -1,6 +1,7 @@
-"""What of an answer has been heard, so that a snapshot adds only what its deltas left out.
+"""What of an answer has been read, so that a snapshot adds only what its deltas left out; and its token counts, which
+already count the whole prompt and the whole output.
 
-Whole replies and streams are both read through it: a whole reply is a snapshot of which nothing was heard before. Where
+Whole replies and streams are both read through it: a whole reply is a snapshot of which nothing was read before. Where
 a snapshot continues what was streamed, the rest becomes events; where it contradicts that, what was streamed stays, and
 the other text becomes a field that is not modelled.
 """
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
+from sightline.dialects.openai_chat.usage import read_counts
 from sightline.dialects.openai_responses.client_tools import (
     BY_CALL,
     call_extras,
@@ -17,11 +19,9 @@ from sightline.dialects.openai_responses.client_tools import (
     is_client_call,
     read_arguments,
 )
-from sightline.dialects.openai_responses.content import read_annotation
+from sightline.dialects.openai_responses.content import pieces_of, read_annotation, read_seal
 from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
-from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal
-from sightline.dialects.openai_responses.usage import read_usage
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -44,7 +44,36 @@ from sightline.model.events import (
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, Thinking
 from sightline.model.reply import Finish
+from sightline.model.report import Report
+from sightline.model.usage import Usage
 from sightline.wire.pointer import join
+
+_INPUT, _OUTPUT = "input_tokens_details", "output_tokens_details"
+
+
+def read_usage(value: Json, at: str) -> Usage:
+    """The counts of a `usage` object."""
+    return read_counts(as_object(value, at), at, "input_tokens", "output_tokens")
+
+
+def write_usage(usage: Usage, report: Report) -> JsonObject:
+    """The same as a `usage` object, in which every count is required; those that are unknown are reported."""
+
+    def count(name: str, path: str = "") -> int:
+        value: int | None = getattr(usage, name)
+        if value is None:
+            report.add(f"/usage{path}/{name}", f"{name}: 0", f"{NAME} demands the count", "identity")
+        return value or 0
+
+    prompt, output = count("input_tokens"), count("output_tokens")
+    return {
+        "input_tokens": prompt,
+        _INPUT: {name: count(name, f"/{_INPUT}") for name in ("cached_tokens", "cache_write_tokens")},
+        "output_tokens": output,
+        _OUTPUT: {"reasoning_tokens": count("reasoning_tokens", f"/{_OUTPUT}")},
+        "total_tokens": prompt + output,
+    }
+
 
 _RESPONSE = frozenset(
     {"id", "object", "model", "created_at", "status", "error", "incomplete_details", "output", "usage"}

@@ -6,6 +6,7 @@ place for is carried in it and not lost. Imports the shared pieces of `dialects`
 options and counts that both have in common.
 """
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
     CacheRules,
@@ -16,15 +17,17 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    comment_keep_alive,
+    list_models,
+    show_model,
+    state_fault,
 )
-from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
-from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
-from sightline.dialects.raw.reply_write import write_reply
-from sightline.dialects.raw.request_read import problems, read_request
-from sightline.dialects.raw.request_write import write_request
-from sightline.dialects.raw.stream_write import RawStreamWriter
+from sightline.dialects.raw.reply_read import RawMachine, read_reply
+from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
+from sightline.dialects.raw.request import problems, read_request, write_request
+from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import ANY_NAME
 
 DIALECT = Dialect(
@@ -33,7 +36,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=RawStreamReader,
+    stream_reader=lambda: StreamReader(RawMachine()),
     stream_writer=RawStreamWriter,
     read_error=read_error,
     write_error=write_error,
@@ -57,11 +60,27 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    # No provider speaks it, so that no request of our own is written in it.
+    support=DialectSupport(
+        options=frozenset(),
+        efforts=(),
+        summaries=(),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=False,
+        custom_tools=False,
+        hosted_tools={},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

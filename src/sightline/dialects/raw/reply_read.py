@@ -13,14 +13,20 @@ from sightline.dialects.fields import (
 )
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
-from sightline.dialects.raw.calls_read import Calls
-from sightline.dialects.raw.carrier import carrier_kind, read_beside
-from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part
+from sightline.dialects.raw.carrier import Calls, carrier_kind, read_beside
+from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part, read_seal
 from sightline.dialects.raw.errors import read_error
-from sightline.dialects.raw.finishes import FIELDS, read_finish
-from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, NAME, ROLE_NUMBERS, SIGHTLINE
-from sightline.dialects.raw.thinking import read_seal
-from sightline.dialects.streaming import StreamReader
+from sightline.dialects.raw.names import (
+    FIELDS,
+    FIRST_CALL,
+    MARKER,
+    MOST_CHOICES,
+    NAME,
+    ROLE_NUMBERS,
+    SIGHTLINE,
+    read_finish,
+)
+from sightline.dialects.streaming import Machine, unread_fields
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -42,9 +48,8 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json, JsonObject, Value
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
-from sightline.model.value import Value
 from sightline.wire.pointer import join
 
 IDENTITY = frozenset({"id", "model", "created", MARKER})
@@ -202,7 +207,7 @@ class _Choice:
         return SignatureReceived(part, signature, signed_by or NAME, self.index, item)
 
 
-class RawMachine:
+class RawMachine(Machine):
     """Turns frames into events."""
 
     def __init__(self) -> None:
@@ -241,10 +246,6 @@ class RawMachine:
             return [*self.flush(), Failed(read_error(0, {"error": self._error}, {}))]
         return [event for choice in open_ones for event in _finish(choice, {}, "")]
 
-    def is_over(self) -> bool:
-        """Counts may follow the last end, so only `[DONE]` or the end of the bytes is the end."""
-        return False
-
     def flush(self) -> list[StreamEvent]:
         """What was kept back of reasoning and calls that will not be completed any more."""
         return [event for choice in self._choices.values() for event in (*choice.seal(), *choice.calls.flush())]
@@ -252,25 +253,22 @@ class RawMachine:
     def _read(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         if not document.keys().isdisjoint(IDENTITY):
             events.append(read_started(document, at))
-        events += _fields(document, self._frame_keys, at)
+        events += unread_fields(document, self._frame_keys, at)
         if document.get("error") is not None:
             events += [*self.flush(), Failed(read_error(0, document, {}))]
             return
         delta = opt_object(document, "delta", at)
         if delta is not None or document.get("finishReason") is not None:
-            choice = self._choice(document, at)
+            number = opt_int(document, "index", at) or 0
+            if not 0 <= number < MOST_CHOICES:
+                raise wrong(number, f"{at}/index", f"the number of a choice, below {MOST_CHOICES}")
+            choice = self._choices.setdefault(number, _Choice(number))
             if delta is not None:
                 self._delta(delta, choice, f"{at}/delta", events)
             if document.get("finishReason") is not None:
                 events += _finish(choice, document, at)
         if document.get("usage") is not None:
             events.append(UsageReceived(read_usage(document["usage"], f"{at}/usage")))
-
-    def _choice(self, document: JsonObject, at: str) -> _Choice:
-        number = opt_int(document, "index", at) or 0
-        if not 0 <= number < MOST_CHOICES:
-            raise wrong(number, f"{at}/index", f"the number of a choice, below {MOST_CHOICES}")
-        return self._choices.setdefault(number, _Choice(number))
 
     def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if choice.has_finished:
@@ -280,7 +278,7 @@ class RawMachine:
             events.append(Started(marker=opt_str(delta, MARKER, at), places={"marker": f"{at}/{MARKER}"}))
         if self._error is None and delta.get("copilotErrors"):
             self._error = as_list(delta["copilotErrors"], f"{at}/copilotErrors")[0]
-        events += _fields(delta, self._delta_keys, at)
+        events += unread_fields(delta, self._delta_keys, at)
         if delta.get("thinking") is None or delta.get("part", choice.current) != choice.current:
             events += choice.seal()
         named = opt_int(delta, "part", at)
@@ -313,7 +311,7 @@ class RawMachine:
         return events + choice.seal()
 
     def _thinking(self, thinking: JsonObject, choice: _Choice, named: int | None, at: str) -> list[StreamEvent]:
-        events = _fields(thinking, self._thinking_keys, at)
+        events = unread_fields(thinking, self._thinking_keys, at)
         part = choice.at_part("thinking", named)
         words = thinking.get("text")
         if isinstance(words, list):
@@ -339,20 +337,6 @@ class RawMachine:
         return events
 
 
-class RawStreamReader(StreamReader):
-    """Also gives what was kept back when the bytes end too early."""
-
-    def __init__(self) -> None:
-        self._raw = RawMachine()
-        super().__init__(self._raw)
-
-    def close(self) -> list[StreamEvent]:
-        """The bytes have ended."""
-        left = self._raw.flush()
-        ending = super().close()
-        return [*left, *ending] if ending else []
-
-
 def _finish(choice: _Choice, holder: JsonObject, at: str) -> list[StreamEvent]:
     if choice.has_finished:
         return []
@@ -375,12 +359,3 @@ def _beside(delta: JsonObject, choice: _Choice, named: int | None, at: str) -> l
     if beside.signed_by is not None:
         events.append(SignatureReceived(part, beside.signature, beside.signed_by, choice.index))
     return events
-
-
-def _fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, reported once per name and stream."""
-    if holder.keys() <= known:
-        return []
-    unread = rest(holder, frozenset(known))
-    known.update(unread)
-    return [FieldReceived(join(at, key), value) for key, value in unread.items()]

@@ -1,17 +1,52 @@
-"""Writing a whole raw reply: an assistant message, how it ended, and what it took."""
+"""A raw reply: an assistant message, how it ended and what it took; or deltas as the events come, then the end.
+
+Beside its delta a frame has the whole text of its choice so far, as an editor's callback gets it, and the arguments of
+a call are shown as they grow, each time from their start. Both make a stream grow with the square of its length; it is
+a form for an editor on the same machine, not for a wire. A delta names its `part` where the reader could not tell it
+from the frame before, so that a stream amounts to the same message as the whole reply.
+"""
+
+from typing import assert_never
+
+import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.choices import CallIds, write_token
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.content import ContentWriter
+from sightline.dialects.raw.carrier import Beside, carrier_kind, without_place, write_beside
+from sightline.dialects.raw.content import ContentWriter, write_seal
 from sightline.dialects.raw.errors import error_object
-from sightline.dialects.raw.finishes import write_finish
-from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS
+from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, write_finish
+from sightline.dialects.streaming import PartEvent
+from sightline.dialects.tool_names import as_function_arguments, flat_name
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Opaque, ToolCall
+from sightline.model.parts import Opaque, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob
 from sightline.model.report import Report
+from sightline.model.usage import Usage
+from sightline.wire.jsontext import encode
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
@@ -73,3 +108,212 @@ def lose_order(at: str, report: Report) -> None:
 def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
     """How likely the tokens were."""
     return {"content": [write_token(token) for token in tokens]}
+
+
+_DONE = b"data: [DONE]\n\n"
+_WHOLE = "part"
+"""The kind of parts that come whole, so that each is another one."""
+
+
+class _Choice:
+    """What has been said of one choice, and so what its reader takes for granted."""
+
+    def __init__(self, index: int) -> None:
+        self.ids = CallIds(index)
+        self.kind = ""
+        self.current = -1
+        self.last = -1
+        self.kinds: dict[int, str] = {}
+        self.calls: dict[int, ToolCall] = {}
+        self.fragments: dict[int, list[str]] = {}
+        self.finished: Finished | None = None
+        self.text = ""
+
+    def place(self, kind: str, part: int) -> JsonObject:
+        """The number of the part, where the reader would think of another one."""
+        implied = self.current if kind == self.kind and kind != _WHOLE else self.last + 1
+        self.kind, self.current, self.last = kind, part, max(self.last, part)
+        self.kinds.setdefault(part, kind)
+        return {} if implied == part else {"part": part}
+
+
+class RawStreamWriter:
+    """Turns events into frames."""
+
+    def __init__(self, client: Client, report: Report) -> None:
+        self._client = client
+        self._report = report
+        self._content = ContentWriter(report, same=False)
+        self._started = Started()
+        self._choices: dict[int, _Choice] = {}
+        self._usage: Usage | None = None
+        self._has_failed = False
+
+    def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
+        """The frames of one more event."""
+        match event:
+            case TextReceived():
+                return self._text(event)
+            case ArgumentsReceived(part, fragment, choice):
+                # The arguments of a call so far.
+                self._choice(choice).fragments[part].append(fragment)
+                updates: list[Json] = [self._call(choice, part)]
+                return self._frame(choice, {"copilotToolCallStreamUpdates": updates}) if fragment else b""
+            case ThinkingReceived(text=text):
+                thinking: JsonObject = {"text": text, "summary": event.summary or None, "piece": event.piece or None}
+                return self._delta(event, "thinking", {"thinking": compact(thinking)}, event.at)
+            case ToolCallBegun():
+                return self._begin(event)
+            case RefusalReceived(text=text):
+                return self._delta(event, "refusal", {"refusal": text}, event.at)
+            case SignatureReceived():
+                return self._sign(event)
+            case CitationReceived(citation=citation):
+                return self._beside(event, Beside(citations=without_place((citation,))))
+            case LogprobsReceived(tokens, choice):
+                return self._frame(choice, {"logprobs": write_logprobs(tokens)})
+            case PartReceived(value=value):
+                written: list[Json] = [self._content.part(value)]
+                kind = "thinking" if isinstance(value, Thinking) else _WHOLE
+                self._choice(event.choice).kinds.setdefault(event.part, kind)
+                return self._delta(event, _WHOLE, {"parts": written}, value.at)
+            case Started():
+                return self._start(event)
+            case UsageReceived(usage):
+                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
+            case Finished(choice=choice):
+                self._choice(choice).finished = event
+                return self._calls(choice)
+            case Failed(fault):
+                self._has_failed = True
+                return _frame({"error": error_object(fault)})
+            case Ended():
+                return b"" if self._has_failed else self._end()
+            case ToolCallCompleted() | FieldReceived() | FrameBroken():
+                pass
+            case unreachable:
+                assert_never(unreachable)
+        return b""
+
+    def _choice(self, index: int) -> _Choice:
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = _Choice(index)
+        return choice
+
+    def _start(self, event: Started) -> bytes:
+        """What is newly known of who answers."""
+        new: JsonObject = {
+            key: value
+            for key in ("id", "model", "created")
+            if (value := getattr(event, key)) and not getattr(self._started, key)
+        }
+        self._started = msgspec.structs.replace(self._started, **new, marker=event.marker or self._started.marker)
+        return _frame(new) if new else b""
+
+    def _frame(self, index: int, fields: JsonObject) -> bytes:
+        """A delta of one choice, behind its whole text."""
+        return _frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
+
+    def _text(self, event: TextReceived) -> bytes:
+        choice = self._choice(event.choice)
+        if event.text:
+            choice.text += event.text
+            return self._delta(event, "text", {"text": event.text}, event.at)
+        if event.part in choice.kinds:
+            return b""
+        self._note_order(event, event.at)
+        choice.place("text", event.part)  # a part without text is known by its number alone
+        return self._frame(event.choice, {"part": event.part})
+
+    def _delta(self, event: PartEvent, kind: str, fields: JsonObject, at: str) -> bytes:
+        self._note_order(event, at)
+        place = self._choice(event.choice).place(kind, event.part)
+        return self._frame(event.choice, {**fields, **place})
+
+    def _note_order(self, event: PartEvent, at: str) -> None:
+        choice = self._choice(event.choice)
+        if choice.calls and event.part not in choice.kinds and event.part > min(choice.calls):
+            lose_order(at, self._report)
+
+    def _beside(self, event: PartEvent, beside: Beside) -> bytes:
+        """Something about a part that has begun, which leaves its kind as it is."""
+        choice = self._choice(event.choice)
+        place: JsonObject = {} if event.part == choice.current else {"part": event.part}
+        choice.current = event.part
+        return self._frame(event.choice, {**write_beside(beside), **place})
+
+    def _sign(self, event: SignatureReceived) -> bytes:
+        choice = self._choice(event.choice)
+        call = choice.calls.get(event.part)
+        if call is not None:
+            choice.calls[event.part] = msgspec.structs.replace(
+                call, signature=event.signature, signed_by=event.signed_by
+            )
+            return b""
+        if choice.kinds.get(event.part, "thinking") != "thinking":
+            return self._beside(event, Beside(event.signature, event.signed_by))
+        thinking: JsonObject = {"id": event.id, "encrypted": write_seal(event.signature, event.signed_by)}
+        if event.part not in choice.kinds:
+            thinking["text"] = ""
+        return self._delta(event, "thinking", {"thinking": thinking}, "")
+
+    def _begin(self, event: ToolCallBegun) -> bytes:
+        choice = self._choice(event.choice)
+        number = len(choice.calls)
+        if not event.id:
+            note_call_id(event.choice, number, self._report)
+        call_id = choice.ids.of(event.id, number, self._started.id or self._client.id)
+        choice.calls[event.part] = ToolCall(
+            call_id, event.name, "", kind=event.kind, namespace=event.namespace, item=event.item
+        )
+        choice.fragments[event.part] = []
+        entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
+        entry |= write_beside(Beside(item=event.item, kind=carrier_kind(event.kind)))
+        return self._frame(event.choice, {"beginToolCalls": [entry]})
+
+    def _calls(self, index: int) -> bytes:
+        """All calls of a choice at once, in their order, delivered at its end."""
+        choice = self._choice(index)
+        entries: list[Json] = []
+        for part in sorted(choice.calls):
+            call = choice.calls[part]
+            entries.append(self._call(index, part) | write_beside(Beside(call.signature, call.signed_by)))
+        return self._frame(index, {"copilotToolCalls": entries}) if entries else b""
+
+    def _call(self, index: int, part: int) -> JsonObject:
+        choice = self._choice(index)
+        call = msgspec.structs.replace(choice.calls[part], arguments="".join(choice.fragments[part]))
+        return {
+            "name": flat_name(call.name, call.namespace),
+            "arguments": as_function_arguments(call) or "{}",
+            "id": call.id,
+            "part": part,
+        }
+
+    def _end(self) -> bytes:
+        """The end of each choice, the counts and whatever is still unsaid with the last, and `[DONE]`."""
+        frames: list[JsonObject] = [
+            {
+                "index": index,
+                **write_finish(choice.finished.finish, choice.finished.detail, choice.finished.stop_sequence),
+            }
+            for index, choice in self._choices.items()
+            if choice.finished is not None
+        ]
+        if self._usage is not None and self._client.include_usage:
+            frames[-1]["usage"] = write_usage(self._usage, self._report)
+        for key, known, fallback in (
+            ("id", self._started.id, self._client.id),
+            ("model", self._started.model, self._client.model),
+            ("created", self._started.created, self._client.created),
+        ):
+            if fallback and not known:
+                frames[-1][key] = fallback
+        marker = self._started.marker
+        marked = self._frame(min(self._choices), {MARKER: marker}) if marker else b""
+        return b"".join([marked, *map(_frame, frames), _DONE])
+
+
+def _frame(document: JsonObject) -> bytes:
+    return b"data: %b\n\n" % encode(document)

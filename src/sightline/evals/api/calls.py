@@ -3,22 +3,17 @@
 import asyncio
 import base64
 import hashlib
-import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
-from sightline.catalog.problem import Path
 from sightline.chat.api.files import media
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Code, Fault
-from sightline.evals.api.case_showing import CaseShowing, answer_shown, media_in, messages_shown
-from sightline.evals.api.figures import brief, compare_runs, trend_of, whole
-from sightline.evals.api.reruns import Reruns
 from sightline.evals.api.shapes import (
     AdoptWanted,
     CaseSaveWanted,
@@ -33,131 +28,33 @@ from sightline.evals.api.shapes import (
     SaveWanted,
     TrendPoint,
 )
-from sightline.evals.api.suites import Suites
+from sightline.evals.api.showing import (
+    CaseShowing,
+    answer_shown,
+    brief,
+    compare_runs,
+    media_in,
+    messages_shown,
+    trend_of,
+    whole,
+)
+from sightline.evals.api.suites import EvalParts, Suites, changes_of, find_edit, messages_before_edit
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import SCHEME
-from sightline.evals.core.run_state import EvalBegan
-from sightline.evals.core.statistics.intervals import Draw
+from sightline.evals.core.run_state import EvalState, Key
+from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
-from sightline.evals.service.evaluation import Evaluation, RunSnapshot
-from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request
-from sightline.model.comparison import of_message
-from sightline.model.exchange import Edited
-from sightline.model.json import Json, JsonObject
+from sightline.evals.service.evaluation import RunSnapshot
+from sightline.evals.service.progress import Progress, ProgressListener
+from sightline.evals.service.suite_files import sound, suite_in
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.message import Message
-from sightline.model.parts import Inline, Link, Text
+from sightline.model.parts import Inline, Link
 from sightline.store.store import Store
+from sightline.transport.race import wait_started
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
-from sightline.wire.jsontext import encode
-
-_INPUTS = ("input", "input_messages")
-
-
-class SentBack:
-    """Finds edits in the record."""
-
-    def __init__(self, store: Store, now: Callable[[], float]) -> None:
-        self._store = store
-        self._now = now
-
-    async def find_edit(self, exchanges: Sequence[str]) -> RecordedExchange | None:
-        """The last of these exchanges that a user edited, if the record still has it."""
-        for each in reversed(exchanges):
-            try:
-                summary = await find_exchange(self._store, each, now=self._now())
-                found = await load_exchange(self._store, summary, needs_bodies=False)
-                if any(isinstance(entry.fact, Edited) for entry in found.facts):
-                    return await load_exchange(self._store, summary)
-            except Fault:
-                continue  # the exchange was deleted from the record, along with the edit
-        return None
-
-
-def messages_before_edit(edited: RecordedExchange, messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages of a request before the edit. `messages` are the messages of the result, which are those that were
-    sent; the record has both versions, unless the edit was in a later round."""
-    before = read_request(edited.spoken, edited.body, edited.model).messages
-    return before if [each.role for each in before] == [each.role for each in messages] else messages
-
-
-def changes_of(source: Json, original: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
-    """The values to change in a case so that it asks what was sent after the edit. Raises a fault if there are none."""
-    places = _places(source, original)
-    if [each.role for each in original] != [each.role for each in sent]:
-        raise _unclear("messages were added or taken away")
-    found: list[tuple[Path, str]] = []
-    for one, other, place in zip(original, sent, places, strict=True):
-        before, after = of_message(one), of_message(other)
-        if before != after:
-            found += _texts(before, after, place)
-    if not found:
-        raise _unclear("the messages are as they were")
-    return [(path, _restore_variables(value, source)) for path, value in found]
-
-
-def _places(source: Json, messages: Sequence[Message]) -> list[tuple[Path, Json]]:
-    """The path and value of each message in the case; nothing for messages from elsewhere."""
-    nowhere: list[tuple[Path, Json]] = [((), None)] * len(messages)
-    key = next((name for name in _INPUTS if isinstance(source, dict) and name in source), "")
-    written = source[key] if key and isinstance(source, dict) else None
-    if isinstance(written, str):
-        # The suite's own messages come before those of the case.
-        return [*nowhere[1:], ((key,), written)] if messages else []
-    if not isinstance(written, list) or len(written) > len(messages):
-        return nowhere
-    own = [((key, index, "content"), _content(each)) for index, each in enumerate(written)]
-    return [*nowhere[len(own) :], *own]
-
-
-def _restore_variables(text: str, source: Json) -> Json:
-    """Replace the values of the case's variables in a text by their placeholders again."""
-    variables = source.get("vars") if isinstance(source, dict) else None
-    written = encode(source).decode("utf-8", "replace")
-    for name, value in (variables if isinstance(variables, dict) else {}).items():
-        used = re.search(r"\{\{\s*" + re.escape(name) + r"\s*\}\}", written)
-        if used is not None and isinstance(value, str) and value:
-            text = text.replace(value, used.group())
-    return text
-
-
-def _content(message: Json) -> Json:
-    return message.get("content") if isinstance(message, dict) else None
-
-
-def _texts(before: Message, after: Message, place: tuple[Path, Json]) -> list[tuple[Path, str]]:
-    path, content = place
-    pairs = list(zip(before.parts, after.parts, strict=False))
-    if len(before.parts) != len(after.parts) or any(type(one) is not type(other) for one, other in pairs):
-        raise _unclear("parts of a message were added or taken away")
-    if isinstance(content, str) and len(pairs) == 1 and isinstance(pairs[0][1], Text):
-        return [(path, pairs[0][1].text)]
-    if isinstance(content, list) and len(content) == len(pairs):
-        return _parts(pairs, path, content)
-    raise _unclear("it is not one text in the case")
-
-
-def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence[Json]) -> list[tuple[Path, str]]:
-    found: list[tuple[Path, str]] = []
-    for index, (one, other) in enumerate(pairs):
-        if one == other:
-            continue
-        written = content[index]
-        if not isinstance(other, Text) or not isinstance(written, dict) or _text_key(written) is None:
-            raise _unclear("more than words was changed")
-        found.append(((*path, index, _text_key(written) or ""), other.text))
-    return found
-
-
-def _text_key(part: JsonObject) -> str | None:
-    """The key that holds the text of a part."""
-    return next((key for key in ("value", "text") if part.get("type") == "text" and key in part), None)
-
-
-def _unclear(why: str) -> Fault:
-    hint = "Open the request and make a case of it, or change the file by hand."
-    return Fault(Code.USAGE, f"what was changed cannot be written into the case: {why}", hint=hint, status=409)
 
 
 class WholeMedia:
@@ -203,6 +100,106 @@ def _digest(coded: str) -> str:
     return hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()
 
 
+_LOG = logging.getLogger("sightline.evals")
+
+
+class Reruns:
+    """Reruns of this process. They continue in the background."""
+
+    def __init__(self, parts: EvalParts) -> None:
+        self._evaluation = parts.evaluation
+        self._grown = parts.grown or (lambda _began: parts.evaluation)
+        self._environment = parts.environment
+        self._tasks: dict[str, asyncio.Task[EvalState]] = {}
+
+    def is_here(self, run: str) -> bool:
+        """Whether this server drives the run."""
+        return run in self._tasks
+
+    async def again(self, run: str, body: RerunWanted) -> str:
+        """Rerun cases, and return the run's id. If the suite's file has changed, a new run is started, because a run
+        keeps the suite it was started with."""
+        shown = await self._evaluation.show(run)
+        keys = _keys_to_rerun(shown.standing, body)
+        changed = await asyncio.to_thread(self._newer_suite, shown)
+        if changed is not None:
+            failed = shown.standing.failed if keys is None else keys
+            names = body.cases or tuple(dict.fromkeys(key[0] for key in failed))
+            return await self._anew(shown, changed, names, body.target)
+        evaluation = self._grown(shown.standing.began)
+        await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
+        return run
+
+    async def stop(self, run: str) -> None:
+        """Stop a run."""
+        await self._evaluation.show(run)
+        self._evaluation.stop(run)
+
+    async def close(self) -> None:
+        """Interrupt all runs; they can be resumed."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _newer_suite(self, shown: RunSnapshot) -> Suite | None:
+        """The suite as its file is now; None if that is what the run was started with."""
+        began = shown.standing.began.suite
+        if not began.sha256 or self._evaluation.files.read(began.file) is None:
+            return None
+        now = suite_in(self._evaluation.files, began.file, self._environment)
+        return None if now.suite is not None and now.suite.sha256 == began.sha256 else sound(now, began.file)
+
+    async def _anew(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
+        began = shown.standing.began
+        known = {case.id for case in suite.cases}
+        gone = [name for name in names if name not in known]
+        if gone or not names:
+            message = f"the suite no longer has {', '.join(gone)}" if gone else "there is nothing to run again"
+            raise Fault(Code.USAGE, message, hint="Run the suite anew: sightline eval run.", status=409)
+        evaluation = self._grown(began)
+        run = evaluation.make_id()
+        options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
+        targets = [spec for spec in began.targets if target in ("", spec.name)]
+
+        async def start(on_progress: ProgressListener) -> EvalState:
+            return await evaluation.run(suite, targets, options, on_progress, judges=began.judges, run=run)
+
+        await self._start(run, start)
+        return run
+
+    async def _start(self, run: str, drive: Callable[[ProgressListener], Coroutine[object, object, EvalState]]) -> None:
+        """Start driving a run, and wait until its start is stored or has failed."""
+        if run in self._tasks:
+            raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+
+        def confirm_start(_progress: Progress) -> None:
+            if not begun.done():
+                begun.set_result(None)
+
+        task = self._tasks[run] = loop.create_task(drive(confirm_start))
+        task.add_done_callback(lambda task: self._over(run, task))
+        await wait_started(begun, task)
+
+    def _over(self, run: str, task: "asyncio.Task[EvalState]") -> None:
+        self._tasks.pop(run, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.warning("a run of a suite has stopped: %s", error)  # its log says how far it got
+
+
+def _keys_to_rerun(standing: EvalState, body: RerunWanted) -> tuple[Key, ...] | None:
+    """The trials to rerun; None means everything that did not pass."""
+    targets = [spec.name for spec in standing.began.targets]
+    if body.target and body.target not in targets:
+        hint = f"It has {', '.join(targets)}."
+        raise Fault(Code.USAGE, f"the run has no target {body.target!r}", hint=hint, status=404)
+    if body.cases is not None:
+        return standing.keys_of(body.cases, body.target)
+    return tuple(key for key in standing.failed if key[1] == body.target) if body.target else None
+
+
 W = TypeVar("W", bound=msgspec.Struct)
 
 MOST_RUNS = 500
@@ -213,37 +210,14 @@ _USUAL = 50
 _MOST_KNOWN = 512
 
 
-@dataclass(frozen=True, slots=True)
-class EvalParts:
-    """What the calls need. `folder` holds the suites, below the evaluation's root; `drawing` makes a reproducible
-    random source; `environment` is what suites may refer to; `secrets` are values that no case may contain. `grown`
-    returns the evaluation that reruns a suite whose targets have providers of their own."""
-
-    evaluation: Evaluation
-    store: Store
-    folder: str
-    drawing: Callable[[], Draw]
-    now: Callable[[], float]
-    environment: Mapping[str, str]
-    secrets: Sequence[str] = ()
-    grown: Callable[[EvalBegan], Evaluation] | None = None
-
-
 class EvalCalls:
     def __init__(self, parts: EvalParts) -> None:
+        self._parts = parts
         self._evaluation = parts.evaluation
         self._drawing = parts.drawing
-        self.reruns = Reruns(parts.evaluation, parts.environment, parts.grown)
-        self.suites = Suites(
-            parts.evaluation,
-            parts.store,
-            parts.folder,
-            environment=parts.environment,
-            secrets=parts.secrets,
-            now=parts.now,
-        )
+        self.reruns = Reruns(parts)
+        self.suites = Suites(parts)
         self._cases = CaseShowing(parts.evaluation, self.suites.source)
-        self._back = SentBack(parts.store, parts.now)
         self._media = WholeMedia(parts.store, parts.evaluation.files.read, parts.now)
         self._known: dict[str, tuple[int, tuple[TargetSummary, ...]]] = {}
 
@@ -265,7 +239,7 @@ class EvalCalls:
         key = (query.text("case"), target, query.number("trial", 0))
         # It parses the suite's file, which may be slow.
         trial = await asyncio.to_thread(self._cases.show_try, shown, key)
-        edited = await self._back.find_edit(trial.exchanges)
+        edited = await self._find_edit(trial.exchanges)
         if edited is None:
             return trial
         if trial.turns or trial.run:
@@ -284,7 +258,7 @@ class EvalCalls:
         seen = self._cases.observation(shown, key, turn)
         sent = seen.asked
         if turn is None and not seen.run:
-            edited = await self._back.find_edit(seen.exchanges)
+            edited = await self._find_edit(seen.exchanges)
             sent = sent if edited is None else edited.request().messages
         parts = media_in(sent, seen.messages)
         if not number.isascii() or not number.isdecimal() or len(number) > 9 or int(number) >= len(parts):
@@ -298,7 +272,7 @@ class EvalCalls:
         shown = await self._evaluation.show(run)
         key = (body.case, body.target, body.trial)
         seen = self._cases.observation(shown, key)
-        edited = await self._back.find_edit(seen.exchanges)
+        edited = await self._find_edit(seen.exchanges)
         if edited is None:
             hint = "Edit and re-run it first, or change the value in the suite."
             raise Fault(Code.USAGE, "no request of this trial was edited", hint=hint, status=409)
@@ -337,6 +311,9 @@ class EvalCalls:
     async def close(self) -> None:
         """Interrupt the runs under way; they can be resumed."""
         await self.reruns.close()
+
+    async def _find_edit(self, exchanges: Sequence[str]) -> RecordedExchange | None:
+        return await find_edit(self._parts.store, exchanges, self._parts.now())
 
     async def _runs(self, limit: int, suite: str) -> list[RunSnapshot]:
         return [await self._evaluation.show(each.run) for each in await self._evaluation.list_runs(limit, suite)]

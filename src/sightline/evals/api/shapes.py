@@ -11,8 +11,8 @@ from sightline.evals.core.making.case_writer import LeftOut
 from sightline.evals.core.result import Score, Status, Verdict
 from sightline.evals.core.statistics.sentences import Finding
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
-from sightline.evals.core.tally import Excluded
-from sightline.evals.service.past_evals import State
+from sightline.evals.core.summary import Excluded
+from sightline.evals.service.eval_log import State
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
@@ -164,20 +164,10 @@ class GraderFigures(msgspec.Struct, frozen=True, kw_only=True):
     not_graded: int
 
 
-class EvalShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop
-    it. `file_sha256` is the hash of the suite's file at the start."""
+class EvalShown(EvalBrief, frozen=True, kw_only=True):
+    """A whole run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and
+    can stop it. `file_sha256` is the hash of the suite's file at the start."""
 
-    run: str
-    name: str
-    suite: str
-    at: float
-    state: State
-    targets: tuple[str, ...]
-    cases: int
-    done: int
-    of: int
-    summary: tuple[TargetFigures, ...]
     version: int
     why: str
     is_here: bool

@@ -1,8 +1,10 @@
-"""The suites of the configured folder: list them, make cases from the record, and write changes of the page into
-them."""
+"""The suites of the configured folder: list them, make cases from the record, and write into them what was changed on
+the page or in a held request."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
@@ -17,15 +19,139 @@ from sightline.evals.api.shapes import (
     SuiteShown,
     SuitesShown,
 )
-from sightline.evals.core.making.case import MadeCase
+from sightline.evals.core.making.case import CaseExchange, MadeCase
 from sightline.evals.core.reading.files import Need, join_path, refusal_of
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import EvalBegan, EvalState
+from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.suite_files import conversation, make_masked_case, suite_in, turns_in
 from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
-from sightline.model.json import Json
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request
+from sightline.model.comparison import of_message
+from sightline.model.exchange import Edited
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Text
 from sightline.store.store import Store
+from sightline.wire.jsontext import encode
+
+
+@dataclass(frozen=True, slots=True)
+class EvalParts:
+    """What the calls need. `folder` holds the suites, below the evaluation's root; `drawing` makes a reproducible
+    random source; `environment` is what suites may refer to; `secrets` are values that no case may contain. `grown`
+    returns the evaluation that reruns a suite whose targets have providers of their own."""
+
+    evaluation: Evaluation
+    store: Store
+    folder: str
+    drawing: Callable[[], Draw]
+    now: Callable[[], float]
+    environment: Mapping[str, str]
+    secrets: Sequence[str] = ()
+    grown: Callable[[EvalBegan], Evaluation] | None = None
+
+
+_INPUTS = ("input", "input_messages")
+
+
+async def find_edit(store: Store, exchanges: Sequence[str], now: float) -> RecordedExchange | None:
+    """The last of these exchanges that a user edited, if the record still has it."""
+    for each in reversed(exchanges):
+        try:
+            summary = await find_exchange(store, each, now=now)
+            found = await load_exchange(store, summary, needs_bodies=False)
+            if any(isinstance(entry.fact, Edited) for entry in found.facts):
+                return await load_exchange(store, summary)
+        except Fault:
+            continue  # the exchange was deleted from the record, along with the edit
+    return None
+
+
+def messages_before_edit(edited: RecordedExchange, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a request before the edit. `messages` are the messages of the result, which are those that were
+    sent; the record has both versions, unless the edit was in a later round."""
+    before = read_request(edited.spoken, edited.body, edited.model).messages
+    return before if [each.role for each in before] == [each.role for each in messages] else messages
+
+
+def changes_of(source: Json, original: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
+    """The values to change in a case so that it asks what was sent after the edit. Raises a fault if there are none."""
+    places = _places(source, original)
+    if [each.role for each in original] != [each.role for each in sent]:
+        raise _unclear("messages were added or taken away")
+    found: list[tuple[Path, str]] = []
+    for one, other, place in zip(original, sent, places, strict=True):
+        before, after = of_message(one), of_message(other)
+        if before != after:
+            found += _texts(before, after, place)
+    if not found:
+        raise _unclear("the messages are as they were")
+    return [(path, _restore_variables(value, source)) for path, value in found]
+
+
+def _places(source: Json, messages: Sequence[Message]) -> list[tuple[Path, Json]]:
+    """The path and value of each message in the case; nothing for messages from elsewhere."""
+    nowhere: list[tuple[Path, Json]] = [((), None)] * len(messages)
+    key = next((name for name in _INPUTS if isinstance(source, dict) and name in source), "")
+    written = source[key] if key and isinstance(source, dict) else None
+    if isinstance(written, str):
+        # The suite's own messages come before those of the case.
+        return [*nowhere[1:], ((key,), written)] if messages else []
+    if not isinstance(written, list) or len(written) > len(messages):
+        return nowhere
+    own = [
+        ((key, index, "content"), (each.get("content") if isinstance(each, dict) else None))
+        for index, each in enumerate(written)
+    ]
+    return [*nowhere[len(own) :], *own]
+
+
+def _restore_variables(text: str, source: Json) -> Json:
+    """Replace the values of the case's variables in a text by their placeholders again."""
+    variables = source.get("vars") if isinstance(source, dict) else None
+    written = encode(source).decode("utf-8", "replace")
+    for name, value in (variables if isinstance(variables, dict) else {}).items():
+        used = re.search(r"\{\{\s*" + re.escape(name) + r"\s*\}\}", written)
+        if used is not None and isinstance(value, str) and value:
+            text = text.replace(value, used.group())
+    return text
+
+
+def _texts(before: Message, after: Message, place: tuple[Path, Json]) -> list[tuple[Path, str]]:
+    path, content = place
+    pairs = list(zip(before.parts, after.parts, strict=False))
+    if len(before.parts) != len(after.parts) or any(type(one) is not type(other) for one, other in pairs):
+        raise _unclear("parts of a message were added or taken away")
+    if isinstance(content, str) and len(pairs) == 1 and isinstance(pairs[0][1], Text):
+        return [(path, pairs[0][1].text)]
+    if isinstance(content, list) and len(content) == len(pairs):
+        return _parts(pairs, path, content)
+    raise _unclear("it is not one text in the case")
+
+
+def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence[Json]) -> list[tuple[Path, str]]:
+    found: list[tuple[Path, str]] = []
+    for index, (one, other) in enumerate(pairs):
+        if one == other:
+            continue
+        written = content[index]
+        if not isinstance(other, Text) or not isinstance(written, dict) or _text_key(written) is None:
+            raise _unclear("more than words was changed")
+        found.append(((*path, index, _text_key(written) or ""), other.text))
+    return found
+
+
+def _text_key(part: JsonObject) -> str | None:
+    """The key that holds the text of a part."""
+    return next((key for key in ("value", "text") if part.get("type") == "text" and key in part), None)
+
+
+def _unclear(why: str) -> Fault:
+    hint = "Open the request and make a case of it, or change the file by hand."
+    return Fault(Code.USAGE, f"what was changed cannot be written into the case: {why}", hint=hint, status=409)
+
 
 _AROUND = 3
 
@@ -45,26 +171,13 @@ _MOST_UNDOABLE = 32
 
 
 class Suites:
-    """`folder` is below the evaluation's root; nothing is written outside of it. `environment` is what suites may refer
-    to, `secrets` are values that no case may contain."""
+    """Nothing is written outside of the folder of the suites."""
 
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        store: Store,
-        folder: str,
-        *,
-        environment: Mapping[str, str],
-        secrets: Sequence[str],
-        now: Callable[[], float],
-    ) -> None:
-        self._evaluation = evaluation
-        self._store = store
-        self._folder = folder
-        self._environment = environment
-        self._secrets = tuple(secrets)
-        self._now = now
-        self._writer = SuiteWriter(evaluation.files, environment)
+    def __init__(self, parts: EvalParts) -> None:
+        self._parts = parts
+        self._evaluation = parts.evaluation
+        self._folder = parts.folder
+        self._writer = SuiteWriter(parts.evaluation.files, parts.environment)
         self._writing = asyncio.Lock()
         self._undoable: dict[str, tuple[str, bytes]] = {}
 
@@ -74,8 +187,7 @@ class Suites:
 
     async def make(self, body: MakeWanted) -> MadeShown:
         """Propose a case made of exchanges."""
-        recorded = await conversation(self._store, body.exchanges, now=self._now())
-        made = make_masked_case(recorded, self._name(body.name, body.exchanges), self._secrets, body.from_turn)
+        recorded, made = await self._make(body)
         words = made.case.get("vars")
         return MadeShown(
             name=str(made.case["id"]),
@@ -91,11 +203,8 @@ class Suites:
     async def save(self, body: SaveWanted) -> SavedShown:
         """Append a case to a suite, and write the files of the exchanges that its text still names."""
         file = self._path_below(body.file)
-        made: MadeCase | None = None
-        if body.exchanges:
-            recorded = await conversation(self._store, body.exchanges, now=self._now())
-            made = make_masked_case(recorded, self._name(body.name, body.exchanges), self._secrets, body.from_turn)
-        beside = [each for each in (() if made is None else made.files) if each.path in body.yaml]
+        files = (await self._make(body))[1].files if body.exchanges else ()
+        beside = [each for each in files if each.path in body.yaml]
         async with self._writing:
             return _show_write(await asyncio.to_thread(self._writer.append, file, body.yaml, beside))
 
@@ -141,10 +250,7 @@ class Suites:
 
     def source(self, case: Case) -> tuple[str, Json]:
         """The hash of a case's file and the case as written there; empty if it cannot be written back."""
-        if not self._is_ours(case.place.file):
-            return "", None
-        _, sha256, written = self._writer.source(case)
-        return sha256, written
+        return self._writer.source(case)[1:] if self._is_ours(case.place.file) else ("", None)
 
     def _files(self) -> list[str]:
         listing = self._evaluation.files.bring(Need(self._folder, "listing")) or b""
@@ -154,7 +260,7 @@ class Suites:
     def _read(self) -> list[SuiteShown]:
         found: list[SuiteShown] = []
         for file in self._files():
-            reading = suite_in(self._evaluation.files, file, self._environment)
+            reading = suite_in(self._evaluation.files, file, self._parts.environment)
             name = file if reading.suite is None else reading.suite.name
             cases = None if reading.suite is None else len(reading.suite.cases)
             found.append(SuiteShown(file, name, cases, reading.problems))
@@ -172,8 +278,11 @@ class Suites:
         path = join_path("", file)
         return path is not None and (not self._folder or path.startswith(f"{self._folder}/"))
 
-    def _name(self, name: str, exchanges: Sequence[str]) -> str:
-        return name or f"recorded-{exchanges[-1].removeprefix('x_')[:12]}"
+    async def _make(self, body: MakeWanted | SaveWanted) -> tuple[tuple[CaseExchange, ...], MadeCase]:
+        parts = self._parts
+        recorded = await conversation(parts.store, body.exchanges, now=parts.now())
+        name = body.name or f"recorded-{body.exchanges[-1].removeprefix('x_')[:12]}"
+        return recorded, make_masked_case(recorded, name, parts.secrets, body.from_turn)
 
 
 def _show_write(written: SuiteWrite) -> SavedShown:

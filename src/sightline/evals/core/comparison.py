@@ -1,4 +1,4 @@
-"""Two sets of results on the same cases, pair by pair."""
+"""Two sets of results on the same cases, pair by pair, and several runs of a suite in a row."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum
@@ -12,7 +12,15 @@ from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.intervals import LEVEL, RESAMPLES, Draw
 from sightline.evals.core.statistics.paired import NOISE, Paired, compare_pairs
 from sightline.evals.core.statistics.sentences import Finding, describe_difference, describe_excluded, finding_of
-from sightline.evals.core.tally import CaseTally, Excluded, Tally, tally_results, targets_of
+from sightline.evals.core.summary import (
+    CaseTally,
+    Excluded,
+    Tally,
+    TargetSummary,
+    summarize,
+    tally_results,
+    targets_of,
+)
 
 
 class GraderPair(msgspec.Struct, frozen=True):
@@ -237,3 +245,52 @@ def _describe_excluded(excluded: Sequence[Excluded], bounds: tuple[float, float]
     low, high = bounds
     # Both ends are on the side of caution: everything untold goes against one side, then against the other.
     return f"{text} Had all of it gone against {names[1]}, the difference would be {low:+.3f}; for it, {high:+.3f}."
+
+
+class TrendRun(msgspec.Struct, frozen=True):
+    """A run's results; `at` is when it began."""
+
+    id: str
+    at: float
+    results: tuple[CaseResult, ...]
+
+
+class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One run on one target. `change` is against the last run before it that had this target."""
+
+    run: str
+    at: float
+    summary: TargetSummary
+    change: RunComparison | None = None
+
+
+class Trend(msgspec.Struct, frozen=True):
+    """The runs of one target, oldest first."""
+
+    target: str
+    points: tuple[Point, ...]
+
+
+def trends(runs: Sequence[TrendRun], draw: Draw) -> tuple[Trend, ...]:
+    """The trends of all targets. A suite that grew is compared on the cases that both runs have, so that a new hard
+    case does not look like a loss."""
+    ordered = sorted(runs, key=lambda run: (run.at, run.id))
+    targets = targets_of(result for run in ordered for result in run.results)
+    return tuple(Trend(target, _points(ordered, target, draw)) for target in targets)
+
+
+def _points(runs: Sequence[TrendRun], target: str, draw: Draw) -> tuple[Point, ...]:
+    points: list[Point] = []
+    before: TrendRun | None = None
+    for run in runs:
+        own = [result for result in run.results if result.target == target]
+        if not own:
+            continue
+        change = None
+        if before is not None:
+            sides = (target, target)
+            names = (before.id, run.id)
+            change = compare(before.results, own, draw, targets=sides, names=names, resamples=0)
+        points.append(Point(run=run.id, at=run.at, summary=summarize(own, draw, resamples=0)[0], change=change))
+        before = run
+    return tuple(points)

@@ -37,7 +37,9 @@ class _Transcript:
         parts: list[Part] = [Text(text)] if text else []
         for call in calls:
             self.uses[call.id] = call
-            parts.append(ToolCall(call.id, call.name, _arguments(call.arguments)))
+            arguments = {} if call.arguments is None else call.arguments
+            written = arguments if isinstance(arguments, str) else encode(arguments).decode()
+            parts.append(ToolCall(call.id, call.name, written))
         if parts:
             self.messages.append(Message("assistant", tuple(parts)))
         self.words = text or self.words
@@ -113,14 +115,11 @@ def _add_output(output: Json, transcript: _Transcript) -> None:
         listed = message.get("tool_calls")
         calls = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
         named = [(_id(call, len(transcript.uses) + number), call) for number, call in enumerate(calls, 1)]
-        transcript.add_text(
-            _content(message.get("content")),
-            [_use(name, call) for name, call in named],
-        )
-        for name, call in named:
+        uses = [_use(name, call) for name, call in named]
+        transcript.add_text(_content(message.get("content")), uses)
+        for use, call in zip(uses, calls, strict=True):
             if "output" in call:
-                use = _use(name, call)
-                transcript.answer(name, _text(call["output"]), is_error=use.is_error, seconds=use.seconds)
+                transcript.answer(use.id, _text(call["output"]), is_error=use.is_error, seconds=use.seconds)
 
 
 def _use(name: str, call: JsonObject) -> ToolUse:
@@ -304,10 +303,6 @@ def _text(value: Json) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else encode(value).decode()
-
-
-def _arguments(value: Json) -> str:
-    return value if isinstance(value, str) else encode({} if value is None else value).decode()
 
 
 def _failure(program: str, words: str) -> Fault:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from sightline.evals.service.line_writer import LineWriter
+from sightline.evals.service.eval_log import LineWriter
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.journal.journal import FactFormat, Journal
@@ -49,19 +49,15 @@ class Answers(Protocol):
 
     def key(self, prepared: Prepared, sample: int) -> str:
         """What makes a request the same."""
-        ...
 
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer to a request with this hash; None where there is none."""
-        ...
 
     def keep(self, key: str, exchange: str) -> None:
         """This exchange answered it."""
-        ...
 
     async def flush(self) -> None:
         """All of it is written down."""
-        ...
 
 
 def key_of(prepared: Prepared, target: str, sample: int) -> str:

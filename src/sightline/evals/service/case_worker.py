@@ -1,8 +1,7 @@
-"""Workers, which run cases: the interface, and the worker that runs them in this process.
+"""Workers, which run cases: the interface, and the worker that runs them in this process. A case is delivered to its
+target, and the answer is graded. Targets are opened by their specs, judges on first use."""
 
-A case is delivered to its target, and the answer is graded.
-"""
-
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,25 +10,35 @@ from typing import Protocol
 import msgspec
 
 from sightline.agent.tools.commands import without
+from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
 from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import as_one, prepare, together
 from sightline.evals.core.graders.grader import Grader
-from sightline.evals.core.options import file_form_of, threshold_of
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status
-from sightline.evals.core.run_state import EvalBegan, Key
+from sightline.evals.core.run_state import EvalBegan, Key, budget_of, file_form_of, threshold_of
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm, TargetSpec
-from sightline.evals.service.context import EvalRun, Sharing
+from sightline.evals.service.command_target import CommandTarget
+from sightline.evals.service.context import EvalRun, Sharing, limit_choice
+from sightline.evals.service.eval_log import PREFIX
 from sightline.evals.service.grading import Graders
+from sightline.evals.service.model_target import MockTarget, ModelAccess, ModelTarget, ReplayTarget, ToolsTarget
 from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.target import CaseQuestion, CaseTarget, describe_fault
-from sightline.evals.service.targets import Targets
+from sightline.evals.service.target import (
+    CaseQuestion,
+    CaseTarget,
+    check_priced,
+    describe_fault,
+)
 from sightline.exchange.interception.hold_changes import Changes, apply_changes
+from sightline.exchange.recording.library import Library
+from sightline.filters.fields import FilterScope
+from sightline.filters.parsing import parse
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock
@@ -229,6 +238,94 @@ class CaseWorker:
             threshold=threshold_of(case, self.began.suite, self.began.options),
             input_files=self._files[case.id],
         )
+
+
+class Targets:
+    """The targets of one run. `sharing` is shared with other processes; by default this process has its own."""
+
+    def __init__(self, run: EvalRun, sharing: Sharing | None = None) -> None:
+        began = run.began
+        self._run = run
+        self._known = {spec.name: spec for spec in (*began.judges, *began.targets)}
+        self._has_budget = budget_of(began.suite, began.options) is not None
+        self._sharing = sharing or run.own_sharing()
+        self._access = ModelAccess(run.engine, self._sharing.rates, run.spending, PREFIX + run.id, run.context.make_id)
+        self._open: dict[tuple[str, str], CaseTarget] = {}
+        self._opening = asyncio.Lock()
+
+    async def open_target(self, spec: TargetSpec) -> CaseTarget:
+        """Open a target. Raises a fault if its spec is wrong, before anything is sent."""
+        spec.check()
+        if spec.toolsets:
+            return await self._with_tools(spec)
+        return await self._plain(spec)
+
+    async def judging(self, name: str, model: str) -> CaseTarget:
+        """The target that judges, by its name or by a model's name. A judge has no tools."""
+        async with self._opening:
+            found = self._open.get((name, model))
+            if found is None:
+                spec = self._known.get(name) or TargetSpec(name=name, model=name)
+                if model:
+                    spec = TargetSpec(name=f"{name}:{model}", model=model, rpm=spec.rpm, tpm=spec.tpm)
+                spec.check()
+                found = self._open[name, model] = await self._plain(msgspec.structs.replace(spec, toolsets=()))
+            return found
+
+    async def close(self) -> None:
+        """Close the judges and flush the cache."""
+        for target in self._open.values():
+            await target.close()
+        await self._sharing.close()
+
+    async def _plain(self, spec: TargetSpec) -> CaseTarget:
+        match spec.kind:
+            case "model":
+                return ModelTarget(spec, self._choice(spec), self._access, await self._sharing.answers(spec.name))
+            case "mock":
+                return MockTarget(spec)
+            case "replay":
+                return await self._replay(spec)
+            case "cli":
+                return await self._command(spec)
+
+    def _choice(self, spec: TargetSpec) -> ModelChoice:
+        choice = limit_choice(self._run.context.choice(spec.model), spec.rpm, spec.tpm)
+        if self._has_budget:
+            check_priced(choice)
+        return choice
+
+    async def _with_tools(self, spec: TargetSpec) -> CaseTarget:
+        context = self._run.context
+        if context.runner is None or context.open_tools is None:
+            raise Fault(Code.USAGE, f"{spec.name} has toolsets, and nothing here runs tools", hint="Leave them out.")
+        tools = await context.open_tools(spec.toolsets)
+        model = ModelTarget(spec, self._choice(spec), self._access)
+        approves = spec.approve or self._run.began.options.approve
+        return ToolsTarget(model, context.runner, tools, self._access, approves=approves)
+
+    async def _replay(self, spec: TargetSpec) -> CaseTarget:
+        store = self._run.context.require_store(f"{spec.name} answers out of it")
+        await store.settle()
+        library = Library(store)
+        await library.fill(parse(spec.replay or "", scope=FilterScope.TRAFFIC), now=self._run.engine.clock.now())
+        return ReplayTarget(ModelTarget(spec, self._choice(spec), self._access), library)
+
+    async def _command(self, spec: TargetSpec) -> CaseTarget:
+        context = self._run.context
+        passed = {
+            name: context.environment[name]
+            for name in (spec.cli.env if spec.cli else ())
+            if name in context.environment
+        }
+        environment = {**without(context.environment, context.secrets), **passed}
+        target = CommandTarget(spec, SuiteFiles(context.root), environment, self._run.engine.clock, self._run.spending)
+        try:
+            await target.check_health(context.client)
+        except Fault:
+            await target.close()
+            raise
+        return target
 
 
 @asynccontextmanager

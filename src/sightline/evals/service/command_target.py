@@ -131,35 +131,35 @@ class _Shell:
 
     def _step(self, at: int) -> int:
         """Consume one character, or two if the first escapes the second."""
-        letter, following = self._command[at], self._command[at + 1 : at + 2]
-        if letter == "\\" and self._quote != "'" and following:
+        character, following = self._command[at], self._command[at + 1 : at + 2]
+        if character == "\\" and self._quote != "'" and following:
             if _PLACE.match(self._command, at + 1):
                 raise self._refusal("a backslash stands before a place", "Take it away.")
             self._word += following
             return 2
         if self._quote:
-            if letter == self._quote:
+            if character == self._quote:
                 self._quote = ""
             elif self._quote == '"':
                 self._check_nesting(at)
-            self._word += letter
-        elif letter in "'\"":
-            self._quote = letter
+            self._word += character
+        elif character in "'\"":
+            self._quote = character
         else:
             self._check_nesting(at)
-            self._outside(letter)
+            self._outside(character)
         return 1
 
-    def _outside(self, letter: str) -> None:
-        if letter in ";&|\n()":
+    def _outside(self, character: str) -> None:
+        if character in ";&|\n()":
             self._word = self._before = self._program = ""
-        elif letter.isspace():
+        elif character.isspace():
             if self._word:
                 is_program = not self._program and self._word not in _BEFORE_A_PROGRAM and "=" not in self._word
                 self._program = self._word if is_program else self._program
                 self._before, self._word = self._word, ""
         else:
-            self._word += letter
+            self._word += character
 
     def _check_nesting(self, at: int) -> None:
         """Refuse placeholders in nested commands, where quoting starts anew, and in here-documents, where there is
@@ -240,7 +240,7 @@ class CommandTarget:
         self._files = files
         self._environment = dict(environment)
         self._clock = clock
-        self._purse = spending
+        self._spending = spending
         self._process = Process(clock)
         self._folder = self._cwd(spec.cli.cwd)
         check(self._program.command, spec.cli.files_format)
@@ -283,9 +283,9 @@ class CommandTarget:
         try:
             observation = await self._run_program(wanted)
         except Fault as fault:
-            self._purse.spend(None)
+            self._spending.spend(None)
             return no_answer(wanted, fault)
-        self._purse.spend(observation.cost)
+        self._spending.spend(observation.cost)
         seconds = observation.seconds if observation.seconds is not None else self._clock.monotonic() - began
         return TargetAnswer(
             msgspec.structs.replace(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -15,10 +15,9 @@ from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Facts, Prices
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import is_cached
-from sightline.evals.core.run_state import EvalBegan
+from sightline.evals.core.run_state import EvalBegan, is_cached
 from sightline.evals.service.answer_cache import AnswerCache, Answers
-from sightline.evals.service.cluster.remote import Elsewhere
+from sightline.evals.service.cluster.host_pool import Elsewhere
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -127,14 +126,11 @@ class Rates:
 def limit_choice(choice: ModelChoice, rpm: int | None, tpm: int | None) -> ModelChoice:
     """The choice with a target's own limits where they are lower than the model's."""
     facts = msgspec.structs.replace(choice.facts, rpm=_lower(choice.facts.rpm, rpm), tpm=_lower(choice.facts.tpm, tpm))
-    return ModelChoice(
-        choice.provider_name, choice.provider, choice.model, facts, choice.family, choice.route, choice.arriving
-    )
+    return replace(choice, facts=facts)
 
 
 def _lower(known: int | None, wanted: int | None) -> int | None:
-    known_limits = [each for each in (known, wanted) if each is not None]
-    return min(known_limits) if known_limits else None
+    return min((each for each in (known, wanted) if each is not None), default=None)
 
 
 class Admitted(Protocol):

@@ -1,12 +1,96 @@
-"""The journal of one run of a suite."""
+"""Runs of suites in the logbook: the journal of a run, and how the runs of all processes stand."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.run_state import CaseDone, EvalFact, EvalState, read, write
-from sightline.evals.service.line_writer import LineWriter
-from sightline.journal.journal import CONFLICT, FactFormat, Journal
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalFact, EvalState, read, write
+from sightline.journal.journal import CONFLICT, FactFormat, Journal, JournalCache
 from sightline.store.store import Logbook
+
+Write: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
+"""Writes these lines behind all before; when it returns they last."""
+
+
+class LineWriter:
+    """`add` never waits, `lasting` does for its own line, and `flush` for all. What fails is raised by all of them
+    from then on."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._waiting: list[tuple[bytes, Callable[[], None] | None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._trouble: Fault | None = None
+        self._unsure: set[asyncio.Future[None]] = set()
+
+    def add(self, line: bytes, then: Callable[[], None] | None = None) -> None:
+        """One more line; `then` hears when it lasts."""
+        if self._trouble is not None:
+            raise self._trouble
+        self._waiting.append((line, then))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task.add_done_callback(self._on_task_end)
+
+    async def lasting(self, line: bytes, then: Callable[[], None] | None = None) -> None:
+        """One more line, which lasts when this returns."""
+        lasts: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def confirm() -> None:
+            if then is not None:
+                then()
+            if not lasts.done():
+                lasts.set_result(None)
+
+        self._unsure.add(lasts)
+        try:
+            self.add(line, confirm)
+            await lasts
+        finally:
+            self._unsure.discard(lasts)
+
+    async def flush(self) -> None:
+        """Wait until all lines are written. A cancellation in the meantime is raised afterwards."""
+        cancelled: asyncio.CancelledError | None = None
+        while self._task is not None and not self._task.done():
+            try:
+                await asyncio.wait({self._task})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        if self._trouble is not None:
+            raise self._trouble
+        if self._task is not None:
+            self._task.result()
+
+    def _on_task_end(self, task: "asyncio.Task[None]") -> None:
+        """Fail the waiting lines if the task failed, also when a callback for another line raised."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        for lasts in self._unsure:
+            if not lasts.done():
+                lasts.set_exception(error)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                await self._write([line for line, _ in batch])
+            except Fault as fault:
+                self._trouble = fault
+                self._fail(fault)
+                return
+            for _, then in batch:
+                if then is not None:
+                    then()
+
 
 PREFIX = "eval:"
 """The prefix of the names of these logs, before the id of the run. The exchanges of a run have the whole as session."""
@@ -62,3 +146,97 @@ class EvalLog:
     async def flush(self) -> None:
         """Wait until all facts are durable."""
         await self._writer.flush()
+
+
+State: TypeAlias = Literal["running", "ended", "stopped", "interrupted"]
+
+_MOST_KEPT = 64
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in one line. `of` is how many results it will have, `done` how many it has."""
+
+    run: str
+    name: str
+    suite: str
+    at: float
+    state: State
+    targets: tuple[str, ...]
+    cases: int
+    done: int
+    of: int
+
+
+class PastEvals:
+    """Reads runs of all processes. `is_alive` says of the name of a process whether it still runs."""
+
+    def __init__(self, logbook: Logbook, is_alive: Callable[[str], bool]) -> None:
+        self._logbook = logbook
+        self._is_alive = is_alive
+        self._journals = JournalCache(self._open_journal, _MOST_KEPT)
+
+    async def standing(self, run: str) -> EvalState:
+        """The state of a run as it is in the log. The value changes with the next look."""
+        past = await self._journals.state(PREFIX + run)
+        if past is None or past.standing is None:
+            raise _unknown(run)
+        return past.standing
+
+    def _open_journal(self, name: str) -> "Journal[EvalFact, _PastEval, None]":
+        past = _PastEval(name.removeprefix(PREFIX))
+        return Journal(self._logbook, name, FORMAT, past, past.add, now=lambda: 0.0)
+
+    def state(self, standing: EvalState) -> State:
+        """Whether a process is running it, and how it ended if not."""
+        match standing.ended:
+            case "finished":
+                return "ended"
+            case "stopped" | "budget":
+                return "stopped"
+            case None:
+                return "running" if self._is_alive(standing.by) else "interrupted"
+
+    async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
+        """The newest runs, of one suite or of all."""
+        found: list[Brief] = []
+        for log in await self._logbook.logs(PREFIX):
+            if len(found) >= limit:
+                break
+            run = log.name.removeprefix(PREFIX)
+            standing = await self.standing(run)
+            began = standing.began
+            if suite in ("", began.suite.file, began.suite.name):
+                found.append(
+                    Brief(
+                        run=run,
+                        name=began.suite.name,
+                        suite=began.suite.file,
+                        at=began.at,
+                        state=self.state(standing),
+                        targets=tuple(target.name for target in began.targets),
+                        cases=len(began.suite.cases),
+                        done=standing.done,
+                        of=len(standing.keys),
+                    )
+                )
+        return found
+
+
+class _PastEval:
+    """A run that has no state before its first fact."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.standing: EvalState | None = None
+
+    def add(self, fact: EvalFact, _at: float) -> None:
+        if self.standing is None:
+            if not isinstance(fact, EvalBegan):
+                raise _unknown(self.run)
+            self.standing = EvalState(fact)
+        self.standing.add(fact)
+
+
+def _unknown(run: str) -> Fault:
+    hint = "GET /api/evals lists the runs."
+    return Fault(Code.USAGE, f"there is no run {run!r} of evals", hint=hint, status=404)

@@ -10,7 +10,6 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery, turn_messages
-from sightline.evals.core.options import RunOptions, budget_of, cost_limit_of, file_form_of, select_cases
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, replace_media
 from sightline.evals.core.run_state import (
@@ -25,20 +24,24 @@ from sightline.evals.core.run_state import (
     EvalTaken,
     Key,
     Reopened,
+    RunOptions,
     Schedule,
+    budget_of,
+    cost_limit_of,
+    file_form_of,
     fold_facts,
     read,
+    select_cases,
 )
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
-from sightline.evals.service.cluster.pool import WorkerPlan, open_worker
+from sightline.evals.service.cluster.pool import open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
-from sightline.evals.service.eval_log import PREFIX, EvalLog
+from sightline.evals.service.eval_log import PREFIX, Brief, EvalLog, PastEvals, State
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
-from sightline.evals.service.past_evals import Brief, PastEvals, State
-from sightline.evals.service.progress import Meter, Telling
+from sightline.evals.service.progress import Meter, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
@@ -204,7 +207,7 @@ class Evaluation:
         suite: Suite,
         targets: Sequence[TargetSpec],
         options: RunOptions,
-        on_progress: Telling,
+        on_progress: ProgressListener,
         *,
         judges: Sequence[TargetSpec] = (),
         run: str = "",
@@ -224,18 +227,23 @@ class Evaluation:
             files=self._hashes(wanted.cases),
             at=self.engine.clock.now(),
         )
-        return await self._driven(run or self.make_id(), EvalState(began), (began,), on_progress)
+        return await self._drive(run or self.make_id(), EvalState(began), (began,), on_progress)
 
-    async def resume(self, run: str, on_progress: Telling, options: RunOptions | None = None) -> EvalState:
+    async def resume(self, run: str, on_progress: ProgressListener, options: RunOptions | None = None) -> EvalState:
         """Resume a run that is not being driven; existing results are kept.
 
         Of `options` only budget, workers, cache and approval may differ from those of the run.
         """
         standing = await self._read_idle_run(run)
-        return await self._driven(run, standing, _options_change(standing, options), on_progress)
+        return await self._drive(run, standing, _options_change(standing, options), on_progress)
 
     async def rerun(
-        self, run: str, on_progress: Telling, *, keys: Sequence[Key] | None = None, options: RunOptions | None = None
+        self,
+        run: str,
+        on_progress: ProgressListener,
+        *,
+        keys: Sequence[Key] | None = None,
+        options: RunOptions | None = None,
     ) -> EvalState:
         """Rerun these cases, or by default all that did not pass, and whatever is left. Earlier results stay in the
         log.
@@ -243,13 +251,14 @@ class Evaluation:
         The cache is not used: it would return the answers in question.
         """
         standing = await self._read_idle_run(run)
-        changed = _options_change(standing, _asking_again(options or RunOptions()))
+        options = options or RunOptions()
+        changed = _options_change(standing, msgspec.structs.replace(options, cache=bool(options.cache)))
         wanted = tuple(standing.failed if keys is None else keys)
         unknown = [key for key in wanted if key not in set(standing.keys)]
         if unknown:
             names = ", ".join(f"{case} on {target}" for case, target, _ in unknown)
             raise Fault(Code.USAGE, f"the run {run} has no {names}", hint="See `sightline eval show`.", status=404)
-        return await self._driven(run, standing, (*changed, *((Reopened(wanted),) if wanted else ())), on_progress)
+        return await self._drive(run, standing, (*changed, *((Reopened(wanted),) if wanted else ())), on_progress)
 
     def stop(self, run: str) -> None:
         """Stop a run of this process: start no more cases, and complete those under way."""
@@ -283,30 +292,17 @@ class Evaluation:
         delivery = deliver_case(found, messages, spec.system, FileCache(self.files), form)
         if spec.kind not in ("model", "replay"):
             return CasePreview(delivery)
-        means = ModelAccess(self.engine, self._rates, Spending(), PREFIX, self.surroundings.make_id)
+        rates = Rates(self.engine.memory.ledger, self.engine.clock)
+        means = ModelAccess(self.engine, rates, Spending(), PREFIX, self.surroundings.make_id)
         model = ModelTarget(spec, self.surroundings.choice(spec.model), means)
         return CasePreview(delivery, model.final(model.prepare(delivery.messages, found.tools)))
 
     # --- parts ---
 
-    async def _driven(
-        self, run: str, standing: EvalState, first: Sequence[EvalFact], on_progress: Telling
+    async def _drive(
+        self, run: str, standing: EvalState, first: Sequence[EvalFact], on_progress: ProgressListener
     ) -> EvalState:
-        spending = Spending(cost for result in standing.results for cost in costs_of(result))
-        opening = EvalRun(run, standing.began, self.engine, self.logbook, self.surroundings, spending)
-        async with open_worker(opening) as plan:
-            return await self._drive_and_log(run, standing, first, plan, spending, on_progress)
-
-    async def _drive_and_log(
-        self,
-        run: str,
-        standing: EvalState,
-        first: Sequence[EvalFact],
-        plan: WorkerPlan,
-        spending: Spending,
-        on_progress: Telling,
-    ) -> EvalState:
-        meter = Meter(run, standing, spending, self.engine.clock.monotonic)
+        """Open the worker, store the first facts, and run all cases that are left."""
 
         def on_write(fact: EvalFact) -> None:
             if isinstance(fact, CaseDone):
@@ -317,24 +313,26 @@ class Evaluation:
 
         clock, secrets = self.engine.clock, self.engine.relay.secrets
         log = EvalLog(self.logbook, run, standing, now=clock.now, secrets=secrets, written=on_write)
-        for fact in (*first, EvalTaken(self.surroundings.process)):
-            log.note(fact)
-        await log.flush()
-        meter = Meter(run, standing, spending, clock.monotonic)
-        drive = self._drives[run] = CaseScheduler(log, plan.worker, plan.widths, spending, clock)
-        on_progress(meter.progress())
-        try:
+        spending = Spending(cost for result in standing.results for cost in costs_of(result))
+        async with open_worker(
+            EvalRun(run, standing.began, self.engine, self.logbook, self.surroundings, spending)
+        ) as plan:
+            for fact in (*first, EvalTaken(self.surroundings.process)):
+                log.note(fact)
+            await log.flush()
+            meter = Meter(run, standing, spending, clock.monotonic)
+            drive = self._drives[run] = CaseScheduler(log, plan.worker, plan.widths, spending, clock)
+            on_progress(meter.progress())
+            why: EndedWhy = "stopped"
             try:
                 why = await drive.run_all()
-            except BaseException:
-                # Cancelled or failed: store what is done; the rest can be resumed.
-                log.note(EvalEnded("stopped"))
-                await log.flush()
-                raise
-            log.note(EvalEnded(why))
-            await log.flush()
-        finally:
-            self._drives.pop(run, None)
+            finally:
+                # Also where it was cancelled or failed: what is done is stored, and the rest can be resumed.
+                try:
+                    log.note(EvalEnded(why))
+                    await log.flush()
+                finally:
+                    self._drives.pop(run, None)
         return standing
 
     async def _read_idle_run(self, run: str) -> EvalState:
@@ -363,19 +361,11 @@ class Evaluation:
     def _state(self, run: str, standing: EvalState) -> State:
         return "running" if run in self._drives else self._past.state(standing)
 
-    @property
-    def _rates(self) -> Rates:
-        return Rates(self.engine.memory.ledger, self.engine.clock)
-
     def _announce(self, run: str, standing: EvalState) -> None:
         hub = self.surroundings.hub
         if hub is not None:
             of = len(standing.keys)
             hub.announce(EVENT, {"run": run, "version": standing.version, "done": standing.done, "of": of})
-
-
-def _asking_again(options: RunOptions) -> RunOptions:
-    return options if options.cache else msgspec.structs.replace(options, cache=False)
 
 
 def _options_change(standing: EvalState, options: RunOptions | None) -> tuple[EvalFact, ...]:

@@ -12,17 +12,15 @@ import msgspec
 from httptools import HttpParserError, HttpRequestParser
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.question import flat_question
-from sightline.evals.core.graders.finding import Grading
-from sightline.evals.core.graders.grade import grade
-from sightline.evals.core.graders.grader import Grader
-from sightline.evals.core.graders.steps import (
+from sightline.evals.core.delivery.content import flat_question
+from sightline.evals.core.graders.finding import (
     PYTHON,
     Answer,
     CallPython,
     Execute,
     Executed,
     FileContent,
+    Grading,
     Judge,
     Judged,
     NeedFile,
@@ -30,6 +28,8 @@ from sightline.evals.core.graders.steps import (
     Step,
     StepFailed,
 )
+from sightline.evals.core.graders.grade import grade
+from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.reading.files import folder_of, join_path
 from sightline.evals.core.result import CaseObservation, CaseScore
 from sightline.evals.core.target import TargetSpec
@@ -63,7 +63,7 @@ class ProxyQuestion:
 
 
 Ask: TypeAlias = Callable[[ProxyQuestion], Awaitable[Judged]]
-_Told: TypeAlias = tuple[int, JsonObject]
+_Response: TypeAlias = tuple[int, JsonObject]
 
 
 class ModelProxy:
@@ -116,12 +116,19 @@ class ModelProxy:
             self._serving.discard(task)
             writer.close()
 
-    async def _answer(self, request: "_Request") -> _Told:
+    async def _answer(self, request: "_Request") -> _Response:
         if not hmac.compare_digest(request.token, f"Bearer {self._token}".encode()):
             return _wrong(401, "Unauthorized")
         match request.method, request.path:
             case b"GET", b"/info":
-                return 200, self._about()
+                return 200, (
+                    {
+                        "targetName": self._names[0],
+                        "maxCalls": self._most,
+                        "callCount": self._count,
+                        "availableTargets": list(self._names),
+                    }
+                )
             case b"POST", b"/invoke":
                 return await self._invoke(request.body, is_batch=False)
             case b"POST", b"/invokeBatch":
@@ -129,15 +136,7 @@ class ModelProxy:
             case _:
                 return _wrong(404, "Not found")
 
-    def _about(self) -> JsonObject:
-        return {
-            "targetName": self._names[0],
-            "maxCalls": self._most,
-            "callCount": self._count,
-            "availableTargets": list(self._names),
-        }
-
-    async def _invoke(self, body: bytes, *, is_batch: bool) -> _Told:
+    async def _invoke(self, body: bytes, *, is_batch: bool) -> _Response:
         try:
             value = decode(body)
             listed = _batch(value) if is_batch else [value]
@@ -200,7 +199,7 @@ class _Request:
         self.is_complete = True
 
 
-async def _read(reader: asyncio.StreamReader) -> "_Request | _Told":
+async def _read(reader: asyncio.StreamReader) -> "_Request | _Response":
     """Read the one request of a connection, or return an error response."""
     request, size = _Request(), 0
     parser = HttpRequestParser(request)
@@ -236,7 +235,7 @@ def _refusal(words: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, words)
 
 
-def _wrong(status: int, words: str) -> _Told:
+def _wrong(status: int, words: str) -> _Response:
     return status, {"error": words}
 
 

@@ -1,27 +1,51 @@
-"""Model targets: requests through the engine, so they are recorded, can be held, respect limits and share the retry
-budget."""
+"""Targets that are models: asked once, with tools, or answered from the record; and fixed answers. Requests go through
+the engine, so they are recorded, can be held, respect limits and share the retry budget."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from sightline.agent.core.approval import Denied, Policy
+from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.run import RunPlan
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.service.approvers import Judging, Said
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.round_sender import RunGate
+from sightline.agent.service.run_answer import RunTools
+from sightline.agent.service.runner import NewRun, Runner
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
+from sightline.editing.comparing import SectionChange
 from sightline.errors import Fault
 from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.answer_cache import Answers
 from sightline.evals.service.context import LONGEST, Admitted, Admitting
-from sightline.evals.service.target import CaseQuestion, Spending, TargetAnswer, no_answer, observe_reply
+from sightline.evals.service.target import (
+    CaseQuestion,
+    Spending,
+    TargetAnswer,
+    no_answer,
+    observe_reply,
+    observe_run,
+    refuse_tools,
+)
 from sightline.exchange.engine import Engine
 from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
+from sightline.exchange.recording.library import Library
+from sightline.exchange.recording.likeness import lines_of
+from sightline.exchange.replay_handler import no_recording
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
+from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.tools import Tool
+from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
 
 
@@ -177,3 +201,174 @@ class ModelTarget:
 
 def _ignore(_told: object) -> None:
     """The recorded exchange has these events already."""
+
+
+DENIED = "This tool is not allowed in evals."
+
+
+@dataclass(slots=True)
+class _RunTrace:
+    """Collects from the facts of a run its exchanges, the duration of each call, and what a user changed in its
+    requests."""
+
+    elapsed: Callable[[], float]
+    exchanges: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    changes: list[tuple[SectionChange, ...]] = field(default_factory=list)
+    _begun: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, fact: RunFact) -> None:
+        match fact:
+            case RequestStarted(exchange=exchange):
+                self.exchanges.append(exchange)
+            case ToolStarted(key):
+                self._begun[key] = self.elapsed()
+            case ToolFinished(key):
+                self.seconds[key] = self.elapsed() - self._begun.pop(key, self.elapsed())
+            case _:
+                pass
+
+
+class ToolsTarget:
+    """Runs a model with the tools of `toolsets`. Tools that their policies do not allow are denied, unless everything
+    is approved. Answers are never cached, because tools may have effects."""
+
+    def __init__(
+        self, model: ModelTarget, runner: Runner, tools: RunTools, access: ModelAccess, *, approves: bool
+    ) -> None:
+        self._model = model
+        self._runner = runner
+        self._tools = tools
+        self._access = access
+        self._approver = Judging("yes" if approves else _deny)
+
+    @property
+    def spec(self) -> TargetSpec:
+        return self._model.spec
+
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
+        """Run until the model has answered. Each request waits for the provider's limits."""
+        run, choice, spec = self._runner.make_id(), self._model.choice, self.spec
+        trace = _RunTrace(self._access.engine.clock.monotonic)
+        limits = RunLimits() if spec.requests is None else RunLimits(requests=spec.requests)
+        try:
+            refuse_tools(wanted, spec.name, "runs tools of its own")
+        except Fault as fault:
+            return no_answer(wanted, fault, cost=0.0)
+        try:
+            new = NewRun(
+                self._model.prompt(wanted.messages),
+                choice,
+                RunPlan(dialect=choice.dialect, policy=Policy(self._tools.rules), limits=limits),
+                self._access.session,
+                run,
+                origin={
+                    "kind": "eval",
+                    "eval": self._access.session.partition(":")[2],
+                    "case": wanted.case,
+                    "target": spec.name,
+                    "trial": wanted.trial,
+                    "toolsets": list(spec.toolsets),
+                },
+            )
+            holds = self._access.engine.relay.holds
+            company = RunParticipants(
+                self._tools,
+                self._approver,
+                self._tools.hooks,
+                on_recorded=lambda entry: trace.changes.extend(changes_while_held(holds, entry)),
+                on_fact=trace,
+                gate=RunGate(self._admit, LONGEST),
+            )
+            ended = await self._runner.run(new, company)
+            observation = observe_run(ended, run, choice, trace.seconds)
+        except Fault as fault:
+            self._access.spending.spend(None)
+            return no_answer(wanted, fault)
+        self._access.spending.spend(observation.cost)
+        changes = tuple(trace.changes)
+        return TargetAnswer(
+            msgspec.structs.replace(
+                observation,
+                messages=apply_changes(observation.messages, changes),
+                asked=apply_changes(wanted.messages, changes),
+                question=wanted.question,
+                exchanges=tuple(trace.exchanges),
+            ),
+            changes=changes,
+        )
+
+    async def _admit(self, ready: Prepared) -> Callable[[], None]:
+        return (await self._model.admit(ready)).release
+
+    async def close(self) -> None:
+        """Does nothing: the tools belong to their opener."""
+
+
+def _deny(_call: RunnableCall) -> Said:
+    return Denied(DENIED, by="nobody")
+
+
+class ReplayTarget:
+    """Answers from the record. If a request was recorded several times, the trial's number selects one; beyond the
+    last, the last."""
+
+    def __init__(self, model: ModelTarget, library: Library) -> None:
+        self._model = model
+        self._library = library
+
+    @property
+    def spec(self) -> TargetSpec:
+        return self._model.spec
+
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
+        """The recorded answer. If there is none, the error names the nearest recording and its differences."""
+        try:
+            ready = self._model.final(self._model.prepare(wanted.messages, wanted.tools))
+            lines = lines_of(ready.dialect, ready.body, ready.choice.model)
+            recorded = await self._library.at(lines, wanted.trial, ready.dialect)
+            if recorded is None:
+                raise await no_recording(self._library, lines)
+            reply = recorded.reply()
+        except Fault as fault:
+            return no_answer(wanted, fault, cost=0.0)
+        seconds = recorded.frames[-1].after if recorded.frames else None
+        observation = msgspec.structs.replace(
+            observe_reply(reply, self._model.choice),
+            asked=wanted.messages,
+            question=wanted.question,
+            exchanges=(recorded.id,),
+            request_sha256=ready.sha256,
+            seconds=seconds,
+        )
+        return TargetAnswer(observation, is_cached=True)
+
+    async def close(self) -> None:
+        """Does nothing."""
+
+
+class MockTarget:
+    """Gives the same answer to everything, at no cost."""
+
+    def __init__(self, spec: TargetSpec) -> None:
+        self.spec = spec
+
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
+        text = self.spec.mock or ""
+        return TargetAnswer(
+            CaseObservation(
+                asked=wanted.messages,
+                messages=(Message("assistant", (Text(text),)),),
+                text=text,
+                finish="stop",
+                usage=Usage(input_tokens=0, output_tokens=0),
+                cost=0.0,
+                seconds=0.0,
+                requests=0,
+                model="mock",
+                question=wanted.question,
+            )
+        )
+
+    async def close(self) -> None:
+        """Does nothing."""

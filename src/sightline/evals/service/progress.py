@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     last: CaseResult | None = None
 
 
-Telling: TypeAlias = Callable[[Progress], None]
+ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
 class Meter:
@@ -40,7 +40,7 @@ class Meter:
     def __init__(self, run: str, standing: EvalState, spending: Spending, elapsed: Callable[[], float]) -> None:
         self._run = run
         self._of = len(standing.keys)
-        self._purse = spending
+        self._spending = spending
         self._elapsed = elapsed
         self._began = elapsed()
         self._fresh = 0
@@ -63,8 +63,8 @@ class Meter:
             run=self._run,
             done=self._done,
             of=self._of,
-            cost=self._purse.spent,
-            cost_unknown=self._purse.unknown,
+            cost=self._spending.spent,
+            cost_unknown=self._spending.unknown,
             rate=rate,
             seconds=seconds,
             left_s=(self._of - self._done) / rate if rate else None,
@@ -79,16 +79,6 @@ class Meter:
 
 
 def _kind(result: CaseResult) -> str:
-    if result.status == "execution_error":
-        return "errors"
-    if result.status == "skipped":
-        return "skipped"
-    match result.score.verdict:
-        case "pass":
-            return "passed"
-        case "fail":
-            return "failed"
-        case "not_graded":
-            return "not_graded"
-        case "skip":
-            return "skipped"
+    by_status = {"execution_error": "errors", "skipped": "skipped"}
+    by_verdict = {"pass": "passed", "fail": "failed", "not_graded": "not_graded", "skip": "skipped"}
+    return by_status.get(result.status) or by_verdict[result.score.verdict]

@@ -64,11 +64,7 @@ class SuiteFiles:
 
     def find(self, path: str, suite: str) -> str | None:
         """Find a file that a suite names: beside the suite, or in a folder above."""
-        for each in candidates(suite, path):
-            found = self.path(each)
-            if found is not None and _is_file(found, each):
-                return each
-        return None
+        return next((each for each in candidates(suite, path) if self.bring(Need(each, "presence")) is not None), None)
 
     def _listing(self, folder: str) -> bytes | None:
         found = self.path(folder)

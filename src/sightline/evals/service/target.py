@@ -6,8 +6,9 @@ from typing import Protocol
 
 import msgspec
 
+from sightline.agent.core.limits import total_usage
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.rounds import CallRecord, FinishedRun
 from sightline.agent.service.run_answer import answer_of
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
@@ -87,9 +88,13 @@ class CaseTarget(Protocol):
 
 def no_answer(wanted: CaseQuestion, fault: Fault, cost: float | None = None) -> TargetAnswer:
     """An answer that reports a fault. `cost` is 0 if nothing was sent, None if it is unknown."""
-    words = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
     observation = CaseObservation(
-        asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0, cost=cost
+        asked=wanted.messages,
+        question=wanted.question,
+        error=describe_fault(fault),
+        error_code=fault.code.value,
+        requests=0,
+        cost=cost,
     )
     return TargetAnswer(observation)
 
@@ -104,7 +109,7 @@ def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> None:
 
 def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
     """The observation of one reply. An interrupted reply is kept, with its error."""
-    parts = tuple(_placeless(part) for part in reply.choice.parts)
+    parts = tuple((msgspec.structs.replace(part, at="", extras={})) for part in reply.choice.parts)
     cost = None if reply.usage is None else cost_of(reply.usage, choice.facts.prices)
     return CaseObservation(
         messages=(Message("assistant", parts),) if parts else (),
@@ -115,7 +120,7 @@ def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
             if isinstance(part, ToolCall)
         ),
         finish=reply.choice.finish or "",
-        usage=_plain(reply.usage),
+        usage=None if reply.usage is None else msgspec.structs.replace(reply.usage, at="", extras={}),
         cost=None if cost is None else cost.dollars,
         model=reply.model or choice.model,
         error=describe_fault(reply.fault),
@@ -138,7 +143,7 @@ def observe_run(ended: FinishedRun, run: str, choice: ModelChoice, seconds: dict
         seconds=ended.spent.seconds,
         requests=len(ended.rounds),
         run=run,
-        finish=last.finish or _finish(ended.rounds),
+        finish=last.finish or (ended.rounds[-1].finish or "" if ended.rounds else ""),
     )
 
 
@@ -162,18 +167,6 @@ def describe_fault(fault: Fault | None) -> str:
     return f"{fault.message} ({fault.hint})" if fault.hint else fault.message
 
 
-def _placeless(part: Part) -> Part:
-    return msgspec.structs.replace(part, at="", extras={})
-
-
-def _plain(usage: Usage | None) -> Usage | None:
-    return None if usage is None else msgspec.structs.replace(usage, at="", extras={})
-
-
-def _finish(rounds: Sequence[Round]) -> str:
-    return (rounds[-1].finish or "") if rounds else ""
-
-
 def _use(call: CallRecord, seconds: dict[str, float]) -> ToolUse:
     ran: Json = call.ran if call.ran is not None else arguments_of(call.arguments)
     return ToolUse(
@@ -194,22 +187,14 @@ def _result(outcome: ToolOutcome) -> str:
 
 
 def _total(usages: Sequence[Usage | None]) -> Usage | None:
-    """The usage of all rounds together; a count that one round lacks is unknown."""
+    """The usage of all rounds together; None if one round has none."""
     known = [usage for usage in usages if usage is not None]
     if not known or len(known) < len(usages):
         return None
-
-    def total(name: str, *, is_always_told: bool = False) -> int | None:
-        counts = [getattr(usage, name) for usage in known]
-        missing = counts.count(None)
-        # A missing count of cached or reasoning tokens means zero; input and output counts are never zero.
-        return None if missing == len(counts) or (is_always_told and missing) else sum(count or 0 for count in counts)
-
-    return Usage(
-        input_tokens=total("input_tokens", is_always_told=True),
-        output_tokens=total("output_tokens", is_always_told=True),
-        cached_tokens=total("cached_tokens"),
-        cache_write_tokens=total("cache_write_tokens"),
-        reasoning_tokens=total("reasoning_tokens"),
-        cache_write_1h_tokens=total("cache_write_1h_tokens"),
+    total = total_usage(known)
+    # A missing count of cached or reasoning tokens means zero; input and output counts are never zero.
+    return msgspec.structs.replace(
+        total,
+        input_tokens=None if any(usage.input_tokens is None for usage in known) else total.input_tokens,
+        output_tokens=None if any(usage.output_tokens is None for usage in known) else total.output_tokens,
     )

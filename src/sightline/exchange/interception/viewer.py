@@ -14,7 +14,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import Provider
 from sightline.editing.draft import Draft
 from sightline.editing.review import EditCost, Review, Reviewed, TokenBudget
 from sightline.editing.section import Section, Tokens
@@ -203,7 +203,7 @@ class Viewer:
 
     def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
         """Where a recorded request went, as far as the catalogue still knows."""
-        name: DialectName = spoken  # type: ignore[assignment] # nothing else is ever sent
+        name = spoken
         facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
         known = self.catalog.providers.get(provider, Provider())
         return ModelChoice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)

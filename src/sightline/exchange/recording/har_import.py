@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from sightline.dialects.paths import match_path
+from sightline.dialects.endpoint import match_path
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.reply_reader import ReplyReader

@@ -12,7 +12,7 @@ import msgspec
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.problem import nearest
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
@@ -88,7 +88,7 @@ def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
 
 
 def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -> RequestTemplate:
-    spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
+    spoken = recorded.spoken
     choice = ModelChoice(
         recorded.summary.provider,
         provider,
@@ -159,7 +159,7 @@ def _provider(recorded: RecordedExchange, catalog: Catalog) -> Provider:
         hint = "Use --as wire for the body that the client sent."
         raise Fault(Code.USAGE, f"{recorded.id} was not sent to a provider", hint=hint)
     provider = catalog.providers.get(name)
-    spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
+    spoken = recorded.spoken
     if provider is None or (spoken != provider.dialect and spoken not in provider.also):
         if recorded.url:
             # These settings are not those with which it was sent; what they do not tell is on record or the caller's.

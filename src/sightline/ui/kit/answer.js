@@ -80,13 +80,10 @@ const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boole
       <span class="faint number">${text ? countOf(wordCount(text), "word") : "sealed by the provider"}</span>
     </summary>
     ${
-      isOpen
-        ? html`<div class="fold-inside soft">
-            ${
-              text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider keeps what it thought.</p>`
-            }
-          </div>`
-        : null
+      isOpen &&
+      html`<div class="fold-inside soft">
+        ${text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider keeps what it thought.</p>`}
+      </div>`
     }
   </details>`;
 });
@@ -138,34 +135,33 @@ export const CallBlock = memo(function CallBlock(
       <span class=${`call-state ${state}`}>${words}</span>
     </summary>
     ${
-      isOpen
-        ? html`<div class="fold-inside">
-            <div class="call-part"><h4>Arguments</h4>${h(CopyButton, { text: args, label: "Copy arguments" })}</div>
-            ${
-              looksLikeJson(args)
-                ? h(JsonView, { text: args, open: 3, label: `Arguments of ${name}` })
-                : html`<pre class="plain-text" dir="auto">${args || "none"}</pre>`
-            }
-            ${
-              result === null
-                ? null
-                : html`<div class="call-part">
-                      <h4>${state === "failed" ? "Error" : "Result"}</h4>
-                      ${h(CopyButton, { text: result, label: "Copy result" })}
-                    </div>
-                    ${h(Result, { text: result })}`
-            }
-            ${media && !files ? html`<p class="faint">${countOf(media, "attachment")} came with it.</p>` : null}
-            ${
-              files
-                ? Array.from({ length: media }, (_, index) =>
-                    h(Media, { key: String(index), files, n: first + index, mediaType: "" }),
-                  )
-                : null
-            }
-            ${children ?? null}
-          </div>`
-        : null
+      isOpen &&
+      html`<div class="fold-inside">
+        <div class="call-part"><h4>Arguments</h4>${h(CopyButton, { text: args, label: "Copy arguments" })}</div>
+        ${
+          looksLikeJson(args)
+            ? h(JsonView, { text: args, open: 3, label: `Arguments of ${name}` })
+            : html`<pre class="plain-text" dir="auto">${args || "none"}</pre>`
+        }
+        ${
+          result === null
+            ? null
+            : html`<div class="call-part">
+                  <h4>${state === "failed" ? "Error" : "Result"}</h4>
+                  ${h(CopyButton, { text: result, label: "Copy result" })}
+                </div>
+                ${h(Result, { text: result })}`
+        }
+        ${media && !files ? html`<p class="faint">${countOf(media, "attachment")} came with it.</p>` : null}
+        ${
+          files
+            ? Array.from({ length: media }, (_, index) =>
+                h(Media, { key: String(index), files, n: first + index, mediaType: "" }),
+              )
+            : null
+        }
+        ${children ?? null}
+      </div>`
     }
   </details>`;
 });

@@ -57,10 +57,7 @@ export async function put(path, body, options = {}) {
   return sendJson("PUT", path, body, options);
 }
 
-/**
- * @param {string} path
- * @returns {Promise<any>}
- */
+/** @param {string} path @returns {Promise<any>} */
 export async function remove(path) {
   const text = await (await fetchOk(path, { method: "DELETE" })).text();
   return text ? JSON.parse(text) : null;
@@ -88,12 +85,7 @@ export async function bytes(path, options = {}) {
   return new Uint8Array(await (await fetchOk(path, { signal: options.signal })).arrayBuffer());
 }
 
-/**
- * @param {string} method
- * @param {string} path
- * @param {unknown} body
- * @param {{ signal?: AbortSignal }} options
- */
+/** @param {string} method @param {string} path @param {unknown} body @param {{ signal?: AbortSignal }} options */
 async function sendJson(method, path, body, options) {
   const headers = { "content-type": "application/json" };
   const answer = await fetchOk(path, { method, headers, body: JSON.stringify(body), signal: options.signal });
@@ -101,10 +93,7 @@ async function sendJson(method, path, body, options) {
   return text ? JSON.parse(text) : null;
 }
 
-/**
- * @param {string} path
- * @param {RequestInit} options
- */
+/** @param {string} path @param {RequestInit} options */
 async function fetchOk(path, options) {
   await begun; // nothing is asked for before facts flow, or fail to, so that nothing can happen in between
   let answer;

@@ -142,11 +142,7 @@ function Rich(props) {
   return html`<div class="editor" ref=${host}></div>`;
 }
 
-/**
- * @param {CodeMirror} module
- * @param {{ current: EditorProps }} latest
- * @param {{ current: string }} known
- */
+/** @param {CodeMirror} module @param {{ current: EditorProps }} latest @param {{ current: string }} known */
 function extensions(module, latest, known) {
   const { EditorView, EditorState, keymap, Prec } = module;
   const { label, language, original, isReadOnly } = latest.current;

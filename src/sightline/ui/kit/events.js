@@ -41,11 +41,7 @@ const returns = new Set();
 /** The events that have a name; all others are facts. */
 const NAMED = ["chat", "run", "eval"];
 
-/**
- * Hear every fact of every exchange.
- * @param {(fact: Fact) => void} listener
- * @returns {() => void} stops it
- */
+/** Hear every fact of every exchange. @param {(fact: Fact) => void} listener @returns {() => void} stops it */
 export function onFact(listener) {
   listeners.add(listener);
   return () => void listeners.delete(listener);

@@ -47,7 +47,7 @@ export function FilterBox({
   const offers = fitting(offered.list, offered.asked, text, input.current?.selectionStart ?? text.length);
   const asked = useRef({ timer: /** @type {any} */ (0), number: 0, own: value, hasLookup: true, reset });
 
-  useShortcuts([{ keys: "/", label: "Filter the list", group, run: () => input.current?.select() }]);
+  useShortcuts(group, [{ keys: "/", label: "Filter the list", run: () => input.current?.select() }]);
   useEffect(() => {
     if (isSettled) return undefined;
     const timer = setTimeout(() => setSettled(true), SETTLED);
@@ -77,11 +77,7 @@ export function FilterBox({
     asked.current.own = wanted;
     onFilter(wanted);
   };
-  /**
-   * @param {string} wanted
-   * @param {number} at
-   * @param {boolean} isUsed
-   */
+  /** @param {string} wanted @param {number} at @param {boolean} isUsed */
   const look = async (wanted, at, isUsed) => {
     const number = (asked.current.number += 1);
     if (!asked.current.hasLookup) return isUsed ? use(wanted) : undefined;
@@ -103,10 +99,7 @@ export function FilterBox({
     }
     return undefined;
   };
-  /**
-   * @param {string} wanted
-   * @param {number} at
-   */
+  /** @param {string} wanted @param {number} at */
   const wrote = (wanted, at) => {
     setText(wanted);
     setSettled(false);
@@ -128,7 +121,7 @@ export function FilterBox({
   };
   const execute = () => {
     clearTimeout(asked.current.timer);
-    asked.current.number += 1; // what the server still says of earlier letters is late
+    asked.current.number += 1; // what the server still says of an earlier filter is late
     close();
     setError(null);
     use(text);
@@ -205,11 +198,11 @@ export function FilterBox({
         onKeyDown=${onKey}
       />
       ${
-        isExecuted && text.trim() !== value.trim()
-          ? html`<button type="button" class="button quiet filter-pending" onClick=${execute}>
-              Apply${h(KeyCaps, { keys: "enter" })}
-            </button>`
-          : null
+        isExecuted &&
+        text.trim() !== value.trim() &&
+        html`<button type="button" class="button quiet filter-pending" onClick=${execute}>
+          Apply${h(KeyCaps, { keys: "enter" })}
+        </button>`
       }
       ${
         text

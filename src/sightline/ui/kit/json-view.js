@@ -77,30 +77,28 @@ function Branch({ text, node, pointer, depth, open, onSet, name }) {
       }
     </button>
     ${
-      isOpen
-        ? html`<div class="json-items" role="group">
-              ${items.slice(0, most).map((item, index) =>
-                h(Branch, {
-                  key: String(index),
-                  text,
-                  node: item,
-                  pointer: pointer + step(isArray ? String(index) : keyOf(text, item)),
-                  depth: depth + 1,
-                  open,
-                  onSet,
-                  name: isArray ? String(index) : keyOf(text, item),
-                }),
-              )}
-              ${
-                items.length > most
-                  ? html`<button type="button" class="link" onClick=${() => setMost(most + 1000)}>
-                      ${items.length - most} more
-                    </button>`
-                  : null
-              }
-            </div>
-            <span class="json-sign">${right}</span>`
-        : null
+      isOpen &&
+      html`<div class="json-items" role="group">
+        ${items.slice(0, most).map((item, index) =>
+          h(Branch, {
+            key: String(index),
+            text,
+            node: item,
+            pointer: pointer + step(isArray ? String(index) : keyOf(text, item)),
+            depth: depth + 1,
+            open,
+            onSet,
+            name: isArray ? String(index) : keyOf(text, item),
+          }),
+        )}
+        ${
+          items.length > most &&
+          html`<button type="button" class="link" onClick=${() => setMost(most + 1000)}>
+            ${items.length - most} more
+          </button>`
+        }
+      </div>
+      <span class="json-sign">${right}</span>`
     }
   </div>`;
 }

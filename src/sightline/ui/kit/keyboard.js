@@ -7,9 +7,10 @@ import { CHORD_MS, matchSequence, keyOf } from "./core/keys.js";
 /**
  * `keys` as in `kit/core/keys.js`, or "" for a command without any. `whileTyping` also works inside a text field;
  * `isHidden` is not offered by the palette, `isUnlisted` not named by the help.
- * @typedef {{ keys: string, label: string, group: string, run: () => void, whileTyping?: boolean, also?: string[],
- *   isHidden?: boolean, isUnlisted?: boolean, detail?: string }} Shortcut
+ * @typedef {{ keys: string, label: string, run: () => void, whileTyping?: boolean, also?: string[], isHidden?: boolean,
+ *   isUnlisted?: boolean, detail?: string }} Wanted
  */
+/** @typedef {Wanted & { group: string }} Shortcut */
 
 /** @type {import("../vendor/preact.js").Signal<readonly (readonly Shortcut[])[]>} */
 const registered = signal([]);
@@ -19,15 +20,17 @@ export const shortcuts = computed(() => [...registered.value].reverse().flat());
 
 /**
  * Register shortcuts for as long as the component is shown.
- * @param {readonly Shortcut[]} wanted
+ * @param {string} group under which the help lists them
+ * @param {readonly Wanted[]} wanted
  * @param {readonly unknown[]} inputs when one of these changes they are registered anew
  */
-export function useShortcuts(wanted, inputs = []) {
+export function useShortcuts(group, wanted, inputs = []) {
   // Before the next paint: a user who sees a button may already press its key.
   useLayoutEffect(() => {
-    registered.value = [...registered.value, wanted];
+    const own = wanted.map((each) => ({ ...each, group }));
+    registered.value = [...registered.value, own];
     return () => {
-      registered.value = registered.value.filter((each) => each !== wanted);
+      registered.value = registered.value.filter((each) => each !== own);
     };
   }, inputs);
 }

@@ -5,7 +5,7 @@ import { html, useMemo, useState } from "../vendor/preact.js";
 import { lineDiff } from "./core/text-diff.js";
 import { memo } from "./memo.js";
 
-/** @import { DiffLine, Gap, Span } from "./core/text-diff.js" */
+/** @import { Span } from "./core/text-diff.js" */
 
 const MOST_ROWS = 400;
 const SIGNS = { same: " ", removed: "−", added: "+" };
@@ -30,11 +30,10 @@ export const LineDiff = memo(function LineDiff(/** @type {{ before: string, afte
           </div>`,
     )}
     ${
-      rows.length > most
-        ? html`<button type="button" class="line-gap" onClick=${() => setMost(most + 5000)}>
-            ${rows.length - most} more lines
-          </button>`
-        : null
+      rows.length > most &&
+      html`<button type="button" class="line-gap" onClick=${() => setMost(most + 5000)}>
+        ${rows.length - most} more lines
+      </button>`
     }
   </div>`;
 });

@@ -24,21 +24,19 @@ export function LongText({ text, isMarkdown, lines = 16 }) {
       ${isMarkdown ? h(Markdown, { text: shown }) : html`<pre class="plain-text" dir="auto">${shown}</pre>`}
     </div>
     ${
-      cut.isFolded
-        ? html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-            ${
-              isOpen
-                ? "Show less"
-                : `Show all · ${cut.lines > 2 ? `${whole(cut.lines)} lines, ` : ""}${whole(cut.characters)} characters`
-            }
-          </button>`
-        : null
+      cut.isFolded &&
+      html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+        ${
+          isOpen
+            ? "Show less"
+            : `Show all · ${cut.lines > 2 ? `${whole(cut.lines)} lines, ` : ""}${whole(cut.characters)} characters`
+        }
+      </button>`
     }
     ${
-      hasTurnedText(text)
-        ? html`<p class="note warn">
-            This text has hidden characters that change its reading direction. Check it in Wire.
-          </p>`
-        : null
+      hasTurnedText(text) &&
+      html`<p class="note warn">
+        This text has hidden characters that change its reading direction. Check it in Wire.
+      </p>`
     }`;
 }

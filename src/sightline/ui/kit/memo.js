@@ -3,11 +3,7 @@
 
 import { Component, h } from "../vendor/preact.js";
 
-/**
- * @template {object} P
- * @param {(props: P) => any} draw
- * @returns {(props: P & { key?: string }) => any}
- */
+/** @template {object} P @param {(props: P) => any} draw @returns {(props: P & { key?: string }) => any} */
 export function memo(draw) {
   class Kept extends Component {
     /** @param {Record<string, unknown>} next */

@@ -9,9 +9,7 @@ import { Icon } from "./icon.js";
  *   "line"} Choice
  */
 
-/**
- * @param {{ label: string, children?: any, choices: Choice[], class?: string, align?: "left" | "right" }} props
- */
+/** @param {{ label: string, children?: any, choices: Choice[], class?: string, align?: "left" | "right" }} props */
 export function Menu({ label, children, choices, class: name = "button quiet icon", align = "right" }) {
   const [isOpen, setOpen] = useState(false);
   /** @type {{ current: HTMLDivElement | null }} */
@@ -60,44 +58,36 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
       ${children ?? h(Icon, { name: "more" })}
     </button>
     ${
-      isOpen
-        ? html`<div class=${`menu-list ${align}`} role="menu" aria-label=${label}>
-            ${choices.map((each) =>
-              each === "line"
-                ? html`<hr />`
-                : html`<button
-                    type="button"
-                    role=${each.isChosen === undefined ? "menuitem" : "menuitemradio"}
-                    aria-checked=${each.isChosen === undefined ? null : each.isChosen}
-                    tabindex="-1"
-                    class=${each.isDanger ? "menu-item danger" : "menu-item"}
-                    onClick=${() => {
-                      close();
-                      each.run();
-                    }}
-                  >
-                    ${
-                      hasMarks
-                        ? html`<span class="menu-mark">${each.isChosen ? h(Icon, { name: "check" }) : null}</span>`
-                        : null
-                    }
-                    <span class="menu-text">
-                      <span>${each.label}</span>
-                      ${each.detail ? html`<span class="faint">${each.detail}</span>` : null}
-                    </span>
-                    ${each.keys ?? null}
-                  </button>`,
-            )}
-          </div>`
-        : null
+      isOpen &&
+      html`<div class=${`menu-list ${align}`} role="menu" aria-label=${label}>
+        ${choices.map((each) =>
+          each === "line"
+            ? html`<hr />`
+            : html`<button
+                type="button"
+                role=${each.isChosen === undefined ? "menuitem" : "menuitemradio"}
+                aria-checked=${each.isChosen === undefined ? null : each.isChosen}
+                tabindex="-1"
+                class=${each.isDanger ? "menu-item danger" : "menu-item"}
+                onClick=${() => {
+                  close();
+                  each.run();
+                }}
+              >
+                ${hasMarks && html`<span class="menu-mark">${each.isChosen ? h(Icon, { name: "check" }) : null}</span>`}
+                <span class="menu-text">
+                  <span>${each.label}</span>
+                  ${each.detail ? html`<span class="faint">${each.detail}</span>` : null}
+                </span>
+                ${each.keys ?? null}
+              </button>`,
+        )}
+      </div>`
     }
   </div>`;
 }
 
-/**
- * Move a list that would leave the window back into it.
- * @param {HTMLElement} list
- */
+/** Move a list that would leave the window back into it. @param {HTMLElement} list */
 function keepInWindow(list) {
   const room = 8;
   const { left, right, bottom, height } = list.getBoundingClientRect();

@@ -32,7 +32,7 @@ function arrive() {
 
 /**
  * @param {Route} to
- * @param {{ isReplacing?: boolean }} [options] without a step in the history, as for letters of a filter
+ * @param {{ isReplacing?: boolean }} [options] without a step in the history, as while a filter is typed
  */
 export function go(to, { isReplacing = false } = {}) {
   const hash = hashOf(to);
@@ -53,10 +53,7 @@ export function toChat() {
   go({ view: "chat", filter: lastChatFilter.value });
 }
 
-/**
- * @param {string} id
- * @param {string} [tab]
- */
+/** @param {string} id @param {string} [tab] */
 export function toExchange(id, tab = "sections") {
   go({ view: "request", id, tab });
 }

@@ -27,10 +27,7 @@ export function toast(message, { hint = "", tone = "plain", action } = {}) {
   return () => close(id);
 }
 
-/**
- * Say what went wrong, in the server's words.
- * @param {unknown} error
- */
+/** Say what went wrong, in the server's words. @param {unknown} error */
 export function toastError(error) {
   if (error instanceof DOMException && error.name === "AbortError") return;
   const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
@@ -48,18 +45,17 @@ export function Toasts() {
       (each) => html`<div key=${each.id} class=${`toast ${each.tone}`}>
         <div class="toast-text"><p>${each.message}</p>${each.hint ? html`<p class="soft">${each.hint}</p>` : null}</div>
         ${
-          each.action
-            ? html`<button
-                type="button"
-                class="button"
-                onClick=${() => {
-                  each.action?.run();
-                  close(each.id);
-                }}
-              >
-                ${each.action.label}
-              </button>`
-            : null
+          each.action &&
+          html`<button
+            type="button"
+            class="button"
+            onClick=${() => {
+              each.action?.run();
+              close(each.id);
+            }}
+          >
+            ${each.action.label}
+          </button>`
         }
         <button type="button" class="button quiet icon" aria-label="Close message" onClick=${() => close(each.id)}>
           ${h(Icon, { name: "close" })}

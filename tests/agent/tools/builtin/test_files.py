@@ -67,7 +67,7 @@ def test_faults_and_errors_of_the_system_are_words_for_the_model(tmp_path: Path)
     assert str(tools) == f"the built-in tools of {tmp_path}"
 
 
-def test_a_folder_that_keeps_nobody_waiting_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_file_tool_is_stopped_after_the_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stuck = Event()
     monkeypatch.setattr(builtin, "_GRACE", 0.0)
 
@@ -111,12 +111,12 @@ def test_lines_that_are_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-def test_encodings_are_told_by_their_marks(tmp_path: Path, encoding: str) -> None:
+def test_encodings_are_detected_by_byte_order_mark(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a.txt").write_bytes("Grüße\r\n日本\r\n".encode(encoding))
     assert said(tmp_path, "read_file", path="a.txt") == "Grüße\n日本\n"
 
 
-def test_what_cannot_be_decoded_is_said(tmp_path: Path) -> None:
+def test_undecodable_bytes_are_replaced_and_noted(tmp_path: Path) -> None:
     (tmp_path / "old.txt").write_bytes("Grüße".encode("latin-1"))
     assert said(tmp_path, "read_file", path="old.txt") == "Gr��e\n[bytes that are no text are shown as �]"
 
@@ -205,7 +205,7 @@ def test_two_places_are_too_many_unless_every_one_is_meant(tmp_path: Path) -> No
         ("\n\n\n\n", "x", "Read the file again"),
     ],
 )
-def test_what_cannot_be_done_is_said_so_that_the_next_try_can(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_failed_edit_explains_how_to_correct_it(tmp_path: Path, old: str, new: str, words: str) -> None:
     (tmp_path / "a").write_text(POEM)
     assert words in refused(tmp_path, "edit_file", path="a", old_text=old, new_text=new)
     assert (tmp_path / "a").read_text() == POEM

@@ -134,7 +134,7 @@ def test_a_write_is_whole_or_not_at_all(house: Folder, monkeypatch: pytest.Monke
     assert (house.path / "a/b/file.txt").read_bytes() == b"new"
 
 
-def test_nobody_can_swap_a_folder_for_a_link_between_looking_and_opening(house: Folder, tmp_path: Path) -> None:
+def test_swapping_a_folder_for_a_symlink_never_exposes_outside_files(house: Folder, tmp_path: Path) -> None:
     """Somebody exchanges `here` for a link to the outside as fast as they can; nothing of the outside is ever seen."""
     (house.path / "here").mkdir()
     (house.path / "here" / "secret").write_bytes(b"mine")

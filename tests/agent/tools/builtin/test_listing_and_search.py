@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.builtin import listing, searching
+from sightline.agent.tools.builtin import searching
+from sightline.agent.tools.builtin import searching as listing
 from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.listing import Glob
-from sightline.agent.tools.builtin.searching import SearchRequest, main, search_folder
+from sightline.agent.tools.builtin.searching import Glob, SearchRequest, main, search_folder
 from sightline.errors import Fault
 from tests.agent.tools.builtin.rooms import refused, said
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools import child
+from sightline.agent.tools import commands as child
 from sightline.agent.tools.builtin.builtin import Builtin
 from tests.agent.tools.builtin.rooms import refused, said, text
 from tests.agent.tools.processes import is_gone, pids_in
@@ -51,7 +51,7 @@ def test_a_flood_is_cut_while_it_comes(tmp_path: Path) -> None:
     assert len(shown) < 70_000
 
 
-def test_it_is_told_how_far_it_is_and_stopped_when_it_takes_too_long(tmp_path: Path) -> None:
+def test_command_reports_progress_and_is_stopped_on_timeout(tmp_path: Path) -> None:
     told: list[str] = []
 
     async def story(seconds: float) -> str:

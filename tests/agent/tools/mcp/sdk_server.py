@@ -66,7 +66,7 @@ def everything() -> Any:
         content=[
             TextContent(text="words"),
             Image(data=PIXEL, format="png").to_image_content(),
-            AudioContent(data=base64.b64encode(b"ID3 sound").decode(), mime_type="audio/mpeg"),
+            AudioContent(data=base64.b64encode(b"ID3\x04 sound").decode(), mime_type="audio/mpeg"),
             EmbeddedResource(resource=TextResourceContents(uri="file:///a.txt", text="inside")),
             EmbeddedResource(
                 resource=BlobResourceContents(uri="file:///b.bin", blob="AAEC", mime_type="application/x-thing")

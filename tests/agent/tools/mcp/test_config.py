@@ -125,7 +125,7 @@ def test_files_of_several_programs_are_read(key: str, kind: str) -> None:
     assert found.notes == ()
 
 
-def test_words_that_mean_nothing_here_are_noted() -> None:
+def test_unknown_configuration_keys_are_noted() -> None:
     found = read({"mcpServers": {"it": {"command": "x", "autoApprove": ["all"]}}, "theme": "dark"})
     assert found.notes == (
         ".mcp.json: 'theme' means nothing here and is ignored",
@@ -144,11 +144,11 @@ def test_a_server_that_is_switched_off_is_not_looked_at() -> None:
     [
         (b"{", "is not JSON"),
         (b'{"mcpServers": {} // mine\n}', "is not JSON"),
-        ([], "is not a JSON object"),
-        ({}, "names no MCP servers"),
+        ([], "the file must be an object, not an empty list"),
+        ({}, 'the file lacks the key "mcpServers"'),
         ({"mcpServers": {}}, "names no MCP servers"),
-        ({"mcpServers": []}, "names no MCP servers"),
-        ({"mcpServers": {"it": "npx"}}, "is not an object"),
+        ({"mcpServers": []}, "mcpServers must be an object, not an empty list"),
+        ({"mcpServers": {"it": "npx"}}, "mcpServers.it must be an object, not text"),
         ({"mcpServers": {" ": {"command": "x"}}}, "has no name"),
     ],
 )
@@ -163,30 +163,44 @@ def test_a_file_that_cannot_be_used_is_a_fault(document: Any, words: str) -> Non
         ({"command": "x", "url": "https://a.example"}, "needs either"),
         ({"type": "stdio", "url": "https://a.example"}, "no command"),
         ({"type": "http", "command": "x"}, "no url"),
-        ({"type": "ws", "url": "https://a.example"}, "unknown type 'ws'"),
+        ({"type": "ws", "url": "https://a.example"}, 'type "ws" is unknown'),
         ({"type": "sse", "url": "https://a.example/sse"}, "old SSE transport"),
-        ({"command": ["x"]}, "command that is no text"),
-        ({"command": "x", "args": "y"}, "args that are no list"),
-        ({"command": "x", "args": [None]}, "args[0] that is no text"),
-        ({"command": "x", "env": ["A=1"]}, "env that is no table"),
-        ({"command": "x", "env": {"A": {}}}, "env['A'] that is no text"),
+        ({"command": ["x"]}, "it.command must be text, not a list"),
+        ({"command": "x", "args": "y"}, "it.args must be a list, each text, not text"),
+        ({"command": "x", "args": [None]}, "it.args[0] must be text, not nothing"),
+        ({"command": "x", "env": ["A=1"]}, "it.env must be an object, each value text, not a list"),
+        ({"command": "x", "env": {"A": {}}}, "it.env.A must be text, not an object"),
         ({"command": "x\0"}, "null character"),
-        ({"command": "${TOKEN}${NONE}"}, "the variable NONE is not set (command)"),
+        ({"command": "${TOKEN}${NONE}"}, "it.command: the variable NONE is not set"),
         ({"command": "x", "env": {"A": "${input:key}"}}, "${input:key} is no variable"),
-        ({"url": "ftp://a.example"}, "which is none"),
-        ({"url": "https://"}, "which is none"),
-        ({"url": "https://a:port/"}, "which is none"),
-        ({"url": "https://a.example/\n"}, "which is none"),
+        ({"url": "ftp://a.example"}, "is none"),
+        ({"url": "https://"}, "is none"),
+        ({"url": "https://a:port/"}, "is none"),
+        ({"url": "https://a.example/\n"}, "is none"),
         ({"url": "https://[/${TOKEN}"}, "'https://[/${TOKEN}'"),
         ({"url": "http://a.example/"}, "not reached by https"),
-        ({"url": "https://a.example", "headers": {"A B": "1"}}, "header 'A B'"),
-        ({"url": "https://a.example", "headers": {"A": "1\r\nB: ${TOKEN}"}}, "header 'A'"),
+        ({"url": "https://a.example", "headers": {"A B": "1"}}, 'headers."A B": HTTP cannot carry'),
+        ({"url": "https://a.example", "headers": {"A": "1\r\nB: ${TOKEN}"}}, "headers.A: HTTP cannot carry"),
     ],
 )
 def test_a_server_that_cannot_be_used_is_a_fault(entry: Any, words: str) -> None:
     fault = refused({"mcpServers": {"it": entry}})
     assert words in fault.message
-    assert "'it'" in fault.message
+    assert fault.message.startswith(".mcp.json:1: mcpServers.it")
+
+
+def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
+    text = b"""{"servers": {
+        "a": {"command": ["x"], "args": 1},
+        "b": {"type": "ws"},
+        "off": {"args": 1, "disabled": true}}}"""
+    fault = refused(text)
+    assert fault.details == [
+        ".mcp.json:2: servers.a.command must be text, not a list",
+        ".mcp.json:2: servers.a.args must be a list, each text, not 1",
+        '.mcp.json:3: servers.b: the type "ws" is unknown',
+    ]
+    assert fault.hint.splitlines()[1:] == [f"Also: {each}" for each in fault.details[1:]]
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "a.localhost", "127.0.0.1", "127.9.9.9", "::1"])

@@ -14,8 +14,15 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.tools.mcp.config import ServerLimits
-from sightline.agent.tools.mcp.connection import LONGEST, ListFilterDispatcher, ProgressReports, words
-from sightline.agent.tools.mcp.message_filter import FilteredRead, FilteredWrite, MessageFilter
+from sightline.agent.tools.mcp.connection import (
+    LONGEST,
+    FilteredRead,
+    FilteredWrite,
+    ListFilterDispatcher,
+    MessageFilter,
+    ProgressReports,
+    words,
+)
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, text, used, using
 
@@ -124,31 +131,25 @@ def test_a_list_has_an_end(how: str, count: int, note: str) -> None:
     assert any(note in each for each in notes)
 
 
-def test_a_list_that_changes_for_ever_is_read_again_and_again_and_calls_go_on() -> None:
-    async def story() -> None:
-        async with using({"it": hostile("IsRestless")}) as tools:
-            for _ in range(3):
-                before = names(tools)
-                tools.changed.clear()
-                await tools.changed.wait()
-                assert names(tools) != before
-                assert text(await used(tools, "it__go")) == "gone"
-
-    asyncio.run(story())
-
-
-def test_a_list_that_cannot_be_read_again_leaves_the_tools_that_were_there() -> None:
-    async def story() -> None:
-        async with listening() as ear, using({"it": hostile("ListsWrongLater", ear=ear)}) as tools:
-            await used(tools, "it__go")
-            assert await ear.word() == "refused"
+async def test_a_list_that_changes_for_ever_is_read_again_and_again_and_calls_go_on() -> None:
+    async with using({"it": hostile("IsRestless")}) as tools:
+        for _ in range(3):
+            before = names(tools)
+            tools.changed.clear()
+            await tools.changed.wait()
+            assert names(tools) != before
             assert text(await used(tools, "it__go")) == "gone"
-            assert names(tools) == ["it__go"]
-
-    asyncio.run(story())
 
 
-def test_nobody_is_lent_a_model_a_person_or_folders() -> None:
+async def test_a_list_that_cannot_be_read_again_leaves_the_tools_that_were_there() -> None:
+    async with listening() as ear, using({"it": hostile("ListsWrongLater", ear=ear)}) as tools:
+        await used(tools, "it__go")
+        assert await ear.word() == "refused"
+        assert text(await used(tools, "it__go")) == "gone"
+        assert names(tools) == ["it__go"]
+
+
+def test_sampling_elicitation_and_roots_requests_are_refused() -> None:
     [outcome], _ = called("Asks")
     refusals = "Elicitation not supported; List roots not supported; Method not found; Sampling not supported; pong"
     assert text(outcome) == refusals
@@ -165,36 +166,30 @@ def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> Non
     assert "did not answer within 2 seconds" in text(outcome)
 
 
-def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it() -> None:
-    async def story() -> None:
-        async with listening() as ear, using({"it": hostile("IsModern", ear=ear)}) as tools:
-            assert await ear.word() == "listened to"
-            refusal = await used(tools, "it__ask")
-            assert refusal.is_error
-            assert "asks for more before it answers, which is refused here: elicitation/create" in text(refusal)
-            assert text(await used(tools, "it__go")) == "gone"
-            await tools.changed.wait()
-            assert names(tools) == ["it__go", "it__ask", "it__more"]
-
-    asyncio.run(story())
+async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it() -> None:
+    async with listening() as ear, using({"it": hostile("IsModern", ear=ear)}) as tools:
+        assert await ear.word() == "listened to"
+        refusal = await used(tools, "it__ask")
+        assert refusal.is_error
+        assert "asks for more before it answers, which is refused here: elicitation/create" in text(refusal)
+        assert text(await used(tools, "it__go")) == "gone"
+        await tools.changed.wait()
+        assert names(tools) == ["it__go", "it__ask", "it__more"]
 
 
-def test_no_secret_is_told_whatever_the_server_tells() -> None:
+async def test_secrets_in_server_output_are_masked() -> None:
     server = hostile("TellsSecrets", env={"API_TOKEN": "${TOKEN}", "ROOT": "${HOME}/x"})
     environment = {"TOKEN": "sk-very-secret", "HOME": "/srv/me"}
 
-    async def story() -> None:
-        async with using({"it": server}, environment=environment) as tools:
-            good = await used(tools, "it__go")
-            assert text(good) == "*** in /srv/me/x"  # a folder is no secret, and the model may need it
-            assert good.structured == {"seen": ["***", {"***": 1}]}
-            assert "bad token ***" in text(await used(tools, "it__go", is_error=True))
-        server["args"][1] = "TellsSecretsAtOnce"
-        with pytest.raises(Fault, match=r"cannot sign in with \*\*\*"):
-            async with using({"it": server}, environment=environment):
-                pass
-
-    asyncio.run(story())
+    async with using({"it": server}, environment=environment) as tools:
+        good = await used(tools, "it__go")
+        assert text(good) == "*** in /srv/me/x"  # a folder is no secret, and the model may need it
+        assert good.structured == {"seen": ["***", {"***": 1}]}
+        assert "bad token ***" in text(await used(tools, "it__go", is_error=True))
+    server["args"][1] = "TellsSecretsAtOnce"
+    with pytest.raises(Fault, match=r"cannot sign in with \*\*\*"):
+        async with using({"it": server}, environment=environment):
+            pass
 
 
 def test_progress_is_words_and_numbers() -> None:
@@ -210,7 +205,7 @@ def test_progress_is_one_short_line_that_moves_no_cursor(progress: float, total:
     assert len(line) < LONGEST + 60
 
 
-def test_a_flood_is_told_once_and_the_end_is_the_end() -> None:
+def test_progress_flood_is_throttled_and_nothing_follows_the_end() -> None:
     told: list[str] = []
 
     async def story() -> None:
@@ -266,7 +261,7 @@ def question(number: int) -> SessionMessage:
 ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
 
 
-def test_notices_that_nobody_reads_are_held_back() -> None:
+def test_unused_notifications_are_filtered_out() -> None:
     sieve = MessageFilter(1)
     assert sieve.passes(notice("notifications/tools/list_changed"))
     assert not sieve.passes(notice("notifications/message", level="info", data=""))
@@ -292,21 +287,18 @@ def test_questions_wait_for_no_more_answers_than_are_borne() -> None:
     assert [sieve.passes(question(number)) for number in range(3)] == [True, True, False]
 
 
-def test_streams_pass_through_the_sieve() -> None:
-    async def story() -> None:
-        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](9)
-        write, out = anyio.create_memory_object_stream[SessionMessage](9)
-        sieve = MessageFilter(1)
-        sieved, writing = FilteredRead(read, sieve), FilteredWrite(write, sieve)
-        for item in (notice("notifications/message"), question(1), question(2), ANSWER, notice("x"), ANSWER):
-            into.send_nowait(item)
-        into.close()
-        async with sieved, writing:
-            assert await sieved.receive() == question(1)
-            await writing.send(ANSWER)
-            assert [item async for item in sieved] == [question(2), ANSWER, ANSWER]
-            assert sieved.last_context is None
-        assert out.receive_nowait() == ANSWER
-        out.close()
-
-    asyncio.run(story())
+async def test_streams_pass_through_the_sieve() -> None:
+    into, read = anyio.create_memory_object_stream[SessionMessage | Exception](9)
+    write, out = anyio.create_memory_object_stream[SessionMessage](9)
+    sieve = MessageFilter(1)
+    sieved, writing = FilteredRead(read, sieve), FilteredWrite(write, sieve)
+    for item in (notice("notifications/message"), question(1), question(2), ANSWER, notice("x"), ANSWER):
+        into.send_nowait(item)
+    into.close()
+    async with sieved, writing:
+        assert await sieved.receive() == question(1)
+        await writing.send(ANSWER)
+        assert [item async for item in sieved] == [question(2), ANSWER, ANSWER]
+        assert sieved.last_context is None
+    assert out.receive_nowait() == ANSWER
+    out.close()

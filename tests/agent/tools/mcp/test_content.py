@@ -15,7 +15,7 @@ from mcp_types import (
 )
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.tools.mcp.content import outcome
+from sightline.agent.tools.mcp.listing import outcome
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 from tests.agent.tools.mcp.sdk_server import PIXEL
 
@@ -91,7 +91,7 @@ def test_a_wrapping_around_words_is_taken_off() -> None:
     assert both == ToolOutcome((), structured={"result": [1, 2]})
 
 
-def test_structure_that_is_no_object_is_told_in_words() -> None:
+def test_structured_content_other_than_an_object_becomes_text() -> None:
     assert answered(structured=[1, "a"]) == ToolOutcome((Text('[1,"a"]'),))
     assert answered(TextContent(text="[1]"), structured=[1]) == ToolOutcome((Text("[1]"),))
 

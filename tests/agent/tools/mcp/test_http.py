@@ -10,7 +10,7 @@ import trustme
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.tools.mcp.config import McpNetwork, ServerLimits
-from sightline.agent.tools.mcp.guard import McpHttpGuard
+from sightline.agent.tools.mcp.links import McpHttpGuard
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp import hostile_http as http
 from tests.agent.tools.mcp.stage import QUICK, text, used, using
@@ -82,7 +82,7 @@ def test_a_network_that_fails_is_the_failure_of_one_call() -> None:
 
 @pytest.mark.parametrize("message", [NOTICE, CANCELLED])
 @pytest.mark.parametrize("answer", [httpx2.ReadError("gone"), None, httpx2.Response(202, content=b"")])
-def test_a_notice_that_is_lost_or_not_answered_holds_nobody_up(answer: Any, message: Any) -> None:
+def test_lost_or_unanswered_notification_does_not_block(answer: Any, message: Any) -> None:
     guard, response = asked(answer, message)
     assert (response.status_code, guard.fault) == (202, None)
 
@@ -141,17 +141,14 @@ def test_a_session_that_was_forgotten_is_lost() -> None:
     assert guard.lost.is_set()
 
 
-def test_streams_are_not_reopened_for_ever() -> None:
+async def test_streams_are_not_reopened_for_ever() -> None:
     guard = McpHttpGuard(Inner(httpx2.Response(200, content=b"")), BOUNDS)
 
-    async def story() -> None:
-        async with httpx2.AsyncClient(transport=guard, trust_env=False) as client:
-            for _ in range(3):
-                await client.get(URL)
-            with pytest.raises(httpx2.ConnectError, match="again and again"):
-                await client.get(URL)
-
-    asyncio.run(story())
+    async with httpx2.AsyncClient(transport=guard, trust_env=False) as client:
+        for _ in range(3):
+            await client.get(URL)
+        with pytest.raises(httpx2.ConnectError, match="again and again"):
+            await client.get(URL)
 
 
 NO_START = msgspec.structs.replace(QUICK, start_s=1)
@@ -170,7 +167,7 @@ def called(service: http.Service, *calls: dict[str, Any], bounds: Any = QUICK) -
     return asyncio.run(story())
 
 
-def test_headers_of_the_configuration_go_along_and_the_session_is_ended() -> None:
+def test_configured_headers_are_sent_and_the_session_is_closed() -> None:
     service = http.Service()
     [outcome] = called(service, {})
     assert text(outcome) == "gone"
@@ -202,7 +199,7 @@ def test_a_service_that_cannot_be_used_is_a_fault(service: type[http.Service], c
     assert "secret" not in f"{raised.value.message} {raised.value.hint} {raised.value!r}"
 
 
-def test_nobody_there_is_a_fault() -> None:
+def test_unreachable_server_raises_a_network_fault() -> None:
     async def story() -> None:
         async with http.listening(http.Service()) as url:
             pass
@@ -255,18 +252,15 @@ def test_a_service_that_hangs_holds_up_neither_the_next_call_nor_the_end() -> No
     assert text(good) == "gone"
 
 
-def test_whoever_is_cancelled_does_not_wait_for_a_service_that_hangs() -> None:
-    async def story() -> None:
-        service = http.HangsAtTheCall()
-        async with http.listening(service) as url, using({"it": {"url": url}}) as tools:
-            call = asyncio.get_running_loop().create_task(used(tools, "it__go"))
-            await service.began.wait()
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            await service.was_cancelled.wait()
-
-    asyncio.run(story())
+async def test_cancelled_call_does_not_wait_for_a_hanging_server() -> None:
+    service = http.HangsAtTheCall()
+    async with http.listening(service) as url, using({"it": {"url": url}}) as tools:
+        call = asyncio.get_running_loop().create_task(used(tools, "it__go"))
+        await service.began.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await service.was_cancelled.wait()
 
 
 def test_streams_that_are_closed_again_and_again_come_to_an_end() -> None:
@@ -279,37 +273,31 @@ def test_streams_that_are_closed_again_and_again_come_to_an_end() -> None:
 LOGIN = "me:secret"
 
 
-def test_certificates_that_were_added_are_believed_and_others_are_not() -> None:
+async def test_certificates_that_were_added_are_believed_and_others_are_not() -> None:
     authority = trustme.CA()
     served, trusted = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(served)
     authority.configure_trust(trusted)
 
-    async def story() -> None:
-        async with http.listening(http.Service(), served) as url:
-            async with using({"it": {"url": url}}, network=McpNetwork(context=lambda: trusted)) as tools:
-                assert text(await used(tools, "it__go")) == "gone"
-            with pytest.raises(Fault):
-                async with using({"it": {"url": url}}):
-                    pass
-
-    asyncio.run(story())
+    async with http.listening(http.Service(), served) as url:
+        async with using({"it": {"url": url}}, network=McpNetwork(context=lambda: trusted)) as tools:
+            assert text(await used(tools, "it__go")) == "gone"
+        with pytest.raises(Fault):
+            async with using({"it": {"url": url}}):
+                pass
 
 
-def test_a_proxy_is_gone_through_with_its_password() -> None:
+async def test_a_proxy_is_gone_through_with_its_password() -> None:
     authority = trustme.CA()
     served, trusted = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("far.example").configure_cert(served)
     authority.configure_trust(trusted)
 
-    async def story() -> None:
-        async with http.listening(http.Service(), served) as url, ForwardProxy(login=LOGIN) as proxy:
-            port = int(url.rpartition(":")[2].partition("/")[0])
-            proxy.reach = ("127.0.0.1", port)
-            authorization = f"Basic {base64.b64encode(LOGIN.encode()).decode()}"
-            network = McpNetwork(lambda: trusted, lambda _url: (f"http://127.0.0.1:{proxy.port}", authorization))
-            async with using({"it": {"url": "https://far.example/mcp"}}, network=network) as tools:
-                assert text(await used(tools, "it__go")) == "gone"
-            assert proxy.asked[0] == "CONNECT far.example:443 HTTP/1.1"
-
-    asyncio.run(story())
+    async with http.listening(http.Service(), served) as url, ForwardProxy(login=LOGIN) as proxy:
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        proxy.reach = ("127.0.0.1", port)
+        authorization = f"Basic {base64.b64encode(LOGIN.encode()).decode()}"
+        network = McpNetwork(lambda: trusted, lambda _url: (f"http://127.0.0.1:{proxy.port}", authorization))
+        async with using({"it": {"url": "https://far.example/mcp"}}, network=network) as tools:
+            assert text(await used(tools, "it__go")) == "gone"
+        assert proxy.asked[0] == "CONNECT far.example:443 HTTP/1.1"

@@ -174,12 +174,12 @@ TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
         ("-", "go", "_-__go"),
     ],
 )
-def test_the_server_stands_before_the_tool(server: str, tool: str, name: str) -> None:
+def test_tool_name_is_prefixed_with_the_server_name(server: str, tool: str, name: str) -> None:
     assert fit_name(server, tool) == name
     assert is_exact(server, tool) is (name == f"{server}__{tool}")
 
 
-def test_long_names_are_told_apart() -> None:
+def test_truncated_long_names_stay_distinct() -> None:
     one, other = fit_name("s", "t" * 100 + "1"), fit_name("s", "t" * 100 + "2")
     assert one != other
     assert len(one) == len(other) == 64

@@ -12,7 +12,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
 from sightline.agent.tools.mcp.config import CommandServer, ServerLimits
-from sightline.agent.tools.mcp.pipes import END, LineSplitter, McpLink, Overlong, open_pipes
+from sightline.agent.tools.mcp.links import END, LineSplitter, McpLink, Overlong, open_pipes
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
 from tests.agent.tools.processes import is_gone
@@ -103,7 +103,7 @@ def test_an_answer_that_cannot_be_taken_is_answered_in_its_place(line: str) -> N
     assert "error" in message
 
 
-def test_a_message_of_nobody_knows_what_that_is_too_long_ends_the_server() -> None:
+def test_overlong_line_that_is_no_message_terminates_the_server() -> None:
     found, why, _ = said_by("input(); print('x' * 20_000, flush=True); input()")
     assert found == []
     assert why

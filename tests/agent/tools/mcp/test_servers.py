@@ -44,29 +44,26 @@ async def real(way: str) -> AsyncIterator[tuple[McpTools, Ear]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_real_server_is_used(way: str) -> None:
-    async def story() -> None:
-        async with real(way) as (tools, _):
-            Toolbox(tools.definitions).check()
-            add = tools.definitions[0]
-            assert (add.name, add.description, add.is_parallel) == ("sdk__add", "Add two numbers.", True)
-            assert add.schema
-            assert add.schema["required"] == ["a", "b"]
-            assert not tools.definitions[1].is_parallel
-            assert await used(tools, "sdk__add", a=1, b=2) == ToolOutcome((Text("3"),))
-            failed = await used(tools, "sdk__fail")
-            assert failed.is_error
-            assert "there is nothing to be had" in text(failed)
-            everything = await used(tools, "sdk__everything")
-            assert [type(part) for part in everything.parts] == [Text, Image, Audio, Text, Text, Text]
-            assert everything.structured == {"n": 1}
-            assert tools.notes == ()
-
-    asyncio.run(story())
+async def test_a_real_server_is_used(way: str) -> None:
+    async with real(way) as (tools, _):
+        Toolbox(tools.definitions).check()
+        add = tools.definitions[0]
+        assert (add.name, add.description, add.is_parallel) == ("sdk__add", "Add two numbers.", True)
+        assert add.schema
+        assert add.schema["required"] == ["a", "b"]
+        assert not tools.definitions[1].is_parallel
+        assert await used(tools, "sdk__add", a=1, b=2) == ToolOutcome((Text("3"),))
+        failed = await used(tools, "sdk__fail")
+        assert failed.is_error
+        assert "there is nothing to be had" in text(failed)
+        everything = await used(tools, "sdk__everything")
+        assert [type(part) for part in everything.parts] == [Text, Image, Audio, Text, Text, Text]
+        assert everything.structured == {"n": 1}
+        assert tools.notes == ()
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_progress_is_told_while_it_works(way: str) -> None:
+def test_progress_is_reported_during_the_call(way: str) -> None:
     told: list[str] = []
 
     async def story() -> ToolOutcome:
@@ -78,31 +75,25 @@ def test_progress_is_told_while_it_works(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_a_cancelled_call_is_cancelled_over_there(way: str) -> None:
-    async def story() -> None:
-        async with real(way) as (tools, ear):
-            began = asyncio.Event()
-            call = asyncio.get_running_loop().create_task(used(tools, "sdk__wait", lambda _: began.set()))
-            await began.wait()
-            call.cancel()
-            assert await ear.word() == "cancelled"
-            assert text(await used(tools, "sdk__add", a=2, b=2)) == "4"
-
-    asyncio.run(story())
+async def test_a_cancelled_call_is_cancelled_over_there(way: str) -> None:
+    async with real(way) as (tools, ear):
+        began = asyncio.Event()
+        call = asyncio.get_running_loop().create_task(used(tools, "sdk__wait", lambda _: began.set()))
+        await began.wait()
+        call.cancel()
+        assert await ear.word() == "cancelled"
+        assert text(await used(tools, "sdk__add", a=2, b=2)) == "4"
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_a_list_that_changes_is_read_again(way: str) -> None:
-    async def story() -> None:
-        async with real(way) as (tools, _):
-            before = names(tools)
-            assert not tools.changed.is_set()
-            assert text(await used(tools, "sdk__grow")) == "grown"
-            await tools.changed.wait()
-            assert names(tools) == [*before, "sdk__more"]
-            assert text(await used(tools, "sdk__more", a=1, b=1)) == "2"
-
-    asyncio.run(story())
+async def test_a_list_that_changes_is_read_again(way: str) -> None:
+    async with real(way) as (tools, _):
+        before = names(tools)
+        assert not tools.changed.is_set()
+        assert text(await used(tools, "sdk__grow")) == "grown"
+        await tools.changed.wait()
+        assert names(tools) == [*before, "sdk__more"]
+        assert text(await used(tools, "sdk__more", a=1, b=1)) == "2"
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
@@ -122,37 +113,31 @@ def test_calls_run_beside_each_other() -> None:
     assert [text(outcome) for outcome in asyncio.run(story())] == [str(2 * n) for n in range(20)]
 
 
-def test_what_a_server_changes_during_a_run_is_met_here() -> None:
-    async def story() -> None:
-        async with using({"it": hostile("Changes")}) as tools:
-            assert names(tools) == ["it__change", "it__go", "it__stay"]
-            assert text(await used(tools, "it__change")) == "gone"
-            await tools.changed.wait()
-            gone = await used(tools, "it__go")
-            assert gone.is_error
-            assert text(gone).startswith(
-                "The MCP server 'it' has no tool 'go' any more. Tools that can be called: it__goes"
-            )
-            other = await used(tools, "it__stay")
-            assert other.is_error
-            assert "'a' is a required property" in text(other)
-            assert 'What it takes now: {"type":"object"' in text(other)
-            assert text(await used(tools, "it__stay", a=1)) == "gone"
-
-    asyncio.run(story())
+async def test_what_a_server_changes_during_a_run_is_met_here() -> None:
+    async with using({"it": hostile("Changes")}) as tools:
+        assert names(tools) == ["it__change", "it__go", "it__stay"]
+        assert text(await used(tools, "it__change")) == "gone"
+        await tools.changed.wait()
+        gone = await used(tools, "it__go")
+        assert gone.is_error
+        assert text(gone).startswith(
+            "The MCP server 'it' has no tool 'go' any more. Tools that can be called: it__goes"
+        )
+        other = await used(tools, "it__stay")
+        assert other.is_error
+        assert "'a' is a required property" in text(other)
+        assert 'What it takes now: {"type":"object"' in text(other)
+        assert text(await used(tools, "it__stay", a=1)) == "gone"
 
 
-def test_what_was_never_there_is_told_with_what_is() -> None:
-    async def story() -> None:
-        async with using({"it": hostile("Server")}) as tools:
-            assert text(await used(tools, "it__goo")) == "There is no tool 'it__goo'. Tools that can be called: it__go."
-            words: Any = await tools.use(RunnableCall(key="k", id="i", name="it__go", arguments="words"), quiet)
-            assert words.is_error
-
-    asyncio.run(story())
+async def test_unknown_tool_error_lists_the_available_tools() -> None:
+    async with using({"it": hostile("Server")}) as tools:
+        assert text(await used(tools, "it__goo")) == "There is no tool 'it__goo'. Tools that can be called: it__go."
+        words: Any = await tools.use(RunnableCall(key="k", id="i", name="it__go", arguments="words"), quiet)
+        assert words.is_error
 
 
-def test_one_broken_server_does_not_take_the_others_along() -> None:
+async def test_one_broken_server_does_not_take_the_others_along() -> None:
     servers = {
         "dead": hostile("DiesAtOnce"),
         "good": hostile("Server"),
@@ -160,17 +145,14 @@ def test_one_broken_server_does_not_take_the_others_along() -> None:
         "away": {"url": "http://127.0.0.1:1/mcp"},
     }
 
-    async def story() -> None:
-        async with using(servers) as tools:
-            assert names(tools) == ["good__go"]
-            assert [note.partition("; ")[0].partition(". ")[0] for note in tools.notes] == [
-                "the MCP server 'dead' ended with exit code 7",
-                "the MCP server 'none' has a `command` that is not found",
-                "the MCP server 'away' cannot be reached: All connection attempts failed",
-            ]
-            assert text(await used(tools, "good__go")) == "gone"
-
-    asyncio.run(story())
+    async with using(servers) as tools:
+        assert names(tools) == ["good__go"]
+        assert [note.partition("; ")[0].partition(". ")[0] for note in tools.notes] == [
+            "the MCP server 'dead' ended with exit code 7",
+            "the MCP server 'none' has a `command` that is not found",
+            "the MCP server 'away' cannot be reached: All connection attempts failed",
+        ]
+        assert text(await used(tools, "good__go")) == "gone"
 
 
 def test_if_no_server_can_be_used_that_is_a_fault() -> None:
@@ -183,30 +165,24 @@ def test_if_no_server_can_be_used_that_is_a_fault() -> None:
     assert raised.value.code is Code.CONFIG
 
 
-def test_servers_with_the_same_tools_have_tools_of_different_names() -> None:
-    async def story() -> None:
-        async with using({"a b": hostile("Server"), "a.b": hostile("Server"), "a_b": hostile("Server")}) as tools:
-            found = names(tools)
-            assert found[2] == "a_b__go"  # whose own name it is, though it comes last
-            assert len(set(found)) == 3
-            assert [text(await used(tools, name)) for name in found] == ["gone"] * 3
-
-    asyncio.run(story())
+async def test_servers_with_the_same_tools_have_tools_of_different_names() -> None:
+    async with using({"a b": hostile("Server"), "a.b": hostile("Server"), "a_b": hostile("Server")}) as tools:
+        found = names(tools)
+        assert found[2] == "a_b__go"  # whose own name it is, though it comes last
+        assert len(set(found)) == 3
+        assert [text(await used(tools, name)) for name in found] == ["gone"] * 3
 
 
-def test_several_sources_with_one_name_are_refused_by_name() -> None:
-    async def story() -> None:
-        async with using({"it": hostile("Server")}) as one, using({"it": hostile("Server")}) as other:
-            with pytest.raises(Fault, match="one in the MCP servers it, one in the MCP servers it"):
-                together([one, other])
-
-    asyncio.run(story())
+async def test_several_sources_with_one_name_are_refused_by_name() -> None:
+    async with using({"it": hostile("Server")}) as one, using({"it": hostile("Server")}) as other:
+        with pytest.raises(Fault, match="one in the MCP servers it, one in the MCP servers it"):
+            together([one, other])
 
 
 LAST = {"is_last": True}
 
 
-def test_a_call_that_takes_too_long_is_cancelled_and_the_server_is_told() -> None:
+def test_timed_out_call_is_cancelled_on_the_server() -> None:
     bounds = msgspec.structs.replace(QUICK, call_s=2)
 
     async def story() -> ToolOutcome:
@@ -221,60 +197,48 @@ def test_a_call_that_takes_too_long_is_cancelled_and_the_server_is_told() -> Non
 
 
 @pytest.mark.parametrize("name", ["sdk__wait", "hostile__go"])
-def test_whoever_is_cancelled_does_not_wait_for_the_server_to_hear_of_it(name: str) -> None:
-    async def story() -> None:
-        async with listening() as ear:
-            servers = {"sdk": sdk(ear), "hostile": hostile("HangsAtTheCall", ear=ear)}
-            async with using(servers) as tools:
-                began = asyncio.Event()
-                call = asyncio.get_running_loop().create_task(used(tools, name, lambda _: began.set()))
-                await began.wait()
-                call.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await call
-                assert await ear.word() == "cancelled"
-                assert text(await used(tools, "sdk__add", a=1, b=2)) == "3"
-
-    asyncio.run(story())
-
-
-def test_a_server_that_dies_at_a_call_is_started_anew_for_the_next() -> None:
-    async def story() -> None:
-        async with using({"it": hostile("Dies"), "sdk": sdk()}) as tools:
-            outcome = await used(tools, "it__go", **LAST)
-            assert outcome.is_error
-            assert "broke off while it worked: it ended with exit code 3. The next call starts it anew" in text(outcome)
-            assert text(await used(tools, "sdk__add", a=1, b=2)) == "3"
-            assert text(await used(tools, "it__go")) == "gone"
-            assert tools.notes == ()
-
-    asyncio.run(story())
-
-
-def test_a_server_that_always_dies_is_not_started_for_ever() -> None:
-    async def story() -> None:
-        async with using({"it": hostile("Dies"), "sdk": sdk()}) as tools:
-            for _ in range(1 + QUICK.restarts):
-                assert "starts it anew" in text(await used(tools, "it__go", **LAST))
-            outcome = await used(tools, "it__go")
-            assert outcome.is_error
-            assert text(outcome).startswith("the MCP server 'it' ended with exit code 3; it said: boom.")
-            assert tools.notes == (text(outcome),)
-
-    asyncio.run(story())
-
-
-def test_calls_under_way_end_when_the_tools_are_closed() -> None:
-    async def story() -> None:
-        async with listening() as ear, using({"it": hostile("HangsAtTheCall", ear=ear)}) as tools:
+async def test_cancelled_call_does_not_wait_for_the_server_acknowledgement(name: str) -> None:
+    async with listening() as ear:
+        servers = {"sdk": sdk(ear), "hostile": hostile("HangsAtTheCall", ear=ear)}
+        async with using(servers) as tools:
             began = asyncio.Event()
-            call = asyncio.get_running_loop().create_task(used(tools, "it__go", lambda _: began.set()))
+            call = asyncio.get_running_loop().create_task(used(tools, name, lambda _: began.set()))
             await began.wait()
-            await tools.close()
+            call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            outcome = await used(tools, "it__go")
-            assert outcome.is_error
-            assert "the MCP server 'it' " in text(outcome)
+            assert await ear.word() == "cancelled"
+            assert text(await used(tools, "sdk__add", a=1, b=2)) == "3"
 
-    asyncio.run(story())
+
+async def test_a_server_that_dies_at_a_call_is_started_anew_for_the_next() -> None:
+    async with using({"it": hostile("Dies"), "sdk": sdk()}) as tools:
+        outcome = await used(tools, "it__go", **LAST)
+        assert outcome.is_error
+        assert "broke off while it worked: it ended with exit code 3. The next call starts it anew" in text(outcome)
+        assert text(await used(tools, "sdk__add", a=1, b=2)) == "3"
+        assert text(await used(tools, "it__go")) == "gone"
+        assert tools.notes == ()
+
+
+async def test_a_server_that_always_dies_is_not_started_for_ever() -> None:
+    async with using({"it": hostile("Dies"), "sdk": sdk()}) as tools:
+        for _ in range(1 + QUICK.restarts):
+            assert "starts it anew" in text(await used(tools, "it__go", **LAST))
+        outcome = await used(tools, "it__go")
+        assert outcome.is_error
+        assert text(outcome).startswith("the MCP server 'it' ended with exit code 3; it said: boom.")
+        assert tools.notes == (text(outcome),)
+
+
+async def test_calls_under_way_end_when_the_tools_are_closed() -> None:
+    async with listening() as ear, using({"it": hostile("HangsAtTheCall", ear=ear)}) as tools:
+        began = asyncio.Event()
+        call = asyncio.get_running_loop().create_task(used(tools, "it__go", lambda _: began.set()))
+        await began.wait()
+        await tools.close()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        outcome = await used(tools, "it__go")
+        assert outcome.is_error
+        assert "the MCP server 'it' " in text(outcome)

@@ -1,7 +1,7 @@
-from sightline.chat.core.imports.reading import is_chatgpt, read_chatgpt
+from sightline.chat.core.imports.reading import read_chatgpt
 from sightline.chat.core.sizing import messages_of
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Citation
+from sightline.model.parts import Citation, Thinking
 
 
 def node(name: str, parent: str | None, role: str, content: Json, **more: Json) -> JsonObject:
@@ -67,11 +67,11 @@ def test_calls_of_tools_and_their_results_are_kept_together() -> None:
     (pair,) = read_chatgpt(talk).fact.pairs
     assert (pair.assistant_text, pair.model) == ("Here.", "o3")
     assert pair.answer is not None
-    assert (pair.answer.thinking, pair.answer.tools) == ("Hm", ("python_run",))
+    assert (pair.answer.messages[0].parts[0], pair.answer.tools) == (Thinking("Hm"), ("python_run",))
     assert [message.role for message in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool", "assistant"]
 
 
-def test_what_is_not_carried_is_noted() -> None:
+def test_skipped_content_is_noted() -> None:
     picture: JsonObject = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://x"}
     talk = conversation(
         node("i", "root", "system", "Custom instructions"),
@@ -96,7 +96,7 @@ def test_a_tree_that_runs_in_circles_ends() -> None:
     assert len(read_chatgpt(talk).fact.pairs) == 1
 
 
-def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
+def test_citations_are_imported_and_those_without_url_are_noted() -> None:
     page: Json = {"start_ix": 0, "end_ix": 3, "metadata": {"url": "https://a.example", "title": "A"}}
     said = node("b", "a", "assistant", "So.", metadata={"citations": [page, {"metadata": {"type": "file"}}]})
     thoughts: Json = {"content_type": "thoughts", "thoughts": [{"content": "hm"}]}
@@ -106,10 +106,3 @@ def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
     assert answer is not None
     assert answer.citations == (Citation("https://a.example", "A", start=0, end=3),)
     assert gathered.notes == ("citations without an address were left out: 1", "citations of no words were left out: 1")
-
-
-def test_what_looks_like_it() -> None:
-    assert is_chatgpt([conversation()])
-    assert is_chatgpt(conversation())
-    assert not is_chatgpt([{"chat_messages": []}])
-    assert not is_chatgpt("text")

@@ -25,7 +25,7 @@ def read(text: str) -> list[tuple[str, str]]:
         "### User\n```\nWhy?\n```\n### Assistant\n```\nSo.\n```",
     ],
 )
-def test_who_speaks_is_found_however_it_is_written(text: str) -> None:
+def test_speaker_labels_are_recognized_in_every_common_format(text: str) -> None:
     assert is_markdown(text)
     assert read(text) == [("Why?", "So.")]
 
@@ -57,7 +57,7 @@ def test_what_is_fenced_off_and_never_ends_does_not_take_the_rest_with_it() -> N
     assert escape("~~~\nx") == "```\n~~~\nx\n```"
 
 
-def test_where_nobody_speaks_there_is_nothing() -> None:
+def test_text_without_speaker_labels_is_not_a_conversation() -> None:
     assert not is_markdown("# A text\n\nabout something")
     assert read("## User\n\n## Assistant\nSo.") == [("", "So.")]
 

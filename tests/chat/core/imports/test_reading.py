@@ -30,7 +30,7 @@ def test_a_question_and_all_that_follows_are_a_pair() -> None:
     assert (third.answer, third.state, third.at) == (None, "idle", 4.0)
 
 
-def test_nothing_said_is_no_pair() -> None:
+def test_empty_conversation_yields_no_pair() -> None:
     gathering = Gathering("test")
     gathering.conversation("k", "t", [])
     assert gathering.finish().fact.pairs == ()
@@ -62,7 +62,7 @@ def test_what_was_lost_is_counted() -> None:
     assert gathering.finish().notes == ("pictures were left out: 3",)
 
 
-def test_names_of_tools_are_such_as_everybody_takes() -> None:
+def test_tool_names_are_normalized_to_allowed_characters() -> None:
     assert tool_name("dalle.text2im") == "dalle_text2im"
     assert tool_name("") == "tool"
 

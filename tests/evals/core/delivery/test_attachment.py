@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.attachment import (
+from sightline.evals.core.delivery.content import (
     Guidelines,
     block,
     file_part,
@@ -23,7 +23,7 @@ from tests.picture_files import png
 PNG = base64.b64decode(png(2, 2))
 
 
-def test_a_file_stands_under_its_name_in_two_forms() -> None:
+def test_file_is_written_under_its_name_in_two_formats() -> None:
     assert block("a.md", "\none\ntwo\n", "xml") == '<file path="a.md">\none\ntwo\n</file>'
     assert block('a "b" <c>.md', "x", "xml") == '<file path="a &quot;b&quot; &lt;c&gt;.md">\nx\n</file>'
     assert block("a.md", "one\ntwo\n", "seed") == "=== a.md ===\none\ntwo\n"

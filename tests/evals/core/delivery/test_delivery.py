@@ -68,7 +68,7 @@ def test_in_place_what_is_put_in_front_joins_a_leading_system_message() -> None:
     assert notes == ["merged"]
 
 
-def test_in_place_it_is_a_message_of_its_own_before_anybody_else() -> None:
+def test_in_place_system_prompt_is_its_own_first_message() -> None:
     words, notes = told(said(("user", "hi")), "in_place", "", "rules")
     assert words == [("system", ["rules"]), ("user", ["hi"])]
     assert notes == []
@@ -82,7 +82,7 @@ def test_leading_system_messages_become_one() -> None:
     assert notes == ["merged", "merged"]
 
 
-def test_all_system_messages_become_one_and_the_move_is_told() -> None:
+def test_all_system_messages_are_merged_and_the_move_is_noted() -> None:
     words, notes = told(TALK, "merge_all", "prompt", "rules")
     assert words == [("system", ["prompt\n\nrules\n\none\n\ntwo\n\nlater"]), ("user", ["hi"]), ("user", ["go"])]
     assert notes == ["moved", "merged", "merged"]
@@ -112,7 +112,7 @@ def kept(roles: str, size: int | None) -> str:
     return "".join(roles[messages.index(message)] for message in last_exchanges(messages, size))
 
 
-def test_a_turn_is_told_after_what_the_model_really_said() -> None:
+def test_turn_follows_the_models_actual_replies() -> None:
     case = Case(
         id="a",
         messages=(user_turn("before"),),
@@ -136,7 +136,7 @@ def test_a_window_keeps_system_messages_and_the_last_exchanges() -> None:
     assert kept("su", 5) == "su"
 
 
-def test_a_window_keeps_the_answer_before_what_is_said_now() -> None:
+def test_window_keeps_the_reply_before_the_current_message() -> None:
     assert kept("suau", 1) == "sau"
     assert kept("suauau", 1) == "sau"
 
@@ -228,7 +228,7 @@ def test_calls_and_results_are_held_together_by_ids() -> None:
     assert messages[3].parts == (ToolResult("call_2", (), "ask"),)
 
 
-def test_a_result_that_nobody_asked_for_gets_a_call() -> None:
+def test_result_without_a_call_gets_one() -> None:
     delivery = deliver(
         [case_message("user", "go"), case_message("assistant", "hm"), case_message("tool", "sunny", name="weather")],
         {},
@@ -246,21 +246,21 @@ def test_a_result_for_a_call_that_is_not_there_is_refused() -> None:
         deliver([case_message("tool", "sunny", call_id="c9")], {})
 
 
-def test_an_empty_message_is_skipped_and_noted() -> None:
+def test_empty_message_is_skipped_and_noted() -> None:
     delivery = deliver([case_message("system", " "), case_message("tool"), case_message("user", "hi")], {})
     assert [message.role for message in delivery.messages] == ["user"]
     assert kinds(delivery) == ["skipped", "skipped"]
     assert delivery.question == "hi"
 
 
-def test_a_message_that_is_one_already_goes_along() -> None:
+def test_existing_message_is_passed_through_unchanged() -> None:
     reply = Message("assistant", (Text("a"), ToolCall("c1", "f", "{}")), id="msg_1")
     messages = deliver([case_message("user", "hi"), reply, case_message("tool", "x")], {}).messages
     assert messages[1] is reply
     assert messages[2].parts[0].id == "c1"  # type: ignore[union-attr]
 
 
-def test_a_file_whose_words_could_end_its_block_is_noted() -> None:
+def test_file_containing_its_closing_tag_is_noted() -> None:
     delivery = deliver([case_message("user", FileSegment("a.md", "a.md"))], {"a.md": b"</file>"})
     assert kinds(delivery) == ["inlined", "unclear"]
 

@@ -3,12 +3,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.delivery.question import (
+from sightline.evals.core.delivery.content import (
     CallLedger,
     argument_text,
     escape_markers,
     flat_question,
-    unescape_markers,
 )
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.message import Message
@@ -53,7 +52,7 @@ def said(role: str, *texts: str) -> CaseMessage:
     return CaseMessage(role=role, segments=tuple(map(TextSegment, texts)))  # type: ignore[arg-type]
 
 
-def test_one_user_message_stands_alone() -> None:
+def test_single_user_message_has_no_marker() -> None:
     assert flat_question([said("user", "one", " ", "two")], {}) == "one\ntwo"
 
 
@@ -67,7 +66,7 @@ def test_a_system_message_alone_is_not_taken_for_the_user() -> None:
     assert flat_question([said("user", "hi")], {}, system_prompt="p") == "@[System]:\np\n\n@[User]:\nhi"
 
 
-def test_words_that_look_like_a_marker_are_told_apart() -> None:
+def test_text_that_looks_like_a_marker_is_escaped() -> None:
     assert flat_question([said("user", "@[superman]: hello")], {}) == "@[User]:\n\\@[superman]: hello"
     assert flat_question([said("user", "x\n  \\@[System]:")], {}) == "@[User]:\nx\n  \\\\@[System]:"
 
@@ -89,7 +88,7 @@ def test_files_stand_in_it_and_others_are_named() -> None:
     )
 
 
-def test_what_a_model_said_before_is_in_it() -> None:
+def test_earlier_model_messages_are_included() -> None:
     reply = Message("assistant", (Text("a"), Refusal("b"), ToolCall("1", "f", "{}"), Image(Link("https://x"))))
     result = Message("tool", (ToolResult("1", (Text("r"), Image(Link("https://x")))),))
     assert flat_question([reply, result], {}) == "@[Assistant]:\na\nb\n<call: f {}>\n<Attached: image>\n\n@[Tool]:\nr"
@@ -98,7 +97,7 @@ def test_what_a_model_said_before_is_in_it() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["system", "user", "assistant", "tool"]), st.text("@[]: \\\nUser", min_size=1)))
 )
-def test_nobody_can_write_a_marker(talk: list[tuple[str, str]]) -> None:
+def test_content_cannot_forge_a_role_marker(talk: list[tuple[str, str]]) -> None:
     question = flat_question([said(role, text) for role, text in talk], {})
     visible = [(role, text) for role, text in talk if text.strip()]
     found = MARKER.findall(question)
@@ -108,4 +107,5 @@ def test_nobody_can_write_a_marker(talk: list[tuple[str, str]]) -> None:
 
 @given(st.text("@[]:\\ \nSystem", max_size=40))
 def test_taking_one_backslash_away_gives_the_words_back(text: str) -> None:
-    assert unescape_markers(escape_markers(text)) == text
+    escaped = re.compile(r"^([ \t]*)\\(\\*@\[[^\]\n]*\]:)", re.MULTILINE)
+    assert escaped.sub(r"\1\2", escape_markers(text)) == text

@@ -2,7 +2,7 @@ import json
 
 import msgspec
 
-from sightline.evals.core.exports.agentv_index import row_of, to_index
+from sightline.evals.core.exports import row_of, to_index
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
@@ -21,12 +21,11 @@ def test_a_row_has_agentvs_names() -> None:
         scores=(Score(name="inner", type="contains", verdict="pass", score=1.0),),
     )
     seen = CaseObservation(text="4", usage=Usage(input_tokens=9, output_tokens=2), cost=0.01, seconds=1.2345)
-    (line,) = to_index([row("x", 1.0, group="talk", scores=(grader,), seen=seen)], experiment="try").splitlines()
+    (line,) = to_index([row("x", 1.0, group="talk", scores=(grader,), seen=seen)]).splitlines()
     assert json.loads(line) == {
         "timestamp": "2023-11-14T22:13:20.000Z",
         "test_id": "x",
         "suite": "demo",
-        "experiment": "try",
         "conversation_id": "talk",
         "score": 1.0,
         "target": "a",
@@ -63,9 +62,8 @@ def test_a_row_has_agentvs_names() -> None:
 
 
 def test_a_poor_answer_is_a_quality_failure() -> None:
-    made = row_of(row("x", 0.0, trial=2), category="maths")
+    made = row_of(row("x", 0.0, trial=2))
     assert (made["execution_status"], made["score"], made["sample_index"]) == ("quality_failure", 0.0, 2)
-    assert made["category"] == "maths"
     assert "cost_usd" not in made
     assert "duration_ms" not in made
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.exports.jsonl import ResultLines, read_jsonl, to_jsonl, to_line
+from sightline.evals.core.exports import ResultLines, read_jsonl, to_jsonl, to_line
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score, ToolUse
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
@@ -81,7 +81,7 @@ def test_half_a_character_comes_back() -> None:
     assert read_jsonl(to_line(result)).results == (result,)
 
 
-def test_a_line_that_a_crash_cut_is_left_out_and_told() -> None:
+def test_truncated_line_is_left_out_and_reported() -> None:
     data = to_jsonl([FULL, FULL])
     assert read_jsonl(data[:-40]) == ResultLines((FULL,), is_cut=True)
     assert read_jsonl(data[:-1]) == ResultLines((FULL, FULL))

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.exports.junit import to_junit
+from sightline.evals.core.exports import to_junit
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
@@ -112,7 +112,7 @@ def test_errors_and_ungraded_answers_do_not_leave_the_build_green() -> None:
     assert [each.get("message") for each in root.findall(".//skipped")] == ["x failed"]
 
 
-def test_what_was_spent_stands_in_the_properties_of_the_suite() -> None:
+def test_cost_and_tokens_are_suite_properties() -> None:
     seen = CaseObservation(usage=Usage(input_tokens=9, output_tokens=2), cost=0.01)
     root = parsed([row("x", 1.0, seen=seen), row("y", 0.5, seen=CaseObservation(usage=Usage(input_tokens=1)))])
     assert {each.get("name"): each.get("value") for each in root.findall(".//property")} == {

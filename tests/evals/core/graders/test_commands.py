@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.graders.command import checks_of, from_command, from_value, score_of
-from sightline.evals.core.graders.finding import Grading
-from sightline.evals.core.graders.steps import CallPython, Execute, Executed, Judged, NeedFile, Returned
+from sightline.evals.core.graders.finding import CallPython, Execute, Executed, Grading, Judged, NeedFile, Returned
 from sightline.evals.core.result import Check
 from sightline.evals.core.suite import CaseMessage, FileSegment
 from sightline.model.json import Json
@@ -50,7 +49,7 @@ def test_a_command_may_call_a_model_where_the_suite_lets_it(target: object, call
     assert step.proxy_calls == calls
 
 
-def test_what_models_took_that_a_command_asked_is_what_the_grade_took() -> None:
+def test_judge_usage_of_a_command_counts_towards_the_grade() -> None:
     judged = (Judged(text="a", cost=0.1, exchange="x_1"), Judged(text="b", cost=0.2, exchange="x_2"))
     ended = Executed(code=0, stdout=b'{"score": 1}', seconds=3.0, judged=judged)
     score = seen(spec("code-grader", command=["x"], target=True), answers=[ended]).score
@@ -73,7 +72,7 @@ def test_a_function_is_called_with_the_case() -> None:
     assert seen(grader, answers=[BROKEN]).score.reason == "grade.py:is_short failed: nobody is there"
 
 
-def test_an_assertion_is_a_function_that_is_told_little() -> None:
+def test_assertion_function_receives_a_reduced_payload() -> None:
     grader = spec("inline-assert", python="checks.py:polite")
     result = seen(grader, "hi", Grading(question="say hi"), [Returned(value=0.6)])
     (step,) = result.steps
@@ -92,7 +91,7 @@ def test_an_assertion_whose_reference_cannot_be_read_is_not_graded() -> None:
     assert (result.steps, result.score.reason) == ([NeedFile("a.md")], "nobody is there")
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_invalid_configuration_is_reported() -> None:
     assert told(spec("code-grader")) == [("", "one thing to run is expected")]
     assert told(spec("code-grader", command=["a"], python="a.py:f")) == [("command", "one thing to run is expected")]
     assert told(spec("code-grader", command=[])) == [
@@ -159,7 +158,7 @@ def test_plain_words_are_judged_by_the_exit_code(ended: Executed, score: float, 
         (Executed(code=0, stdout=b'{"score": 1, "assertions": 5}'), "its assertions are not a list of {text, passed}"),
     ],
 )
-def test_what_a_command_says_and_nobody_understands_is_not_graded(ended: Executed, reason: str) -> None:
+def test_unreadable_command_output_is_not_graded(ended: Executed, reason: str) -> None:
     found = from_command(ended)
     assert (found.score, found.reason) == (None, reason)
 
@@ -188,7 +187,7 @@ def test_a_function_that_returns_something_else_is_not_graded() -> None:
     assert from_value("good").reason == "a score is expected, not 'good'"
 
 
-def test_a_verdict_may_be_said_apart_from_the_score() -> None:
+def test_verdict_may_be_given_separately_from_the_score() -> None:
     assert from_value({"score": 1, "verdict": "fail"}).passed is False
     assert from_value({"score": 0, "verdict": "pass"}).passed is True
     assert from_value({"score": 0, "verdict": "maybe", "reason": "r", "metadata": {"a": 1}}).passed is None

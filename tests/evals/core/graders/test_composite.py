@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.evals.core.graders.steps import Execute, Executed, FileContent, Judge, NeedFile, Returned
+from sightline.evals.core.graders.finding import Execute, Executed, FileContent, Judge, NeedFile, Returned
 from sightline.model.json import Json
 from tests.grading_stage import BROKEN, says, seen, spec, told, words
 
@@ -51,7 +51,7 @@ def test_a_grader_that_could_not_run_leaves_nothing_graded_unless_it_has_no_weig
     assert (score.score, score.reason) == (1.0, "not graded, and left out: ask")
 
 
-def test_the_weights_of_the_aggregator_say_who_counts() -> None:
+def test_aggregator_weights_decide_which_graders_count() -> None:
     light: Json = {"type": "weighted_average", "weights": {"ask": 0}}
     assert seen(built(YES, ASK, aggregator=light), "Paris", answers=[BROKEN]).score.score == 1.0
     heavy: Json = {"type": "weighted_average", "weights": {"ask": 1}}
@@ -129,7 +129,7 @@ def test_what_an_answer_smuggles_into_evidence_stays_quoted() -> None:
 KINDS = '"weighted_average", "threshold", "code-grader", "llm-grader"'
 
 
-def test_what_is_wrong_is_told_with_its_path() -> None:
+def test_invalid_configuration_is_reported_with_its_path() -> None:
     assert told(spec("composite")) == [("", 'the grader composite lacks the key "assertions"')]
     assert told(built()) == [("assertions", "assertions must be a list, not an empty list")]
     assert told(built({"type": "contians"}, 5)) == [

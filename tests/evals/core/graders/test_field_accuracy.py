@@ -2,8 +2,16 @@ from datetime import date
 
 import pytest
 
-from sightline.evals.core.graders.expectation import ABSENT, alike, describe_json, value_at
-from sightline.evals.core.graders.field_accuracy import DEFAULT_FORMATS, day_of, is_format, number_of
+from sightline.evals.core.graders.expectation import (
+    ABSENT,
+    DEFAULT_FORMATS,
+    alike,
+    day_of,
+    describe_json,
+    is_format,
+    number_of,
+    value_at,
+)
 from sightline.evals.core.graders.finding import Grading
 from sightline.model.json import Json
 from sightline.wire.jsontext import encode
@@ -191,7 +199,7 @@ def test_what_is_a_number(value: Json, number: float | None) -> None:
     assert number_of(value) == number
 
 
-def test_fields_that_are_wrong_are_told_with_their_path() -> None:
+def test_invalid_fields_are_reported_with_their_path() -> None:
     fields: list[Json] = [
         5,
         {"match": "exat"},

@@ -4,12 +4,18 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import (
-    DEFAULT_THRESHOLD,
+    Executed,
+    FileContent,
     GraderFinding,
     Grading,
     GradingSubject,
+    Judge,
+    NeedFile,
+    StepFailed,
+    ask,
     at_once,
     combine_scores,
+    file_text,
     finding_without_score,
     floor_of,
     is_sunk,
@@ -17,18 +23,17 @@ from sightline.evals.core.graders.finding import (
     of_one,
     reaches,
     score_of,
-    share,
+    unfit,
 )
 from sightline.evals.core.graders.grade import GRADERS, NOT_HELD, as_one, check_graders, grade, prepare, together
-from sightline.evals.core.graders.grader import kind_of, name_of, prepare_grader, run_grader
-from sightline.evals.core.graders.steps import Executed, FileContent, Judge, NeedFile, StepFailed, ask, file_text, unfit
+from sightline.evals.core.graders.grader import name_of, prepare_grader, run_grader
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, ToolUse, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec, SuitePlace
 from sightline.model.usage import Usage
 from tests.grading_stage import BROKEN, HERE, case, driven, message, problems, says, spec
 
 
-def test_a_driver_that_answers_something_else_is_told_what() -> None:
+def test_mismatched_driver_answer_is_named_in_the_fault() -> None:
     fault = unfit(Judge(messages=(), schema={}), FileContent(b""))
     assert (fault.code, fault.message) == (Code.USAGE, "Judge was answered by FileContent")
 
@@ -46,26 +51,14 @@ def test_a_files_text_has_plain_line_ends_and_no_mark() -> None:
 
 
 @pytest.mark.parametrize(("data", "words"), [(None, "there is no file a.md"), (b"\xff", "a.md is no text in UTF-8")])
-def test_a_file_that_cannot_be_read_is_told_by_name(data: bytes | None, words: str) -> None:
+def test_unreadable_file_is_reported_by_name(data: bytes | None, words: str) -> None:
     failed, _ = driven(file_text("a.md"), [FileContent(data)])
     assert isinstance(failed, StepFailed)
     assert failed.fault.message == words
     assert driven(file_text("a.md"), [BROKEN])[0] is BROKEN
 
 
-def test_what_is_graded_are_the_words_of_the_answer() -> None:
-    assert GradingSubject(CaseObservation(text="four"), Grading()).text == "four"
-
-
-def test_a_case_that_says_nothing_passes_from_four_fifths_on() -> None:
-    assert Grading().threshold == DEFAULT_THRESHOLD == 0.8
-
-
-def test_older_suites_write_underscores() -> None:
-    assert kind_of("llm_grader") == "llm-grader"
-
-
-def test_names_that_nobody_gave_are_those_that_agentv_gives() -> None:
+def test_default_names_match_agentvs() -> None:
     assert name_of("contains", {"value": "Paris"}) == "contains-Paris"
     assert name_of("contains-any", {"value": ["a", "b"]}) == "contains-any-2"
     assert name_of("regex", {"value": "x" * 40}) == f"regex-{'x' * 30}"
@@ -90,7 +83,7 @@ def test_every_type_that_agentv_has_is_in_the_table() -> None:
         ("code_judge", 'Did you mean "code-grader"?'),
     ],
 )
-def test_a_type_that_is_not_known_is_told_with_the_nearest(kind: str, suggestion: str) -> None:
+def test_unknown_grader_type_is_reported_with_a_suggestion(kind: str, suggestion: str) -> None:
     (problem,) = problems(spec(kind))
     assert (problem.path, problem.suggestion) == ("assertions[0].type", suggestion)
 
@@ -141,10 +134,6 @@ def test_a_grader_that_asks_for_nothing_is_a_generator_all_the_same() -> None:
     assert (finding.score, steps) == (1.0, [])
 
 
-def test_a_share_is_the_part_of_checks_that_held() -> None:
-    assert share([Check("a", True), Check("b", False)]) == 0.5
-
-
 def test_what_adding_up_fractions_loses_does_not_fail_an_answer() -> None:
     assert sum([1.0, 0.4, 1.0]) / 3 < 0.8
     assert reaches(sum([1.0, 0.4, 1.0]) / 3, 0.8)
@@ -189,7 +178,7 @@ def test_a_grader_may_have_its_own_word() -> None:
     assert score_of(plain(), GraderFinding(score=0.9, passed=False), 0.8).verdict == "fail"
 
 
-def test_what_could_not_be_told_is_neither_zero_nor_a_pass_even_negated() -> None:
+def test_missing_score_is_not_graded_even_when_negated() -> None:
     for is_negated in (False, True):
         score = score_of(plain(negate=is_negated, required=0.5), finding_without_score("no judge"), 0.8)
         assert (score.verdict, score.score, score.reason) == ("not_graded", None, "no judge")
@@ -265,7 +254,7 @@ def test_what_graders_say_together(scores: list[Score], verdict: str, value: flo
     assert (found.verdict, found.score, found.scores) == (verdict, value, tuple(scores))
 
 
-def test_the_reason_names_who_could_not_tell() -> None:
+def test_reason_names_the_grader_without_a_score() -> None:
     assert combine_scores([score(1.0), score(None, 0.0)], 0.8).reason == "left out: g: why"
     assert combine_scores([score(None, 0.0)], 0.8).reason == "no grader has any weight; left out: g: why"
     assert combine_scores([score(None)], 0.8).reason == "g: why"
@@ -297,7 +286,7 @@ def test_a_case_is_graded_by_all_its_graders_in_turn() -> None:
     assert [score.name for score in found.scores] == ["contains-Paris", "llm-grader"]
 
 
-def test_an_answer_that_did_not_come_about_is_not_graded_and_nothing_is_asked() -> None:
+def test_failed_answer_is_not_graded_and_no_judge_is_called() -> None:
     observation = CaseObservation(error="429 for an hour", error_code="rate_limited")
     score, steps = driven(grade(prepare([CONTAINS, spec("llm-grader")]), observation, Grading()), [])
     assert (score.verdict, score.score, steps) == ("not_graded", None, [])
@@ -339,7 +328,7 @@ def test_a_case_without_graders_is_judged_by_what_it_wants(grading: Grading, is_
     assert score.verdict == ("pass" if is_judged else "skip")
 
 
-def test_everything_that_is_wrong_is_told_before_anything_is_run() -> None:
+def test_all_problems_are_reported_before_anything_runs() -> None:
     wrong = [CONTAINS, GraderSpec(type="contains", config={"valeu": "x"}, place=SuitePlace("suite.yaml", 9, 3))]
     assert [
         (str(each.place), each.path, each.message, each.suggestion)
@@ -389,7 +378,7 @@ def test_a_turn_that_was_not_held_counts_as_nothing_reached_and_never_as_a_pass(
     assert together([GOOD], None, "max", 0.8, not_held=1).verdict == "fail"
 
 
-def test_a_turn_that_nobody_wanted_to_grade_is_not_counted() -> None:
+def test_turn_without_graders_is_not_counted() -> None:
     assert together([NOBODY, POOR], None, "mean", 0.8).score == 0.4
     assert together([NOBODY], None, "mean", 0.8).verdict == "skip"
 

@@ -1,9 +1,16 @@
 import pytest
 
-from sightline.evals.core.graders.finding import GraderFinding, Grading, sum_if_known, total_spent
+from sightline.evals.core.graders.finding import (
+    FileContent,
+    GraderFinding,
+    Grading,
+    Judge,
+    Judged,
+    sum_if_known,
+    total_spent,
+)
 from sightline.evals.core.graders.judge import Question, ask_judge
 from sightline.evals.core.graders.rubric import read_free
-from sightline.evals.core.graders.steps import FileContent, Judge, Judged
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
 from sightline.model.json import Json
@@ -24,7 +31,7 @@ def asked(*answers: object) -> tuple[GraderFinding, list[Judge]]:
     return finding, steps
 
 
-def test_a_judge_is_asked_for_an_answer_of_the_schema() -> None:
+def test_judge_request_includes_the_answer_schema() -> None:
     finding, (step,) = asked(GOOD)
     assert (step.target, step.model, step.temperature, step.attempt) == ("strong", "m", 0.0, 1)
     assert step.schema == {"type": "object"}
@@ -33,7 +40,7 @@ def test_a_judge_is_asked_for_an_answer_of_the_schema() -> None:
     assert (finding.score, finding.spent.cost, finding.spent.exchanges) == (0.5, 0.1, ("e2",))
 
 
-def test_what_cannot_be_read_is_asked_for_once_more_and_said_what_is_wrong() -> None:
+def test_unreadable_judgement_is_retried_once_with_the_reason() -> None:
     finding, (_, again) = asked(BAD, GOOD)
     assert again.attempt == 2
     assert words(again).startswith("Is it right?\n\nYou have answered this before")
@@ -85,7 +92,7 @@ def prompt_of(grader: object, observation: CaseObservation | str = "It is Paris.
     return words(step)
 
 
-def test_a_judge_is_told_what_is_wanted_what_was_asked_and_what_was_answered() -> None:
+def test_judge_prompt_has_criteria_question_reference_and_answer() -> None:
     text = prompt_of(spec("llm-grader"))
     assert text.startswith("What is wanted:\nName the capital.")
     assert "<block-1 question>\nCapital of France?\n</block-1 question>" in text
@@ -114,7 +121,7 @@ def test_a_judge_sees_tool_calls_and_their_results() -> None:
     assert "tool_calls" not in text
 
 
-def test_calls_of_a_target_without_messages_are_told_apart() -> None:
+def test_tool_calls_without_messages_have_their_own_block() -> None:
     uses = (ToolUse(name="search", arguments={"q": 1}, result="Paris"),)
     text = prompt_of(spec("llm-grader"), CaseObservation(text="Paris.", tools=uses), Grading(file_changes="+1 line"))
     assert '<block-1 tool_calls>\n- search {"q":1}\n  answered: Paris\n</block-1 tool_calls>' in text
@@ -150,7 +157,7 @@ def test_a_reference_that_cannot_be_read_leaves_it_not_graded() -> None:
     assert seen(spec("llm-grader"), "x", grading, [FileContent(None)]).score.reason == "there is no file a.md"
 
 
-def test_who_judges_is_the_suites_choice() -> None:
+def test_suite_chooses_the_judge() -> None:
     grader = spec("llm-grader", target="strong", model="big", temperature=0.2, max_steps=1)
     (step,) = seen(grader, answers=[HALF]).steps
     assert isinstance(step, Judge)
@@ -195,7 +202,7 @@ def test_a_judge_that_leaves_a_criterion_out_twice_has_not_graded() -> None:
     assert score.reason == 'the judge was not understood, twice: "checks" has nothing on rubric-2'
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_invalid_configuration_is_reported() -> None:
     assert told(spec("rubrics")) == [("", 'the grader rubrics lacks the key "criteria"')]
     assert told(spec("llm-grader", preprocessors=[], temperature=3)) == [
         ("temperature", "temperature must be a number from 0 to 2, not 3"),

@@ -81,7 +81,7 @@ def test_the_part_of_calls_that_explore(wanted: float, tolerance: float | None, 
     assert seen(spec("execution-metrics", **config), RUN).score.score == held
 
 
-def test_who_calls_no_tool_explores_nothing() -> None:
+def test_no_tool_calls_scores_zero_exploration() -> None:
     assert seen(spec("execution_metrics", target_exploration_ratio=0), CaseObservation()).score.score == 0.0
 
 

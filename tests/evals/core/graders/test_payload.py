@@ -32,7 +32,7 @@ def payload(observation: CaseObservation = OBSERVED, **grading: object) -> dict[
     return payload_of(GradingSubject(observation, Grading(**grading)), None)
 
 
-def test_a_command_is_told_what_agentvs_graders_read() -> None:
+def test_command_payload_has_the_fields_agentv_graders_read() -> None:
     told = payload_of(
         GradingSubject(OBSERVED, Grading(criteria="be right", metadata={"k": 1}, input_files=("a",))), {"c": 1}
     )
@@ -73,7 +73,7 @@ def test_messages_carry_calls_with_what_came_of_them() -> None:
     assert (result, last) == ({"role": "tool", "content": "sunny"}, {"role": "assistant", "content": "Sunny."})
 
 
-def test_a_call_of_which_nothing_more_is_known_is_told_as_the_model_wrote_it() -> None:
+def test_call_without_details_is_given_as_the_model_wrote_it() -> None:
     observation = CaseObservation(messages=(message("assistant", ToolCall(id="9", name="x", arguments="{}")),))
     assert payload(observation)["messages"][0]["tool_calls"] == [{"tool": "x", "input": "{}", "id": "9"}]
     timeless = CaseObservation(messages=observation.messages, tools=(ToolUse(name="x", id="9", is_error=True),))
@@ -104,7 +104,7 @@ def test_pictures_are_blocks_with_their_source() -> None:
     ]
 
 
-def test_a_structured_result_is_told_as_json() -> None:
+def test_structured_result_is_written_as_json() -> None:
     asked = message("tool", ToolResult(id="1", structured={"n": 1}))
     assert payload(CaseObservation(), messages=(asked,))["input"][0]["content"] == '{"n":1}'
 
@@ -127,7 +127,7 @@ def test_what_is_expected_is_a_list_of_messages() -> None:
     assert told["tool_calls"] == [{"tool": "add", "input": None}]
 
 
-def test_an_assertion_is_told_little() -> None:
+def test_assertion_payload_has_only_the_basic_fields() -> None:
     assert payload_for_assertion(GradingSubject(OBSERVED, Grading(criteria="be right")), "Rain.") == {
         "input": "@[User]: weather?",
         "output": "Sunny.",
@@ -137,7 +137,7 @@ def test_an_assertion_is_told_little() -> None:
     }
 
 
-def test_what_is_expected_of_a_call_stands_in_the_call_as_the_suite_wrote_it() -> None:
+def test_expected_results_are_placed_in_their_calls() -> None:
     def result(text: str, **more: str) -> CaseMessage:
         return CaseMessage(role="tool", segments=(TextSegment(text),), **more)
 
@@ -156,7 +156,7 @@ def test_what_is_expected_of_a_call_stands_in_the_call_as_the_suite_wrote_it() -
     assert [each["role"] for each in expected] == ["assistant", *["tool"] * 4]
 
 
-def test_nothing_stands_in_it_that_agentvs_sdk_would_refuse() -> None:
+def test_payload_has_nothing_that_agentvs_sdk_would_reject() -> None:
     observation = CaseObservation(
         asked=(message("developer", "Be brief."),),
         tools=(ToolUse(name="search", arguments={"q": 1}, result="x", id="1"),),

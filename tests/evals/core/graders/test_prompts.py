@@ -7,19 +7,23 @@ from hypothesis import strategies as st
 from sightline.evals.core.graders.expectation import (
     ABSENT,
     calls_told,
-    compact,
     has_rounds,
-    plain_text,
-    pretty,
     reference_data,
     reference_text,
     shorten,
     transcript,
 )
-from sightline.evals.core.graders.finding import Grading, GradingSubject
-from sightline.evals.core.graders.prompt import NAMES, Fence, fill_template, material, unknown_variables, variables_of
+from sightline.evals.core.graders.finding import (
+    Execute,
+    Executed,
+    FileContent,
+    Grading,
+    GradingSubject,
+    NeedFile,
+    StepFailed,
+)
+from sightline.evals.core.graders.judge import NAMES, Fence, fill_template, material, unknown_variables, variables_of
 from sightline.evals.core.graders.rubric import Criterion
-from sightline.evals.core.graders.steps import Execute, Executed, FileContent, NeedFile, StepFailed
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import (
@@ -44,7 +48,7 @@ HOSTILE = st.lists(
 )
 
 
-def test_a_content_stands_between_its_marks() -> None:
+def test_content_is_placed_between_its_block_markers() -> None:
     assert Fence(["four"]).around("answer", "four") == "<block-1 answer>\nfour\n</block-1 answer>"
 
 
@@ -100,7 +104,7 @@ def test_a_name_that_is_not_known_stays() -> None:
     )  # fmt: skip
 
 
-def test_the_question_is_told_by_its_messages_where_there_is_no_flat_form() -> None:
+def test_question_is_built_from_messages_without_a_flat_form() -> None:
     subject = GradingSubject(CaseObservation(), Grading(messages=(message("user", "two?"),)))
     assert material(subject, "", "", ()).quoted["input"] == "user: two?"
 
@@ -141,7 +145,7 @@ def test_a_command_that_writes_a_prompt_gets_the_graders_own_fields() -> None:
     assert json.loads(step.stdin)["config"] == {"a": 1, "tone": "kind"}
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_invalid_configuration_is_reported() -> None:
     assert told(spec("llm-grader", criteria="be kind")) == [("criteria", 'the grader llm-grader has no key "criteria"')]
     assert told(spec("llm-grader", prompt=5)) == [("prompt", "prompt must be text or a mapping, not 5")]
     assert told(spec("llm-grader", prompt={"comand": ["x"]})) == [
@@ -165,16 +169,12 @@ def test_what_may_be_meant_otherwise_is_a_warning(prompt: str, suggestion: str) 
 CALL = ToolCall(id="1", name="search", arguments='{"q": "x"}')
 
 
-def test_values_as_json() -> None:
-    assert (pretty([1]), compact({"a": 1})) == ("[\n  1\n]", '{"a":1}')
-
-
 def test_what_is_long_is_shortened_and_says_so() -> None:
     assert shorten("abc", 3) == "abc"
     assert shorten("abcdefgh", 4) == "ab\n[… 4 characters left out …]\ngh"
 
 
-def test_calls_are_told_with_what_came_of_them() -> None:
+def test_calls_are_listed_with_their_results() -> None:
     uses = [
         ToolUse(name="search", arguments={"q": "x"}, result="found"),
         ToolUse(name="shell", arguments="ls", result="no", is_error=True),
@@ -201,7 +201,7 @@ def test_every_part_that_can_be_read_is_in_a_transcript(part: Part, words: str) 
     assert transcript([message("assistant", part)]) == f"assistant: {words}"
 
 
-def test_what_nobody_said_is_not_in_a_transcript() -> None:
+def test_transcript_leaves_out_thinking_and_opaque_parts() -> None:
     hidden = message("assistant", Thinking(text="hm"), CacheBreakpoint(), Opaque(dialect="x", value=1))
     assert transcript([message("user", "hi"), hidden, message("assistant", "ho")]) == "user: hi\n\nassistant: ho"
 
@@ -263,9 +263,3 @@ def test_a_reference_answer_may_hold_files_pictures_and_calls() -> None:
     assert text == 'a.md:\ninside\n[image b.png]\n[calls search with {\n  "q": 1\n}]\ndone'
     failed, _ = driven(reference_text(grading), [FileContent(None)])
     assert isinstance(failed, StepFailed)
-
-
-def test_the_words_of_a_message_are_its_texts() -> None:
-    assert (
-        plain_text(CaseMessage(role="user", segments=(TextSegment("a"), FileSegment("b"), TextSegment("c")))) == "a\nc"
-    )

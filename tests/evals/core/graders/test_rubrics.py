@@ -103,7 +103,7 @@ def test_the_points_that_a_criterion_must_get(settings: dict[str, Json], floor: 
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path(values: list[Json], problems: list[tuple[str, str]]) -> None:
+def test_invalid_criteria_are_reported_with_their_path(values: list[Json], problems: list[tuple[str, str]]) -> None:
     assert wrong(*values) == problems
 
 
@@ -221,7 +221,7 @@ def test_criteria_that_are_met_weigh_and_one_that_must_be_met_decides() -> None:
         ),
     ],
 )
-def test_all_criteria_that_were_asked_for_have_to_be_there_once(said: list[object], why: str) -> None:
+def test_every_requested_criterion_must_be_answered_exactly_once(said: list[object], why: str) -> None:
     assert read_checklist(checks(*said), TWO) == Misread(why)
 
 
@@ -255,6 +255,6 @@ def test_points_have_to_be_in_one_of_the_ranges(score: object) -> None:
 
 
 @given(st.text() | st.from_regex(r'\{"score": -?[0-9.]{1,4}\}', fullmatch=True))
-def test_whatever_is_said_the_score_is_from_0_to_1_or_there_is_none(text: str) -> None:
+def test_score_is_from_0_to_1_or_missing_for_any_reply(text: str) -> None:
     found = read_free(text)
     assert isinstance(found, Misread) or (found.score is not None and 0 <= found.score <= 1)

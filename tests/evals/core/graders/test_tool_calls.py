@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.limits import UNTRACED
-from sightline.evals.core.graders.tool_calls import ExpectedCall, fits, match_calls
+from sightline.evals.core.graders.conduct import UNTRACED, ExpectedCall, fits, match_calls
 from sightline.evals.core.result import CaseObservation, Score, ToolUse
 from sightline.model.json import Json, JsonObject
 from tests.grading_stage import seen, spec, told
@@ -151,7 +150,7 @@ def test_a_score_is_from_0_to_1_and_1_only_if_every_check_held(
     assert (score.score == 1.0) is all(check.passed for check in score.checks)
 
 
-def test_what_is_wrong_is_told_with_its_path() -> None:
+def test_invalid_configuration_is_reported_with_its_path() -> None:
     assert told(spec("tool-trajectory", mode="in-order", expected=[])) == [
         ("mode", 'mode must be one of "any_order", "exact", "in_order", "subset", "superset", not "in-order"')
     ]
@@ -211,7 +210,7 @@ def test_a_skill_is_used_by_its_name_or_its_files(use: ToolUse, is_used: bool) -
     assert seen(spec("skill-trigger", skill="pdf", should_trigger=False), observation).score.score == float(not is_used)
 
 
-def test_what_was_looked_through_is_told() -> None:
+def test_evidence_gives_the_number_of_calls_searched() -> None:
     (check,) = seen(spec("skill-trigger", skill="pdf"), CaseObservation()).score.checks
     assert (check.text, check.evidence) == ('skill "pdf" is used', "not in 0 tool calls")
 

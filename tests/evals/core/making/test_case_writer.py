@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.making.case_writer import KINDS, CaseWriter, LeftOut, MadeFile, Placeholders, slug
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
 from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.reading.sources import with_environment, with_variables
 from sightline.evals.core.suite import SuitePlace
@@ -100,14 +100,8 @@ def test_the_same_words_have_the_same_name_and_others_the_next() -> None:
     assert placeholders.variables == {"date": "2026-01-02", "date_2": "2026-01-03"}
 
 
-def test_only_the_kinds_that_are_wanted_are_replaced() -> None:
-    placeholders = Placeholders(("uuid",))
-    assert placeholders.text("2026-01-02 /tmp/x1/y") == "2026-01-02 /tmp/x1/y"
-    assert set(KINDS) == {"uuid", "time", "date", "session", "id", "temp_dir", "home", "dir"}
-
-
 @pytest.mark.parametrize("text", ["{{ name }}", "${{ NAME }}", "$${{NAME}}", "{{{{ x }}", "a {{x.y}} b", "{{ 1 }}"])
-def test_braces_that_were_said_are_not_taken_for_references(text: str) -> None:
+def test_literal_braces_are_not_taken_for_references(text: str) -> None:
     placeholders = Placeholders()
     assert filled(placeholders.text(text), placeholders.variables) == text
 
@@ -118,7 +112,7 @@ def test_behind_a_dollar_sign_nothing_is_replaced() -> None:
 
 
 @given(st.lists(st.sampled_from(["2026-11-15", "{{", "}}", "$", " x ", "/tmp/a1", "{", "\n", "é", "sess_1234567890"])))
-def test_filling_in_gives_back_what_was_said(pieces: list[str]) -> None:
+def test_filling_in_placeholders_restores_the_original_text(pieces: list[str]) -> None:
     text = "".join(pieces)
     placeholders = Placeholders()
     assert filled(placeholders.text(text), placeholders.variables) == text
@@ -225,7 +219,7 @@ def test_results_without_ids_answer_the_last_call_of_their_tool() -> None:
     assert used.left == ()
 
 
-def test_a_result_of_a_call_that_is_not_there_and_a_failed_one_are_told() -> None:
+def test_result_without_a_call_and_failed_result_are_reported() -> None:
     messages, used = written(ToolResult("gone", (Text("1"),), is_error=True))
     assert messages == [{"role": "tool", "content": "1"}]
     assert [each.what for each in used.left] == ["the id gone of a result", "that a tool failed"]
@@ -271,12 +265,12 @@ def test_a_file_of_an_unknown_kind_still_has_a_name() -> None:
         (ToolResult("x", (ToolCall("a", "b", "{}"),)), "a call inside a result"),
     ],
 )
-def test_what_a_suite_cannot_hold_is_told(part: Part, left: str) -> None:
+def test_parts_a_suite_cannot_hold_are_reported(part: Part, left: str) -> None:
     _, used = written(part)
     assert left in [each.what for each in used.left]
 
 
-def test_what_stands_elsewhere_too_is_not_lost_and_sound_keeps_its_words() -> None:
+def test_mirrored_part_is_not_lost_and_audio_keeps_its_transcript() -> None:
     messages, used = written(Opaque("gemini", {}, mirrored=True), Audio(transcript="la la"))
     assert messages == [{"role": "user", "content": "la la"}]
     assert used.left == (LeftOut("sound", "a suite has no part for it"),)

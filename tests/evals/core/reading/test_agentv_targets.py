@@ -71,7 +71,7 @@ def test_a_key_is_never_looked_up_and_may_be_missing() -> None:
     assert (bare.provider.key_env, bare.provider.env_headers) == ("", {})
 
 
-def test_a_key_that_stands_in_the_file_is_refused_and_not_repeated() -> None:
+def test_literal_key_in_the_file_is_refused_and_not_repeated() -> None:
     found = target("provider: openai\nmodel: m\napi_key: sk-123456789")
     assert found.spec is None
     assert found.provider_name == ""
@@ -80,7 +80,7 @@ def test_a_key_that_stands_in_the_file_is_refused_and_not_repeated() -> None:
     assert target("provider: openai\nmodel: m\napi_key: 12").spec is None
 
 
-def test_a_vendor_is_asked_as_the_catalogue_says() -> None:
+def test_vendor_model_and_dialect_come_from_the_catalog() -> None:
     found = target("provider: anthropic\napi_key: ${{ K }}", name="taken")
     assert found.spec is not None
     assert found.provider is not None
@@ -135,7 +135,7 @@ def test_fixed_words_commands_and_agents() -> None:
     assert agent.cli == CommandSpec(template="claude", model="opus")
 
 
-def test_what_cannot_be_asked_is_told_with_what_can() -> None:
+def test_unusable_target_is_reported_with_a_suggestion() -> None:
     assert told(target("provider: cli")) == [("error", 'a target lacks the key "command"')]
     (problem,) = target("provider: opnai").problems
     assert (problem.message, problem.suggestion) == (
@@ -158,7 +158,7 @@ def test_what_cannot_be_asked_is_told_with_what_can() -> None:
         ("cc-mirror", "provider: claude"),
     ],
 )
-def test_a_provider_that_is_not_asked_here_says_what_to_use_instead(provider: str, instead: str) -> None:
+def test_unsupported_provider_suggests_an_alternative(provider: str, instead: str) -> None:
     (problem,) = target(f"provider: {provider}").problems
     assert problem.message == f'"{provider}" cannot be asked here'
     assert instead in problem.suggestion
@@ -171,7 +171,7 @@ def test_a_target_may_say_how_files_are_written() -> None:
     assert told(target("provider: mock\nresponse: Yes.\nfile_form: other"))[0][0] == "error"
 
 
-def test_what_is_not_acted_on_is_told_and_is_no_mistake() -> None:
+def test_unused_keys_are_a_warning_and_not_an_error() -> None:
     found = target("provider: mock\nresponse: Yes.\nfallback_targets: [a]")
     assert found.spec is not None
     assert told(found) == [("warning", "fallback_targets of a target is not used")]
@@ -195,7 +195,7 @@ def test_one_target_may_stand_for_another() -> None:
     assert told(number) == [("error", 'there is no target ""')]
 
 
-def test_a_circle_of_targets_is_told() -> None:
+def test_cycle_of_targets_is_reported() -> None:
     text = b"targets:\n  - {name: a, use_target: b}\n  - {name: b, use_target: a}\n"
     assert told(resolve_target(read_targets(text, "t.yaml"), "a", {}, CATALOG)) == [
         ("error", "use_target leads in a circle")
@@ -213,7 +213,7 @@ def test_a_circle_of_targets_is_told() -> None:
         ("targets: [{name: a}, {name: a}]", 'there are two targets "a"'),
     ],
 )
-def test_a_file_that_names_nobody_is_wrong(text: str, message: str) -> None:
+def test_file_without_valid_targets_is_an_error(text: str, message: str) -> None:
     (problem,) = read_targets(text.encode(), "t.yaml").problems
     assert message in problem.message
     assert problem.place.file == "t.yaml"

@@ -3,8 +3,8 @@ import json
 import msgspec
 import pytest
 
+from sightline.evals.core.graders.grader import read_list
 from sightline.evals.core.reading.document import SuiteFindings, node_of
-from sightline.evals.core.reading.grader_specs import read_list
 from sightline.evals.core.suite import Execution, FileSegment, GraderSpec, SuitePlace, TextSegment, Trials
 from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool
 from tests.evals.core.reading.stage import FILE, case, messages_of, one, problem, read
@@ -77,20 +77,20 @@ def test_names_with_capitals_are_read_as_agentv_reads_them() -> None:
     assert found.trials == Trials(count=2, cost_limit_usd=1)
 
 
-def test_a_strategy_is_told_to_make_no_difference() -> None:
+def test_trial_strategy_is_reported_as_having_no_effect() -> None:
     reading = read("execution: {trials: {count: 2, strategy: pass_at_k}}\n" + TESTS)
     assert [each.severity for each in reading.problems] == ["warning"]
     assert "all trials are shown" in reading.problems[0].message
     assert str(reading.problems[0].place).endswith(":1:42")
 
 
-def test_two_names_for_one_target_are_told_of() -> None:
+def test_two_names_for_one_target_are_reported() -> None:
     head = "execution: {targets: [{name: a, use_target: t}, {name: b, use_target: t}, c]}\n"
     assert execution(head).targets == ("t", "c")
     assert "is named twice" in messages_of(read(head + TESTS))[0]
 
 
-def test_hooks_of_a_target_are_told_of() -> None:
+def test_target_hooks_are_reported_as_not_run() -> None:
     reading = read("execution: {targets: [{name: a, hooks: {before: x}}]}\n" + TESTS)
     assert reading.suite is not None
     assert messages_of(reading) == ["hooks of a target are not run"]
@@ -144,7 +144,7 @@ def test_what_is_no_tool_is_refused_at_its_place(written: str, words: str, colum
     assert (found.place.line, found.place.column) == (5, column)
 
 
-def test_a_file_that_cannot_be_read_is_told_at_its_own_place() -> None:
+def test_unreadable_file_is_reported_at_its_own_location() -> None:
     found = problem(one("input: x\ntools: t.json"), {"suites/t.json": b"[{"})
     assert found.place.file == "suites/t.json"
 
@@ -163,7 +163,7 @@ def graders(written: str) -> tuple[GraderSpec, ...]:
     return reading.suite.cases[0].graders
 
 
-def test_what_belongs_to_a_type_is_carried_as_it_stands() -> None:
+def test_type_specific_keys_are_kept_in_the_grader_config() -> None:
     (spec,) = graders("[{type: contains, value: x, name: n, weight: 2, min_score: 0.5, negate: true, x-note: y}]")
     assert spec == GraderSpec(
         type="contains",
@@ -406,7 +406,7 @@ def test_a_test_that_is_no_mapping_is_refused() -> None:
     assert "a test must be a mapping" in messages_of(read("tests: [3]\n"))[0]
 
 
-def test_an_id_with_control_characters_or_in_letters_of_two_kinds_is_refused() -> None:
+def test_id_with_control_characters_or_in_two_unicode_forms_is_refused() -> None:
     text = 'tests:\n  - {id: "a\\u0000b", input: x, criteria: y}\n  - {id: "caf\\u00e9", input: x, criteria: y}\n'
     reading = read(text + '  - {id: "cafe\\u0301", input: x, criteria: y}\n')
     assert [str(each.place) for each in reading.problems] == ["suites/a.eval.yaml:2:10", "suites/a.eval.yaml:4:5"]

@@ -1,10 +1,7 @@
-import msgspec
 import pytest
 
 from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.reading.files import (
-    Need,
-    SuiteReading,
     candidates,
     display_path,
     files_of,
@@ -18,15 +15,6 @@ from sightline.evals.core.reading.sources import with_environment, with_variable
 from sightline.evals.core.suite import FileSegment, SuitePlace
 from sightline.model.json import Json
 from tests.evals.core.reading.stage import case, messages_of, one, problem, read, told
-
-
-def test_a_need_names_a_file_and_what_is_wanted_of_it() -> None:
-    assert Need("a.md").wanted == "content"
-    assert msgspec.json.encode(Need("cases", "listing")) == b'{"path":"cases","wanted":"listing"}'
-
-
-def test_a_reading_may_have_no_suite() -> None:
-    assert SuiteReading().suite is None
 
 
 @pytest.mark.parametrize(
@@ -185,7 +173,7 @@ def test_without_variables_nothing_is_one() -> None:
     assert filled("{{ name }}", {}) == ("{{ name }}", [])
 
 
-def test_a_variable_that_is_not_there_stays_and_is_told() -> None:
+def test_unknown_variable_is_left_in_place_and_reported() -> None:
     text, problems = filled("{{ nmae }} {{ name.deep }}", {"name": "Ada"})
     assert text == "{{ nmae }} {{ name.deep }}"
     assert problems == [
@@ -289,7 +277,7 @@ def test_files_that_name_files_are_followed_three_deep() -> None:
     assert "more than 3 files deep: suites/1.yaml → " in problem(including("./1.yaml"), files).message
 
 
-def test_a_file_is_read_once_and_its_problem_told_once() -> None:
+def test_file_is_read_once_and_its_problem_reported_once() -> None:
     files = {"suites/x.yaml": b"nothing: here\n"}
     text = including("./x.yaml") + "  - {id: b, input: x, assertions: [{include: ./x.yaml}, {type: is-json}]}\n"
     assert len(read(text, files).problems) == 2
@@ -336,7 +324,7 @@ def test_a_folder_has_a_folder_for_each_case() -> None:
     assert ids("tests: ./cases/\n", **files) == ["first", "named"]
 
 
-def test_problems_in_another_file_are_told_with_its_name() -> None:
+def test_problems_in_another_file_are_reported_with_its_name() -> None:
     found = problem("tests: c.yaml\n", {"suites/c.yaml": b"- {id: a, inptu: x, input: x, criteria: y}\n"})
     assert found.place == SuitePlace("suites/c.yaml", 1, 11)
 

@@ -60,7 +60,7 @@ def test_a_call_that_cannot_be_made_is_refused(calls: str, words: str) -> None:
     assert found[0].severity == "error"
 
 
-def test_what_no_provider_takes_of_a_call_is_told() -> None:
+def test_call_keys_that_are_not_sent_are_reported() -> None:
     body = (
         "input:\n  - {role: user, content: go}\n  - role: assistant\n    tool_calls: [{name: a, status: ok, output: x}]"
     )
@@ -86,7 +86,7 @@ def test_a_text_is_what_the_user_says() -> None:
     assert message.segments == (TextSegment("hello", SuitePlace(FILE, 4, 12)),)
 
 
-def test_an_object_is_told_as_json() -> None:
+def test_object_is_written_as_json() -> None:
     assert words("input: {city: Bern, days: [1, 2]}") == [
         ("user", ['{\n  "city": "Bern",\n  "days": [\n    1,\n    2\n  ]\n}'])
     ]
@@ -173,12 +173,12 @@ def test_what_cannot_be_a_message_is_refused(body: str, words: str, hint: str) -
     assert found[0].path.startswith("tests[0]")
 
 
-def test_calls_of_anybody_but_the_assistant_are_refused() -> None:
+def test_tool_calls_of_other_roles_than_assistant_are_refused() -> None:
     body = "input:\n  - {role: user, content: x, tool_calls: [{name: f, output: y}]}"
     assert "a user message has tool_calls" in problem(one(body)).message
 
 
-def test_an_empty_message_is_told_and_kept_out() -> None:
+def test_empty_message_is_reported_and_not_sent() -> None:
     found = problem(one("input:\n  - {role: system, content: ' '}\n  - {role: user, content: x}"))
     assert found.severity == "warning"
     assert found.message == "the system message is empty: it is not sent"
@@ -229,7 +229,7 @@ def test_calls_without_results_and_results_without_calls_are_errors(rest: str, w
     assert any(words in told(each) for each in reading.problems)
 
 
-def test_an_id_that_nobody_has_says_which_calls_wait() -> None:
+def test_unknown_call_id_lists_the_pending_calls() -> None:
     by_id = "  - {role: tool, tool_call_id: c9, content: x}\n"
     hints = [each.suggestion for each in read(one("input:\n" + GO + CALLS + by_id)).problems]
     assert "Calls that wait: c1." in hints
@@ -237,7 +237,7 @@ def test_an_id_that_nobody_has_says_which_calls_wait() -> None:
     assert hints == ["Write the call into tool_calls of the message before."]
 
 
-def test_a_result_that_nobody_asked_for_is_told_of() -> None:
+def test_result_without_a_call_is_a_warning() -> None:
     reading = read(one("input:\n" + GO + "  - {role: tool, content: sunny}\n"))
     assert reading.suite is not None
     assert [each.severity for each in reading.problems] == ["warning"]

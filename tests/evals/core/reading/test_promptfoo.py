@@ -80,7 +80,7 @@ def test_a_sentence_that_ends_in_a_file_is_a_sentence() -> None:
         ("['{{ env.NAME }}']", "{{ env.NAME }} is not filled in here"),
     ],
 )
-def test_what_is_no_prompt_is_said(prompts: str, words: str) -> None:
+def test_invalid_prompts_are_reported(prompts: str, words: str) -> None:
     reading = read(f"prompts: {prompts}\n{TEST}", FILES)
     assert reading.suite is None
     found = [f"{each.place.file} {each.message}" for each in reading.problems]
@@ -254,7 +254,7 @@ def test_one_prompt_and_one_provider_are_enough() -> None:
         ),
     ],
 )
-def test_what_has_no_counterpart_is_said(text: str, words: str, severity: str) -> None:
+def test_unsupported_settings_are_reported(text: str, words: str, severity: str) -> None:
     found = [each for each in read(text).problems if words in each.message]
     assert found, messages_of(read(text))
     assert found[0].severity == severity
@@ -265,7 +265,7 @@ def test_an_assertion_that_is_nearly_one_suggests_it() -> None:
     assert 'Did you mean "contains"?' in [each.suggestion for each in reading.problems]
 
 
-def test_a_mistake_stands_where_it_was_written() -> None:
+def test_problem_is_located_where_it_was_written() -> None:
     found = problem("prompts: [x]\ntests:\n  - {asert: [], assert: [{type: is-json}]}\n")
     assert (found.place.line, found.place.column) == (3, 6)
 
@@ -301,7 +301,7 @@ def test_a_set_is_a_composite() -> None:
     assert graders(partly) == [{"type": "composite", "required": True, "min": 0.4, "assertions": [{"type": "is-json"}]}]
 
 
-def test_who_judges_is_said_once_for_all_tests_or_by_an_assertion() -> None:
+def test_judge_is_set_for_all_tests_or_by_an_assertion() -> None:
     text = (
         "prompts: [x]\ndefaultTest: {options: {provider: 'openai:gpt-x'}}\ntests: [{assert: "
         "[{type: llm-rubric, value: a}, {type: g-eval, value: b, provider: {id: 'openai:gpt-y', label: y}}]}]\n"

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.reading.document import SuiteFindings, node_of
-from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
+from sightline.evals.core.reading.promptfoo_sources import PromptfooProviders
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json
 from tests.grading_stage import HERE
@@ -100,7 +100,7 @@ def test_addresses_are_as_the_dialect_wants_them(written: Json, url: str) -> Non
         ({"id": "groq:x", "config": {"apiBaseUrl": "http://box/v1"}}, None),
     ],
 )
-def test_a_relay_is_asked_over_chat_completions_as_promptfoo_does(written: Json, dialect: str | None) -> None:
+def test_custom_base_url_uses_chat_completions_as_promptfoo_does(written: Json, dialect: str | None) -> None:
     assert target(written).dialect == dialect
 
 
@@ -148,7 +148,7 @@ def test_a_key_is_named_and_never_written() -> None:
         ({"id": "openai:x", "config": {"headers": 3}}, "headers must be a mapping", "error"),
     ],
 )
-def test_what_cannot_be_carried_is_said(written: Json, words: str, severity: str) -> None:
+def test_unsupported_providers_and_settings_are_reported(written: Json, words: str, severity: str) -> None:
     _, providers = named(written)
     found = [each for each in providers.findings.problems if words in each.message]
     assert found, [each.message for each in providers.findings.problems]

@@ -36,7 +36,7 @@ def test_evals_of_a_skill_are_a_suite() -> None:
     assert [spec.type for spec in second.graders] == ["llm-grader"]  # it only says what is expected
 
 
-def test_what_is_wrong_with_them_is_told_at_its_place() -> None:
+def test_problems_in_skill_evals_are_reported() -> None:
     wrong = {"evals": [{"id": True, "prompt": "x", "assertions": ["y"]}, {"id": 2, "prompt": "x", "hint": "z"}, 3]}
     text = json.dumps({**wrong, "other": 1}, indent=1)
     told = messages_of(read(text, file="evals.json"))
@@ -59,7 +59,7 @@ def test_cases_may_wait_for_each_other_in_an_order() -> None:
     assert told(cases(a=[], b=["a"], c=["a", "b"])) == []
 
 
-def test_an_id_that_stands_twice_names_both_places() -> None:
+def test_duplicate_id_names_both_places() -> None:
     found = problem("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: a, input: x, criteria: y}\n")
     assert (found.place.line, found.path) == (3, "tests[1]")
     assert found.message == 'the id "a" is used twice, first at suites/a.eval.yaml:2:5'
@@ -70,12 +70,12 @@ def test_a_dependency_on_nothing_suggests_the_nearest() -> None:
     assert found.suggestion == 'Did you mean "alpha"?'
 
 
-def test_a_circle_is_told_with_all_of_its_cases() -> None:
+def test_cycle_is_reported_with_all_of_its_cases() -> None:
     assert told(cases(a=["b"], b=["c"], c=["a"], d=["a"])) == ["cases wait for each other: a → b → c → a"]
     assert told(cases(a=["a"])) == ["cases wait for each other: a → a"]
 
 
-def test_every_circle_is_told_and_no_more_than_a_person_reads() -> None:
+def test_every_cycle_is_reported_up_to_a_limit() -> None:
     assert len(told(cases(a=["b"], b=["a"], c=["d"], d=["c"]))) == 2
     assert len(told(cases(**{f"n{number}": [f"n{number}"] for number in range(50)}))) == 20
 
@@ -114,7 +114,7 @@ def test_a_script_of_the_repository_grades_under_its_name(path: str, seen: str) 
 
 
 @pytest.mark.parametrize("kind", ["word-count", "../up", "a/b", "code-judge"])
-def test_a_type_without_a_script_stays_what_nobody_knows(kind: str) -> None:
+def test_type_without_a_script_is_an_unknown_grader(kind: str) -> None:
     files = {"up.ts": b"", "suites/.agentv/assertions/a/b.ts": b"", ".agentv/assertions/code-judge.ts": b""}
     reading = read(f"tests: [{{id: a, input: x, assertions: [{{type: {kind}}}]}}]\n", files, file="top.yaml")
     assert reading.suite is not None
@@ -180,7 +180,7 @@ def test_a_bare_list_and_lines_of_json_are_suites() -> None:
     assert "not JSON" in problem(b'{"id": "a", "input": "x", "criteria": "y"}\n{', file="a.jsonl").message
 
 
-def test_a_name_that_agentv_would_refuse_is_told_of() -> None:
+def test_name_that_agentv_would_reject_is_reported() -> None:
     found = problem("name: My Suite!\ntests: [{id: a, input: x, criteria: y}]\n")
     assert found.severity == "warning"
     assert found.suggestion == 'AgentV would want "my-suite".'

@@ -95,7 +95,7 @@ def edited(text: str, path: tuple[str | int, ...], value: Json) -> str:
         ("? a\n: 1\n", ("a",), 2, "? a\n: 2\n"),
     ],
 )
-def test_a_value_is_replaced_where_it_stands(text: str, path: tuple[str | int, ...], value: Json, after: str) -> None:
+def test_value_is_replaced_in_place(text: str, path: tuple[str | int, ...], value: Json, after: str) -> None:
     assert edited(text, path, value) == after
 
 

@@ -26,7 +26,7 @@ def test_numbers_are_short_and_never_minus_nought() -> None:
     assert (pluralize(1, "case"), pluralize(2, "case")) == ("1 case", "2 cases")
 
 
-def test_a_mean_is_said_with_its_error_and_interval() -> None:
+def test_mean_is_described_with_its_error_and_interval() -> None:
     assert describe_mean(mean_of([0.2, 0.9, 0.4, 1.0])) == (
         "Mean score 0.625 ± 0.193 (95 % interval 0.01 to 1), 4 cases."
     )
@@ -52,7 +52,7 @@ def test_what_is_left_out_is_listed_with_how_far_it_could_move_the_mean() -> Non
     assert describe_excluded([], None, "") == ""
 
 
-def test_a_clear_difference_is_said_with_its_direction() -> None:
+def test_clear_difference_is_described_with_its_direction() -> None:
     better = said([0.0] * 12, [0.9, 1.0] * 6)
     assert better[0] == "better"
     assert better[1].startswith("B scores 0.95 higher than A on 12 cases (95 % interval ")

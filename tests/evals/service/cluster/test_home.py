@@ -9,6 +9,7 @@ from sightline.evals.core.run_state import Key
 from sightline.evals.service.cluster import home as home_module
 from sightline.evals.service.cluster import pool as attendant_module
 from sightline.evals.service.cluster.home import Home, HostService
+from sightline.evals.service.cluster.host_pool import LostError
 from sightline.evals.service.cluster.messages import (
     Admit,
     Append,
@@ -31,19 +32,18 @@ from sightline.evals.service.cluster.messages import (
     RequestReleased,
     Settled,
     Uncounted,
-    Waiting,
     value_of,
 )
 from sightline.evals.service.cluster.pool import HostHandle
-from sightline.evals.service.cluster.remote import LostError
 from sightline.evals.service.context import OwnSharing
 from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.estimate import Estimate
-from tests.cluster_stage import FakeWorker, NearFleet, NearPost, opens, passed
-from tests.eval_stage import EvalStage, play
+from sightline.tokens.ledger import Wait
+from tests.cluster_stage import FakeWorker, NearHostPool, NearPost, opens, passed
+from tests.eval_stage import EvalStage, on_stage, play
 from tests.evals.service.cluster.test_host import BEGIN, KEY
 from tests.upstream import Upstream
 
@@ -79,23 +79,19 @@ class ProcessTree:
         return tuple(self.memory.ledger.usage("acme", "m", self.clock.now()))[:2]
 
 
-def test_what_hosts_tell_is_on_record_here(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        told: tuple[Entry, ...] = (
-            BodyEntry("ab", b"{}"),
-            FactEntry("x_far", 0, 1.0, Received("openai-chat", "m", "ab")),
-        )
-        await kin.desk().handle(RecordEntries(told))
-        await stage.stage.store.settle()
-        assert len(await stage.stage.store.facts("x_far")) == 1
-
-    play(story, tmp_path)
+@on_stage
+async def test_what_hosts_tell_is_on_record_here(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    told: tuple[Entry, ...] = (
+        BodyEntry("ab", b"{}"),
+        FactEntry("x_far", 0, 1.0, Received("openai-chat", "m", "ab")),
+    )
+    await kin.desk().handle(RecordEntries(told))
+    await stage.stage.store.settle()
+    assert len(await stage.stage.store.facts("x_far")) == 1
 
 
-def test_a_record_that_fails_is_told_in_the_log_and_stops_no_case(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_recording_failure_is_logged_and_stops_no_case(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         kin = ProcessTree(stage)
 
@@ -109,144 +105,125 @@ def test_a_record_that_fails_is_told_in_the_log_and_stops_no_case(
     assert "the disk is full" in caplog.text
 
 
-def test_money_is_counted_once_for_all_hosts(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        for desk in (kin.desk(), kin.desk(), kin.desk()):
-            await desk.handle(CostSpent(0.5))
-        assert kin.purse.spent == 1.5
-
-    play(story, tmp_path)
+@on_stage
+async def test_money_is_counted_once_for_all_hosts(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    for desk in (kin.desk(), kin.desk(), kin.desk()):
+        await desk.handle(CostSpent(0.5))
+    assert kin.purse.spent == 1.5
 
 
-def test_requests_of_three_hosts_keep_to_one_limit(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        desks = [kin.desk() for _ in range(3)]
-        facts = Facts(rpm=3)
-        waits: list[float] = stage.stage.clock.waits  # type: ignore[attr-defined]
-        for n, desk in enumerate(desks, 1):
-            await kin.asked(desk, Admit("acme", "m", 0, facts), n)
-            await desk.handle(RequestReleased(n))
-            await desk.handle(RequestCounted(n, "acme", "m", 10))
-        assert (waits, kin.used) == ([], (3, 30))
-        await kin.asked(desks[0], Admit("acme", "m", 0, facts), 4)
-        assert waits == [pytest.approx(60, abs=2)]
-
-    play(story, tmp_path)
+@on_stage
+async def test_requests_of_three_hosts_keep_to_one_limit(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    desks = [kin.desk() for _ in range(3)]
+    facts = Facts(rpm=3)
+    waits: list[float] = stage.stage.clock.waits  # type: ignore[attr-defined]
+    for n, desk in enumerate(desks, 1):
+        await kin.asked(desk, Admit("acme", "m", 0, facts), n)
+        await desk.handle(RequestReleased(n))
+        await desk.handle(RequestCounted(n, "acme", "m", 10))
+    assert (waits, kin.used) == ([], (3, 30))
+    await kin.asked(desks[0], Admit("acme", "m", 0, facts), 4)
+    assert waits == [pytest.approx(60, abs=2)]
 
 
-def test_tokens_are_settled_by_the_number_of_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_stage
+async def test_tokens_are_settled_by_the_number_of_the_request(
+    stage: EvalStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(home_module, "MOST_REMEMBERED", 2)
-
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        one, two = kin.desk(), kin.desk()
-        await one.handle(RequestCounted(1, "acme", "m", 10))
-        await two.handle(RequestCounted(1, "acme", "m", 100))
-        await one.handle(Settled(1, 7))
-        await two.handle(Uncounted(1))
-        await two.handle(Uncounted(1))
-        assert kin.used == (1, 7)
-        for n in (2, 3):
-            await one.handle(RequestCounted(n, "acme", "m", 1))
-        await one.handle(Settled(1, 50))  # so long ago that nobody remembers it
-        assert kin.used == (3, 9)
-
-    play(story, tmp_path)
+    kin = ProcessTree(stage)
+    one, two = kin.desk(), kin.desk()
+    await one.handle(RequestCounted(1, "acme", "m", 10))
+    await two.handle(RequestCounted(1, "acme", "m", 100))
+    await one.handle(Settled(1, 7))
+    await two.handle(Uncounted(1))
+    await two.handle(Uncounted(1))
+    assert kin.used == (1, 7)
+    for n in (2, 3):
+        await one.handle(RequestCounted(n, "acme", "m", 1))
+    await one.handle(Settled(1, 50))  # so long ago that nobody remembers it
+    assert kin.used == (3, 9)
 
 
-def test_what_one_host_is_told_of_limits_holds_for_all(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        one, two = kin.desk(), kin.desk()
-        await one.handle(Observed("acme", "m", {"retry-after": "30"}))
-        answer = await kin.asked(two, HowLong("acme", "m", 5, Facts()))
-        assert value_of(bytes(answer.value), Waiting) == Waiting(pytest.approx(30), "asked", "retry_after")
-        await one.handle(Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False))
-        assert kin.memory.calibration.has_seen
-
-    play(story, tmp_path)
+@on_stage
+async def test_rate_limits_reported_to_one_host_apply_to_all_hosts(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    one, two = kin.desk(), kin.desk()
+    await one.handle(Observed("acme", "m", {"retry-after": "30"}))
+    answer = await kin.asked(two, HowLong("acme", "m", 5, Facts()))
+    assert value_of(bytes(answer.value), Wait) == Wait(pytest.approx(30), "asked", "retry_after")
+    await one.handle(Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False))
+    assert kin.memory.calibration.has_seen
 
 
-def test_a_request_that_can_never_go_is_refused_and_how_long_is_a_number(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        desk = kin.desk()
-        refused = (await kin.asked(desk, Admit("acme", "m", 500, Facts(tpm=100)))).fault
-        assert refused is not None
-        assert refused.code is Code.REQUEST_TOO_LARGE_FOR_RATE
-        answer = await kin.asked(desk, HowLong("acme", "m", 500, Facts(tpm=100)))
-        assert value_of(bytes(answer.value), Waiting).seconds > 1e9
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_request_that_can_never_go_is_refused_and_how_long_is_a_number(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    desk = kin.desk()
+    refused = (await kin.asked(desk, Admit("acme", "m", 500, Facts(tpm=100)))).fault
+    assert refused is not None
+    assert refused.code is Code.REQUEST_TOO_LARGE_FOR_RATE
+    answer = await kin.asked(desk, HowLong("acme", "m", 500, Facts(tpm=100)))
+    assert value_of(bytes(answer.value), Wait).seconds > 1e9
 
 
-def test_what_a_lost_host_was_to_send_is_no_longer_counted(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        desk = kin.desk()
-        await kin.asked(desk, Admit("acme", "m", 5, Facts(rpm=1)))
-        assert kin.used == (1, 5)
-        await desk.close()
-        assert kin.used == (0, 0)
-        await desk.handle(RequestReleased(1))
-
-    play(story, tmp_path)
+@on_stage
+async def test_what_a_lost_host_was_to_send_is_no_longer_counted(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    desk = kin.desk()
+    await kin.asked(desk, Admit("acme", "m", 5, Facts(rpm=1)))
+    assert kin.used == (1, 5)
+    await desk.close()
+    assert kin.used == (0, 0)
+    await desk.handle(RequestReleased(1))
 
 
-def test_nobody_waits_for_a_lost_host(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        desk = kin.desk()
-        await desk.handle(HostQuestion(1, ReadLines("run:r_1")))
-        await desk.close()
-        assert kin.answers == []
-
-    play(story, tmp_path)
+@on_stage
+async def test_questions_of_a_lost_host_are_dropped(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    desk = kin.desk()
+    await desk.handle(HostQuestion(1, ReadLines("run:r_1")))
+    await desk.close()
+    assert kin.answers == []
 
 
-def test_logs_of_runs_are_kept_here(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
-        desk = kin.desk()
-        assert (await kin.asked(desk, Append("run:r_9", 0, (b"one", b"two"), 5.0))).fault is None
-        overtaken = (await kin.asked(desk, Append("run:r_9", 0, (b"one",), 5.0))).fault
-        assert overtaken is not None
-        assert overtaken.status == 409
-        lines = value_of(bytes((await kin.asked(desk, ReadLines("run:r_9", 1))).value), Lines)
-        assert [line.data for line in lines] == [b"two"]
-        logs = value_of(bytes((await kin.asked(desk, ListLogs("run:"))).value), Logs)
-        assert [log.name for log in logs] == ["run:r_9"]
-
-    play(story, tmp_path)
+@on_stage
+async def test_logs_of_runs_are_kept_here(stage: EvalStage) -> None:
+    kin = ProcessTree(stage)
+    desk = kin.desk()
+    assert (await kin.asked(desk, Append("run:r_9", 0, (b"one", b"two"), 5.0))).fault is None
+    overtaken = (await kin.asked(desk, Append("run:r_9", 0, (b"one",), 5.0))).fault
+    assert overtaken is not None
+    assert overtaken.status == 409
+    lines = value_of(bytes((await kin.asked(desk, ReadLines("run:r_9", 1))).value), Lines)
+    assert [line.data for line in lines] == [b"two"]
+    logs = value_of(bytes((await kin.asked(desk, ListLogs("run:"))).value), Logs)
+    assert [log.name for log in logs] == ["run:r_9"]
 
 
-def test_an_answer_of_one_host_is_found_by_another(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        await stage.run()
-        kin = ProcessTree(stage)
-        one, two = kin.desk(), kin.desk()
-        exchange = (await stage.evaluation.show("e_1")).standing.results[0].observation.exchanges[0]
-        nothing = await kin.asked(two, Find("acme", "k"))
-        assert value_of(bytes(nothing.value), FindAnswer) == FindAnswer()
-        await one.handle(Keep("acme", "k", exchange))
-        found = value_of(bytes((await kin.asked(two, Find("acme", "k"))).value), FindAnswer)
-        assert found.exchange == exchange
-        assert found.facts == tuple(await stage.stage.store.facts(exchange))
-        await kin.home.sharing.close()
-
-    play(story, tmp_path)
+@on_stage
+async def test_an_answer_of_one_host_is_found_by_another(stage: EvalStage) -> None:
+    await stage.run()
+    kin = ProcessTree(stage)
+    one, two = kin.desk(), kin.desk()
+    exchange = (await stage.evaluation.show("e_1")).standing.results[0].observation.exchanges[0]
+    nothing = await kin.asked(two, Find("acme", "k"))
+    assert value_of(bytes(nothing.value), FindAnswer) == FindAnswer()
+    await one.handle(Keep("acme", "k", exchange))
+    found = value_of(bytes((await kin.asked(two, Find("acme", "k"))).value), FindAnswer)
+    assert found.exchange == exchange
+    assert found.facts == tuple(await stage.stage.store.facts(exchange))
+    await kin.home.sharing.close()
 
 
-def test_where_everything_is_asked_anew_nothing_is_found(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage, is_cached=False)
-        desk = kin.desk()
-        await desk.handle(Keep("acme", "k", "x_1"))
-        assert value_of(bytes((await kin.asked(desk, Find("acme", "k"))).value), FindAnswer) == FindAnswer()
-
-    play(story, tmp_path)
+@on_stage
+async def test_nothing_is_found_when_the_cache_is_off(stage: EvalStage) -> None:
+    kin = ProcessTree(stage, is_cached=False)
+    desk = kin.desk()
+    await desk.handle(Keep("acme", "k", "x_1"))
+    assert value_of(bytes((await kin.asked(desk, Find("acme", "k"))).value), FindAnswer) == FindAnswer()
 
 
 class Attended:
@@ -256,10 +233,10 @@ class Attended:
         self.kin = ProcessTree(stage)
         self.worker = worker
         self.lost = self.freed = 0
-        self.fleet = NearFleet(lambda _root: opens(worker), stage.root / "hosts")
+        self.host_pool = NearHostPool(lambda _root: opens(worker), stage.root / "hosts")
 
     async def begun(self) -> tuple[HostHandle, NearPost]:
-        post = await self.fleet.hire()
+        post = await self.host_pool.start_host()
         attendant = HostHandle(post, self.kin.home, self._lose, self._free)
         await attendant.begin(BEGIN)
         return attendant, post
@@ -271,112 +248,99 @@ class Attended:
         self.freed += 1
 
 
-def test_a_case_goes_there_and_its_result_comes_back(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        attended = Attended(stage, FakeWorker())
-        attendant, post = await attended.begun()
-        assert await attendant.run(KEY) == passed(KEY)
-        post.host.line.tell(CostSpent(0.5))
-        await attendant.close()
-        assert (attended.kin.purse.spent, attended.lost, attended.freed) == (0.5, 0, 1)
-        assert attended.worker.is_closed
-        assert post.is_ended
-
-    play(story, tmp_path)
+@on_stage
+async def test_a_case_goes_there_and_its_result_comes_back(stage: EvalStage) -> None:
+    attended = Attended(stage, FakeWorker())
+    attendant, post = await attended.begun()
+    assert await attendant.run(KEY) == passed(KEY)
+    post.host.line.tell(CostSpent(0.5))
+    await attendant.close()
+    assert (attended.kin.purse.spent, attended.lost, attended.freed) == (0.5, 0, 1)
+    assert attended.worker.is_closed
+    assert post.is_ended
 
 
-def test_whoever_waits_for_a_lost_host_hears_of_it_and_its_owner_once(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        begun = asyncio.Event()
+@on_stage
+async def test_lost_host_fails_its_cases_and_is_reported_once(stage: EvalStage) -> None:
+    begun = asyncio.Event()
 
-        async def act(_key: Key) -> None:
-            begun.set()
+    async def act(_key: Key) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    attended = Attended(stage, FakeWorker(act))
+    attendant, post = await attended.begun()
+    running = asyncio.get_running_loop().create_task(attendant.run(KEY))
+    await begun.wait()
+    assert attendant.load == 1
+    post.lose()
+    with pytest.raises(LostError, match="it was killed"):
+        await running
+    assert (attended.lost, attendant.load) == (1, 0)
+    await attendant.close()
+    assert attended.lost == 1
+
+
+@on_stage
+async def test_a_host_that_leaves_by_itself_is_lost_too(stage: EvalStage) -> None:
+    begun = asyncio.Event()
+
+    async def act(_key: Key) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    attended = Attended(stage, FakeWorker(act))
+    attendant, post = await attended.begun()
+    running = asyncio.get_running_loop().create_task(attendant.run(KEY))
+    await begun.wait()
+    await post.host.leave()
+    with pytest.raises(LostError, match="it has left"):
+        await running
+    await attendant.close()
+
+
+@on_stage
+async def test_cancelling_the_caller_cancels_the_case_on_its_host(stage: EvalStage) -> None:
+    begun, cut = asyncio.Event(), asyncio.Event()
+
+    async def act(_key: Key) -> None:
+        begun.set()
+        try:
             await asyncio.Event().wait()
+        finally:
+            cut.set()
 
-        attended = Attended(stage, FakeWorker(act))
-        attendant, post = await attended.begun()
-        running = asyncio.get_running_loop().create_task(attendant.run(KEY))
-        await begun.wait()
-        assert attendant.load == 1
-        post.lose()
-        with pytest.raises(LostError, match="it was killed"):
-            await running
-        assert (attended.lost, attendant.load) == (1, 0)
-        await attendant.close()
-        assert attended.lost == 1
-
-    play(story, tmp_path)
+    attendant, _ = await Attended(stage, FakeWorker(act)).begun()
+    running = asyncio.get_running_loop().create_task(attendant.run(KEY))
+    await begun.wait()
+    running.cancel()
+    await cut.wait()
+    await attendant.close()
 
 
-def test_a_host_that_leaves_by_itself_is_lost_too(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        begun = asyncio.Event()
+@on_stage
+async def test_a_mistake_of_ours_on_a_host_is_loud_here(stage: EvalStage) -> None:
+    async def act(_key: Key) -> None:
+        raise ZeroDivisionError("oops")
 
-        async def act(_key: Key) -> None:
-            begun.set()
-            await asyncio.Event().wait()
-
-        attended = Attended(stage, FakeWorker(act))
-        attendant, post = await attended.begun()
-        running = asyncio.get_running_loop().create_task(attendant.run(KEY))
-        await begun.wait()
-        await post.host.leave()
-        with pytest.raises(LostError, match="it has left"):
-            await running
-        await attendant.close()
-
-    play(story, tmp_path)
+    attendant, _ = await Attended(stage, FakeWorker(act)).begun()
+    with pytest.raises(RuntimeError, match="a host broke at a case: ZeroDivisionError"):
+        await attendant.run(KEY)
+    await attendant.close()
 
 
-def test_who_no_longer_waits_cuts_the_case_off(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        begun, cut = asyncio.Event(), asyncio.Event()
-
-        async def act(_key: Key) -> None:
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                cut.set()
-
-        attendant, _ = await Attended(stage, FakeWorker(act)).begun()
-        running = asyncio.get_running_loop().create_task(attendant.run(KEY))
-        await begun.wait()
-        running.cancel()
-        await cut.wait()
-        await attendant.close()
-
-    play(story, tmp_path)
-
-
-def test_a_mistake_of_ours_on_a_host_is_loud_here(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        async def act(_key: Key) -> None:
-            raise ZeroDivisionError("oops")
-
-        attendant, _ = await Attended(stage, FakeWorker(act)).begun()
-        with pytest.raises(RuntimeError, match="a host broke at a case: ZeroDivisionError"):
-            await attendant.run(KEY)
-        await attendant.close()
-
-    play(story, tmp_path)
-
-
-def test_a_host_that_does_not_come_to_an_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_stage
+async def test_a_host_that_does_not_come_to_an_end_is_ended(stage: EvalStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attendant_module, "GOODBYE", 0.01)
+    enough = asyncio.Event()
 
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        enough = asyncio.Event()
+    class Stubborn(FakeWorker):
+        async def close(self) -> None:
+            await enough.wait()
 
-        class Stubborn(FakeWorker):
-            async def close(self) -> None:
-                await enough.wait()
-
-        attendant, post = await Attended(stage, Stubborn()).begun()
-        ending = asyncio.get_running_loop().create_task(attendant.close())
-        await post.is_lost.wait()
-        assert post.is_ended
-        enough.set()
-        await ending
-
-    play(story, tmp_path)
+    attendant, post = await Attended(stage, Stubborn()).begun()
+    ending = asyncio.get_running_loop().create_task(attendant.close())
+    await post.is_lost.wait()
+    assert post.is_ended
+    enough.set()
+    await ending

@@ -10,8 +10,7 @@ from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import CaseDone, Key, read
 from sightline.evals.service.case_worker import Worker
-from sightline.evals.service.cluster.host import SILENCE, Host
-from sightline.evals.service.cluster.host_services import HostLine
+from sightline.evals.service.cluster.host import SILENCE, Host, HostLine
 from sightline.evals.service.cluster.messages import (
     Admit,
     Begin,
@@ -39,10 +38,11 @@ from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, FactEntry
 from tests.cluster_stage import FakeWorker, opens, passed, said
+from tests.eval_stage import in_loop
 from tests.fake_clock import FakeClock
 
 
-def test_what_a_host_is_told_arrives_as_it_was_said() -> None:
+def test_messages_to_a_host_survive_a_round_trip() -> None:
     begin = Begin(
         run="e_1",
         began=b'{"kind":"eval_began"}',
@@ -107,23 +107,21 @@ async def next_of(host: Host, wanted: type[ToHome]) -> ToHome:
                 return message
 
 
-def test_a_host_runs_what_it_is_told_to_and_leaves() -> None:
-    async def story() -> None:
-        worker = FakeWorker()
-        host = Host(opens(worker), FakeClock())
-        host.receive(said(BEGIN))
-        assert await next_of(host, HostReady) == HostReady()
-        host.receive(said(RunCase(7, KEY)))
-        ended = await next_of(host, CaseEnded)
-        assert isinstance(ended, CaseEnded)
-        assert ended.n == 7
-        assert read(ended.done) == CaseDone(passed(KEY))
-        host.receive(said(Leave()))
-        assert await next_of(host, HostLeft) == HostLeft()
-        assert worker.is_closed
-        assert host.over.is_set()
-
-    asyncio.run(story())
+@in_loop
+async def test_host_runs_assigned_cases_and_leaves() -> None:
+    worker = FakeWorker()
+    host = Host(opens(worker), FakeClock())
+    host.receive(said(BEGIN))
+    assert await next_of(host, HostReady) == HostReady()
+    host.receive(said(RunCase(7, KEY)))
+    ended = await next_of(host, CaseEnded)
+    assert isinstance(ended, CaseEnded)
+    assert ended.n == 7
+    assert read(ended.done) == CaseDone(passed(KEY))
+    host.receive(said(Leave()))
+    assert await next_of(host, HostLeft) == HostLeft()
+    assert worker.is_closed
+    assert host.over.is_set()
 
 
 def test_a_host_that_cannot_begin_says_why() -> None:
@@ -146,86 +144,78 @@ def test_a_host_that_cannot_begin_says_why() -> None:
     )
 
 
-def test_a_case_is_cut_off_or_breaks_by_itself() -> None:
-    async def story() -> None:
-        begun, cut = asyncio.Event(), asyncio.Event()
+@in_loop
+async def test_a_case_is_cut_off_or_breaks_by_itself() -> None:
+    begun, cut = asyncio.Event(), asyncio.Event()
 
-        async def act(key: Key) -> None:
-            if key[0] == "broken":
-                raise ZeroDivisionError("oops")
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                cut.set()
+    async def act(key: Key) -> None:
+        if key[0] == "broken":
+            raise ZeroDivisionError("oops")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.set()
 
-        host = Host(opens(FakeWorker(act)), FakeClock())
-        host.receive(said(BEGIN))
-        await next_of(host, HostReady)
-        host.receive(said(RunCase(1, KEY), RunCase(2, ("broken", "acme", 0))))
-        assert await next_of(host, CaseEnded) == CaseEnded(2, broken="ZeroDivisionError('oops')")
-        await begun.wait()
-        host.receive(said(CutOff(1), CutOff(99)))
-        await cut.wait()
-        await host.leave()
-
-    asyncio.run(story())
+    host = Host(opens(FakeWorker(act)), FakeClock())
+    host.receive(said(BEGIN))
+    await next_of(host, HostReady)
+    host.receive(said(RunCase(1, KEY), RunCase(2, ("broken", "acme", 0))))
+    assert await next_of(host, CaseEnded) == CaseEnded(2, broken="ZeroDivisionError('oops')")
+    await begun.wait()
+    host.receive(said(CutOff(1), CutOff(99)))
+    await cut.wait()
+    await host.leave()
 
 
-def test_a_place_that_came_too_late_is_given_back() -> None:
-    async def story() -> None:
-        host = Host(opens(FakeWorker()), FakeClock())
-        host.receive(said(HomeAnswer(5, msgspec.Raw(b"true"))))
-        assert await next_of(host, RequestReleased) == RequestReleased(5)
-
-    asyncio.run(story())
+@in_loop
+async def test_a_place_that_came_too_late_is_given_back() -> None:
+    host = Host(opens(FakeWorker()), FakeClock())
+    host.receive(said(HomeAnswer(5, msgspec.Raw(b"true"))))
+    assert await next_of(host, RequestReleased) == RequestReleased(5)
 
 
-def test_a_host_that_nobody_listens_to_ends_with_all_that_it_does() -> None:
-    async def story() -> None:
-        clock, begun, cut = FakeClock(), asyncio.Event(), asyncio.Event()
+@in_loop
+async def test_host_without_contact_stops_its_cases_and_ends() -> None:
+    clock, begun, cut = FakeClock(), asyncio.Event(), asyncio.Event()
 
-        async def act(_key: Key) -> None:
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                cut.set()
+    async def act(_key: Key) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.set()
 
-        worker = FakeWorker(act)
-        host = Host(opens(worker), clock)
-        host.receive(said(BEGIN))
-        await next_of(host, HostReady)
-        host.receive(said(RunCase(1, KEY)))
-        await begun.wait()
-        before = clock.monotonic()
-        await host.watch()
-        assert cut.is_set()
-        assert worker.is_closed
-        assert clock.monotonic() - before == SILENCE
-
-    asyncio.run(story())
+    worker = FakeWorker(act)
+    host = Host(opens(worker), clock)
+    host.receive(said(BEGIN))
+    await next_of(host, HostReady)
+    host.receive(said(RunCase(1, KEY)))
+    await begun.wait()
+    before = clock.monotonic()
+    await host.watch()
+    assert cut.is_set()
+    assert worker.is_closed
+    assert clock.monotonic() - before == SILENCE
 
 
-def test_keys_come_before_the_beginning_and_what_is_not_understood_is_told() -> None:
-    async def story() -> None:
-        begun: list[Begin] = []
+@in_loop
+async def test_keys_are_applied_at_begin_and_unknown_messages_are_reported() -> None:
+    begun: list[Begin] = []
 
-        @asynccontextmanager
-        async def opened(begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
-            begun.append(begin)
-            yield FakeWorker()
+    @asynccontextmanager
+    async def opened(begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
+        begun.append(begin)
+        yield FakeWorker()
 
-        host = Host(opened, FakeClock())
-        host.receive(said({"type": "sung"}))
-        ready = await next_of(host, HostReady)
-        assert isinstance(ready, HostReady)
-        assert ready.fault is not None
-        assert "is not understood" in ready.fault.message
-        host.receive(said(Keys({"KEY": "sk-1"})))
-        host.receive(said(BEGIN))
-        assert await next_of(host, HostReady) == HostReady()
-        assert begun[0].variables == {"KEY": "sk-1"}
-        await host.leave()
-
-    asyncio.run(story())
+    host = Host(opened, FakeClock())
+    host.receive(said({"type": "sung"}))
+    ready = await next_of(host, HostReady)
+    assert isinstance(ready, HostReady)
+    assert ready.fault is not None
+    assert "is not understood" in ready.fault.message
+    host.receive(said(Keys({"KEY": "sk-1"})))
+    host.receive(said(BEGIN))
+    assert await next_of(host, HostReady) == HostReady()
+    assert begun[0].variables == {"KEY": "sk-1"}
+    await host.leave()

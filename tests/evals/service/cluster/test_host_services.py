@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster import host_services as line_module
-from sightline.evals.service.cluster.host_services import (
+from sightline.evals.service.cluster import host as line_module
+from sightline.evals.service.cluster.host import (
     FarLedger,
     FarLogbook,
     FarMemory,
@@ -37,7 +37,6 @@ from sightline.evals.service.cluster.messages import (
     RequestReleased,
     Settled,
     Uncounted,
-    Waiting,
     for_home,
     pack,
 )
@@ -48,148 +47,128 @@ from sightline.tokens.calibration import Calibration
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from tests.cluster_stage import heard
+from tests.eval_stage import in_loop
 from tests.evals.service.test_limits_and_sharing import choice
 from tests.store.traffic import prices
 
 
-def test_everything_arrives_in_its_order_and_once() -> None:
-    async def story() -> None:
-        line = HostLine()
-        for cost in (1.0, 2.0, 3.0):
-            line.tell(CostSpent(cost))
-        assert await heard(line) == [CostSpent(1.0), CostSpent(2.0), CostSpent(3.0)]
-        assert await heard(line) == []
-
-    asyncio.run(story())
+@in_loop
+async def test_everything_arrives_in_its_order_and_once() -> None:
+    line = HostLine()
+    for cost in (1.0, 2.0, 3.0):
+        line.tell(CostSpent(cost))
+    assert await heard(line) == [CostSpent(1.0), CostSpent(2.0), CostSpent(3.0)]
+    assert await heard(line) == []
 
 
-def test_whoever_listens_hears_of_it_at_once() -> None:
-    async def story() -> None:
-        line = HostLine()
-        listening = asyncio.get_running_loop().create_task(line.next(60))
-        await asyncio.sleep(0)
-        line.tell(HostLeft())
-        assert list(for_home(await listening)) == [HostLeft()]
-
-    asyncio.run(story())
+@in_loop
+async def test_waiting_listener_receives_a_message_immediately() -> None:
+    line = HostLine()
+    listening = asyncio.get_running_loop().create_task(line.next(60))
+    await asyncio.sleep(0)
+    line.tell(HostLeft())
+    assert list(for_home(await listening)) == [HostLeft()]
 
 
-def test_what_is_large_is_told_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_loop
+async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "MOST_AT_ONCE", 10)
-
-    async def story() -> None:
-        line = HostLine()
-        line.tell(CostSpent(1.0))
-        line.tell(CostSpent(2.0))
-        assert await heard(line) == [CostSpent(1.0)]
-        assert await heard(line) == [CostSpent(2.0)]
-
-    asyncio.run(story())
+    line = HostLine()
+    line.tell(CostSpent(1.0))
+    line.tell(CostSpent(2.0))
+    assert await heard(line) == [CostSpent(1.0)]
+    assert await heard(line) == [CostSpent(2.0)]
 
 
-def test_a_question_gets_its_own_answer_or_fault() -> None:
-    async def story() -> None:
-        line, loop = HostLine(), asyncio.get_running_loop()
-        one = loop.create_task(line.ask(ListLogs("a"), int))
-        two = loop.create_task(line.ask(ListLogs("b"), int))
-        await asyncio.sleep(0)
-        assert await heard(line) == [HostQuestion(1, ListLogs("a")), HostQuestion(2, ListLogs("b"))]
-        assert line.resolve(HomeAnswer(2, msgspec.Raw(b"7")))
-        assert line.resolve(HomeAnswer(1, fault=HostFault(Code.USAGE, "no")))
-        assert await two == (2, 7)
-        with pytest.raises(Fault, match="no"):
-            await one
-
-    asyncio.run(story())
+@in_loop
+async def test_a_question_gets_its_own_answer_or_fault() -> None:
+    line, loop = HostLine(), asyncio.get_running_loop()
+    one = loop.create_task(line.ask(ListLogs("a"), int))
+    two = loop.create_task(line.ask(ListLogs("b"), int))
+    await asyncio.sleep(0)
+    assert await heard(line) == [HostQuestion(1, ListLogs("a")), HostQuestion(2, ListLogs("b"))]
+    assert line.resolve(HomeAnswer(2, msgspec.Raw(b"7")))
+    assert line.resolve(HomeAnswer(1, fault=HostFault(Code.USAGE, "no")))
+    assert await two == (2, 7)
+    with pytest.raises(Fault, match="no"):
+        await one
 
 
-def test_an_answer_that_nobody_waits_for_is_known_as_such() -> None:
-    async def story() -> None:
-        line = HostLine()
-        asking = asyncio.get_running_loop().create_task(line.ask(ListLogs(), int))
-        await asyncio.sleep(0)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-        assert not line.resolve(HomeAnswer(1, msgspec.Raw(b"7")))
-
-    asyncio.run(story())
+@in_loop
+async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
+    line = HostLine()
+    asking = asyncio.get_running_loop().create_task(line.ask(ListLogs(), int))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert not line.resolve(HomeAnswer(1, msgspec.Raw(b"7")))
 
 
-def test_requests_are_counted_here_and_told_by_their_number() -> None:
-    async def story() -> None:
-        line = HostLine()
-        ledger = FarLedger(line)
-        first, second = ledger.add_request("acme", "m", 10, 1.0), ledger.add_request("acme", "m", 20, 1.0)
-        ledger.settle(ledger.settle(first, 7, 2.0), 8, 2.0)
-        ledger.unsent(second, 2.0)
-        assert ledger.usage("acme", "m", 2.0)[:2] == (1, 8)
-        assert await heard(line) == [
-            RequestCounted(1, "acme", "m", 10),
-            RequestCounted(2, "acme", "m", 20),
-            Settled(1, 7),
-            Settled(1, 8),
-            Uncounted(2),
-        ]
-
-    asyncio.run(story())
+@in_loop
+async def test_requests_are_counted_locally_and_reported_by_number() -> None:
+    line = HostLine()
+    ledger = FarLedger(line)
+    first, second = ledger.add_request("acme", "m", 10, 1.0), ledger.add_request("acme", "m", 20, 1.0)
+    ledger.settle(ledger.settle(first, 7, 2.0), 8, 2.0)
+    ledger.unsent(second, 2.0)
+    assert ledger.usage("acme", "m", 2.0)[:2] == (1, 8)
+    assert await heard(line) == [
+        RequestCounted(1, "acme", "m", 10),
+        RequestCounted(2, "acme", "m", 20),
+        Settled(1, 7),
+        Settled(1, 8),
+        Uncounted(2),
+    ]
 
 
-def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
-    async def story() -> None:
-        line = HostLine()
-        ledger = FarLedger(line)
-        ledger.observe_headers("acme", "m", {"content-type": "text/plain", "date": "now", "set-cookie": "secret"}, 1.0)
-        ledger.observe_headers("acme", "m", {"retry-after": "7", "set-cookie": "secret"}, 1.0)
-        ledger.observe_headers(
-            "acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 1.0
-        )
-        assert await heard(line) == [
-            Observed("acme", "m", {"retry-after": "7"}),
-            Observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}),
-        ]
-
-    asyncio.run(story())
+@in_loop
+async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
+    line = HostLine()
+    ledger = FarLedger(line)
+    ledger.observe_headers("acme", "m", {"content-type": "text/plain", "date": "now", "set-cookie": "secret"}, 1.0)
+    ledger.observe_headers("acme", "m", {"retry-after": "7", "set-cookie": "secret"}, 1.0)
+    ledger.observe_headers(
+        "acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 1.0
+    )
+    assert await heard(line) == [
+        Observed("acme", "m", {"retry-after": "7"}),
+        Observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}),
+    ]
 
 
-def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> None:
-    async def story() -> None:
-        line = HostLine()
-        rates = FarRates(line)
-        assert rates.counts_tokens(choice())
-        asking = asyncio.get_running_loop().create_task(rates.admit(choice(rpm=3), 5))
-        await asyncio.sleep(0)
-        assert await heard(line) == [HostQuestion(1, Admit("acme", "m", 5, choice(rpm=3).facts))]
-        line.resolve(HomeAnswer(1, msgspec.Raw(b"true")))
-        admitted = await asking
-        admitted.release()
-        admitted.release()
-        assert await heard(line) == [RequestReleased(1)]
-
-    asyncio.run(story())
+@in_loop
+async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> None:
+    line = HostLine()
+    rates = FarRates(line)
+    assert rates.counts_tokens(choice())
+    asking = asyncio.get_running_loop().create_task(rates.admit(choice(rpm=3), 5))
+    await asyncio.sleep(0)
+    assert await heard(line) == [HostQuestion(1, Admit("acme", "m", 5, choice(rpm=3).facts))]
+    line.resolve(HomeAnswer(1, msgspec.Raw(b"true")))
+    admitted = await asking
+    admitted.release()
+    admitted.release()
+    assert await heard(line) == [RequestReleased(1)]
 
 
-def test_what_home_refuses_is_a_fault_here() -> None:
-    async def story() -> None:
-        line = HostLine()
-        asking = asyncio.get_running_loop().create_task(FarRates(line).admit(choice(), 5))
-        await asyncio.sleep(0)
-        line.resolve(HomeAnswer(1, fault=HostFault(Code.RATE_LIMITED, "used up for 3 h")))
-        with pytest.raises(Fault, match="used up for 3 h"):
-            await asking
-
-    asyncio.run(story())
+@in_loop
+async def test_what_home_refuses_is_a_fault_here() -> None:
+    line = HostLine()
+    asking = asyncio.get_running_loop().create_task(FarRates(line).admit(choice(), 5))
+    await asyncio.sleep(0)
+    line.resolve(HomeAnswer(1, fault=HostFault(Code.RATE_LIMITED, "used up for 3 h")))
+    with pytest.raises(Fault, match="used up for 3 h"):
+        await asking
 
 
-def test_how_long_is_asked_at_home() -> None:
-    async def story() -> None:
-        line = HostLine()
-        asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
-        await asyncio.sleep(0)
-        assert await heard(line) == [HostQuestion(1, HowLong("acme", "m", 5, choice().facts))]
-        line.resolve(HomeAnswer(1, msgspec.Raw(pack(Waiting(3.0, "used_up", "rpm", 2.0)))))
-        assert await asking == Wait(3.0, "used_up", "rpm", 2.0)
-
-    asyncio.run(story())
+@in_loop
+async def test_wait_time_is_requested_from_the_home_process() -> None:
+    line = HostLine()
+    asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
+    await asyncio.sleep(0)
+    assert await heard(line) == [HostQuestion(1, HowLong("acme", "m", 5, choice().facts))]
+    line.resolve(HomeAnswer(1, msgspec.Raw(pack(Wait(3.0, "used_up", "rpm", 2.0)))))
+    assert await asking == Wait(3.0, "used_up", "rpm", 2.0)
 
 
 def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path) -> None:
@@ -215,50 +194,44 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_belongs_on_record_goes_home() -> None:
-    async def story() -> None:
-        line = HostLine()
-        recording(line, [BodyEntry("ab", b"body")])
-        assert await heard(line) == [RecordEntries((BodyEntry("ab", b"body"),))]
-
-    asyncio.run(story())
+@in_loop
+async def test_what_belongs_on_record_goes_home() -> None:
+    line = HostLine()
+    recording(line, [BodyEntry("ab", b"body")])
+    assert await heard(line) == [RecordEntries((BodyEntry("ab", b"body"),))]
 
 
-def test_logs_are_kept_at_home() -> None:
-    async def story() -> None:
-        line, loop = HostLine(), asyncio.get_running_loop()
-        logbook = FarLogbook(line)
-        tasks = [
-            loop.create_task(logbook.append("run:r_1", 0, [b"one"], 1.0)),
-            loop.create_task(logbook.lines("run:r_1", 2)),
-            loop.create_task(logbook.logs("run:")),
-        ]
-        await asyncio.sleep(0)
-        questions = [Append("run:r_1", 0, (b"one",), 1.0), ReadLines("run:r_1", 2), ListLogs("run:")]
-        assert await heard(line) == [HostQuestion(n, question) for n, question in enumerate(questions, 1)]
-        lines, logs = (Line(3, 1.0, b"x"),), (Log("run:r_1", 3, 1.0, 2.0),)
-        for n, value in enumerate((True, lines, logs), 1):
-            line.resolve(HomeAnswer(n, msgspec.Raw(pack(value))))
-        assert await asyncio.gather(*tasks) == [None, list(lines), list(logs)]
-        with pytest.raises(Fault, match="does not forget"):
-            await logbook.forget("run:r_1")
-
-    asyncio.run(story())
+@in_loop
+async def test_logs_are_kept_at_home() -> None:
+    line, loop = HostLine(), asyncio.get_running_loop()
+    logbook = FarLogbook(line)
+    tasks = [
+        loop.create_task(logbook.append("run:r_1", 0, [b"one"], 1.0)),
+        loop.create_task(logbook.lines("run:r_1", 2)),
+        loop.create_task(logbook.logs("run:")),
+    ]
+    await asyncio.sleep(0)
+    questions = [Append("run:r_1", 0, (b"one",), 1.0), ReadLines("run:r_1", 2), ListLogs("run:")]
+    assert await heard(line) == [HostQuestion(n, question) for n, question in enumerate(questions, 1)]
+    lines, logs = (Line(3, 1.0, b"x"),), (Log("run:r_1", 3, 1.0, 2.0),)
+    for n, value in enumerate((True, lines, logs), 1):
+        line.resolve(HomeAnswer(n, msgspec.Raw(pack(value))))
+    assert await asyncio.gather(*tasks) == [None, list(lines), list(logs)]
+    with pytest.raises(Fault, match="does not forget"):
+        await logbook.forget("run:r_1")
 
 
-def test_earlier_answers_are_looked_for_at_home_where_they_are_wanted() -> None:
-    async def story() -> None:
-        line = HostLine()
-        assert await FarSharing(line, prices, is_cached=False).answers("acme") is None
-        answers = await FarSharing(line, prices, is_cached=True).answers("acme")
-        assert answers is not None
-        looking = asyncio.get_running_loop().create_task(answers.find("k", "ab"))
-        await asyncio.sleep(0)
-        assert await heard(line) == [HostQuestion(1, Find("acme", "k"))]
-        line.resolve(HomeAnswer(1, msgspec.Raw(pack(FindAnswer()))))
-        assert await looking is None
-        answers.keep("k", "x_1")
-        await answers.flush()
-        assert await heard(line) == [Keep("acme", "k", "x_1")]
-
-    asyncio.run(story())
+@in_loop
+async def test_earlier_answers_are_looked_for_at_home_where_they_are_wanted() -> None:
+    line = HostLine()
+    assert await FarSharing(line, prices, is_cached=False).answers("acme") is None
+    answers = await FarSharing(line, prices, is_cached=True).answers("acme")
+    assert answers is not None
+    looking = asyncio.get_running_loop().create_task(answers.find("k", "ab"))
+    await asyncio.sleep(0)
+    assert await heard(line) == [HostQuestion(1, Find("acme", "k"))]
+    line.resolve(HomeAnswer(1, msgspec.Raw(pack(FindAnswer()))))
+    assert await looking is None
+    answers.keep("k", "x_1")
+    await answers.flush()
+    assert await heard(line) == [Keep("acme", "k", "x_1")]

@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_suites_folder_goes_along_and_what_its_cases_and_graders_name(root: Path, tmp_path: Path) -> None:
+def test_suite_folder_and_referenced_files_are_packed(root: Path, tmp_path: Path) -> None:
     assert arrived(root, tmp_path / "there") == [
         "evals/checks/grade.py",
         "evals/data/a.txt",
@@ -66,7 +66,7 @@ def test_what_is_hidden_or_made_by_machines_stays_at_home(root: Path, tmp_path: 
     assert not any(".env" in path or ".git" in path or "pycache" in path or "node_modules" in path for path in found)
 
 
-def test_programs_of_targets_go_along_with_the_folder_they_run_in(root: Path, tmp_path: Path) -> None:
+def test_target_programs_are_packed_with_their_working_directory(root: Path, tmp_path: Path) -> None:
     tree(root, "agent/main.py", "agent/lib/part.py", "bin/run.sh", "bin/other.sh", "health.sh", "odd.sh")
     (root / "bin/run.sh").chmod(0o755)
     inside = TargetSpec(name="a", cli=CommandSpec(command="python3 main.py {PROMPT}", cwd="agent"))

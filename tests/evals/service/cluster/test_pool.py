@@ -8,22 +8,20 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.run_state import EvalBegan, Key, read
+from sightline.evals.core.run_state import EvalBegan, Key, RunOptions, read
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import pool as pool_module
 from sightline.evals.service.cluster.host import Opening
+from sightline.evals.service.cluster.host_pool import Elsewhere, Needs
 from sightline.evals.service.cluster.messages import Begin, Introduction, Keys, for_host
 from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterOrders, ClusterWorker, open_worker
-from sightline.evals.service.cluster.remote import Elsewhere, Needs
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.target import Spending
 from sightline.settings import Settings
-from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
-from tests.eval_stage import ACME, EvalStage, play
+from tests.cluster_stage import OURS, FakeWorker, NearHostPool, NearPost, opens
+from tests.eval_stage import ACME, EvalStage, on_stage
 from tests.evals.service.cluster.test_home import ProcessTree
 from tests.evals.service.cluster.test_host import BEGIN
-from tests.upstream import Upstream
 
 FRANCE: Key = ("france", "acme", 0)
 Act = Callable[["Cluster", int, Key], Awaitable[None]]
@@ -35,12 +33,12 @@ class Cluster:
     def __init__(self, stage: EvalStage, act: Act | None = None, **more: Any) -> None:
         self.workers: list[FakeWorker] = []
         self.act = act
-        self.fleet = NearFleet(self._opening, stage.root / "hosts", **more)
+        self.host_pool = NearHostPool(self._opening, stage.root / "hosts", **more)
         began = EvalBegan(suite=stage.suite(), targets=(ACME, TargetSpec(name="parrot", mock="x")))
         self.own = FakeWorker()
         self.kin = ProcessTree(stage)
         self.pool = ClusterWorker(
-            began, ClusterOrders(BEGIN, OURS, frozenset({"parrot"})), self.fleet, self.kin.home, self.own
+            began, ClusterOrders(BEGIN, OURS, frozenset({"parrot"})), self.host_pool, self.kin.home, self.own
         )
 
     def _opening(self, _root: Path) -> Opening:
@@ -59,82 +57,67 @@ class Cluster:
         return size
 
 
-def told(story: Callable[[EvalStage], Awaitable[None]], folder: Path) -> None:
-    async def with_upstream(stage: EvalStage, _upstream: Upstream) -> None:
-        await story(stage)
+@on_stage
+async def test_cases_are_distributed_and_mock_targets_run_locally(stage: EvalStage) -> None:
+    both = asyncio.Barrier(4)
 
-    play(with_upstream, folder)
+    async def act(_cluster: Cluster, _number: int, _key: Key) -> None:
+        await both.wait()
 
-
-def test_cases_are_shared_out_and_those_that_need_nobody_stay_here(tmp_path: Path) -> None:
-    async def story(stage: EvalStage) -> None:
-        both = asyncio.Barrier(4)
-
-        async def act(_cluster: Cluster, _number: int, _key: Key) -> None:
-            await both.wait()
-
-        cluster = Cluster(stage, act)
-        assert await cluster.open(width=4) == 2
-        keys: list[Key] = [("france", "acme", trial) for trial in range(4)]
-        results = await asyncio.gather(*(cluster.pool.run(key) for key in keys))
-        assert [result.key for result in results] == keys
-        assert [len(worker.ran) for worker in cluster.workers] == [2, 2]
-        await cluster.pool.run(("france", "parrot", 0))
-        assert cluster.own.ran == [("france", "parrot", 0)]
-        await cluster.pool.close()
-        assert all(post.is_ended for post in cluster.fleet.posts)
-        assert not cluster.fleet.is_open
-
-    told(story, tmp_path)
+    cluster = Cluster(stage, act)
+    assert await cluster.open(width=4) == 2
+    keys: list[Key] = [("france", "acme", trial) for trial in range(4)]
+    results = await asyncio.gather(*(cluster.pool.run(key) for key in keys))
+    assert [result.key for result in results] == keys
+    assert [len(worker.ran) for worker in cluster.workers] == [2, 2]
+    await cluster.pool.run(("france", "parrot", 0))
+    assert cluster.own.ran == [("france", "parrot", 0)]
+    await cluster.pool.close()
+    assert all(post.is_ended for post in cluster.host_pool.posts)
+    assert not cluster.host_pool.is_open
 
 
-def test_a_case_of_a_lost_host_is_run_on_another_and_the_host_is_replaced(tmp_path: Path) -> None:
-    async def story(stage: EvalStage) -> None:
-        async def act(cluster: Cluster, number: int, _key: Key) -> None:
-            if number == 0:
-                cluster.fleet.posts[0].lose()
-                await asyncio.Event().wait()
+@on_stage
+async def test_a_case_of_a_lost_host_is_run_on_another_and_the_host_is_replaced(stage: EvalStage) -> None:
+    async def act(cluster: Cluster, number: int, _key: Key) -> None:
+        if number == 0:
+            cluster.host_pool.posts[0].lose()
+            await asyncio.Event().wait()
 
-        cluster = Cluster(stage, act, size=1)
-        await cluster.open()
-        result = await cluster.pool.run(FRANCE)
-        assert (result.status, len(cluster.fleet.posts)) == ("ok", 2)
-        await cluster.pool.close()
-
-    told(story, tmp_path)
+    cluster = Cluster(stage, act, size=1)
+    await cluster.open()
+    result = await cluster.pool.run(FRANCE)
+    assert (result.status, len(cluster.host_pool.posts)) == ("ok", 2)
+    await cluster.pool.close()
 
 
-def test_a_case_that_takes_every_host_with_it_is_given_up_with_the_reason(tmp_path: Path) -> None:
-    async def story(stage: EvalStage) -> None:
-        async def act(cluster: Cluster, number: int, key: Key) -> None:
-            if key == FRANCE:
-                cluster.fleet.posts[number].lose()
-                await asyncio.Event().wait()
+@on_stage
+async def test_a_case_that_takes_every_host_with_it_is_given_up_with_the_reason(stage: EvalStage) -> None:
+    async def act(cluster: Cluster, number: int, key: Key) -> None:
+        if key == FRANCE:
+            cluster.host_pool.posts[number].lose()
+            await asyncio.Event().wait()
 
-        cluster = Cluster(stage, act)
-        await cluster.open()
-        result = await cluster.pool.run(FRANCE)
-        assert (result.status, result.score.verdict) == ("execution_error", "not_graded")
-        assert result.observation.error == "3 hosts of the cluster were lost while they ran it"
-        assert (await cluster.pool.run(("italy", "acme", 0))).status == "ok"
-        await cluster.pool.close()
-
-    told(story, tmp_path)
+    cluster = Cluster(stage, act)
+    await cluster.open()
+    result = await cluster.pool.run(FRANCE)
+    assert (result.status, result.score.verdict) == ("execution_error", "not_graded")
+    assert result.observation.error == "3 hosts of the cluster were lost while they ran it"
+    assert (await cluster.pool.run(("italy", "acme", 0))).status == "ok"
+    await cluster.pool.close()
 
 
-def test_hosts_that_end_again_and_again_end_the_run(tmp_path: Path) -> None:
-    async def story(stage: EvalStage) -> None:
-        cluster = Cluster(stage, size=1)
-        await cluster.open()
-        cluster.fleet.hired = NearPost.lose
-        cluster.fleet.posts[0].lose()
-        with pytest.raises(Fault, match="hosts of near://here end again and again") as caught:
-            await cluster.pool.run(FRANCE)
-        assert caught.value.code is Code.NETWORK
-        assert len(cluster.fleet.posts) == 1 + MOST_HOSTS
-        await cluster.pool.close()
-
-    told(story, tmp_path)
+@on_stage
+async def test_hosts_that_end_again_and_again_end_the_run(stage: EvalStage) -> None:
+    cluster = Cluster(stage, size=1)
+    await cluster.open()
+    cluster.host_pool.hired = NearPost.lose
+    cluster.host_pool.posts[0].lose()
+    with pytest.raises(Fault, match="hosts of near://here end again and again") as caught:
+        await cluster.pool.run(FRANCE)
+    assert caught.value.code is Code.NETWORK
+    assert len(cluster.host_pool.posts) == 1 + MOST_HOSTS
+    await cluster.pool.close()
 
 
 @pytest.mark.parametrize(
@@ -144,39 +127,37 @@ def test_hosts_that_end_again_and_again_end_the_run(tmp_path: Path) -> None:
         (Introduction("1.0", "3.9"), "the cluster runs Python 3.9, and this is 3.11"),
     ],
 )
-def test_other_programs_on_the_cluster_are_named_before_keys_are_told(
-    tmp_path: Path, theirs: Introduction, words: str
+@on_stage
+async def test_incompatible_host_is_reported_before_keys_are_sent(
+    stage: EvalStage, theirs: Introduction, words: str
 ) -> None:
-    async def story(stage: EvalStage) -> None:
-        cluster = Cluster(stage, introduction=theirs)
-        with pytest.raises(Fault, match=words):
-            await cluster.open()
-        await cluster.pool.close()
-        assert [worker.ran for worker in cluster.workers] == [[], []]
-        assert all(post.is_ended for post in cluster.fleet.posts)
-
-    told(story, tmp_path)
+    cluster = Cluster(stage, introduction=theirs)
+    with pytest.raises(Fault, match=words):
+        await cluster.open()
+    await cluster.pool.close()
+    assert [worker.ran for worker in cluster.workers] == [[], []]
+    assert all(post.is_ended for post in cluster.host_pool.posts)
 
 
-def test_a_cluster_without_room_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_stage
+async def test_a_cluster_without_room_is_not_waited_for_without_end(
+    stage: EvalStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pool_module, "FIRST_HOST", 0.01)
 
-    class Full(NearFleet):
-        async def hire(self) -> NearPost:
+    class Full(NearHostPool):
+        async def start_host(self) -> NearPost:
             await asyncio.Event().wait()
             raise AssertionError
 
-    async def story(stage: EvalStage) -> None:
-        cluster = Cluster(stage)
-        full = Full(cluster.fleet.opening, stage.root)
-        orders = ClusterOrders(BEGIN, OURS, frozenset())
-        began = EvalBegan(suite=stage.suite(), targets=(ACME,))
-        pool = ClusterWorker(began, orders, full, cluster.kin.home, cluster.own)
-        with pytest.raises(Fault, match="near://here has not started a host"):
-            await pool.open(b"")
-        await pool.close()
-
-    told(story, tmp_path)
+    cluster = Cluster(stage)
+    full = Full(cluster.host_pool.opening, stage.root)
+    orders = ClusterOrders(BEGIN, OURS, frozenset())
+    began = EvalBegan(suite=stage.suite(), targets=(ACME,))
+    pool = ClusterWorker(began, orders, full, cluster.kin.home, cluster.own)
+    with pytest.raises(Fault, match="near://here has not started a host"):
+        await pool.open(b"")
+    await pool.close()
 
 
 MOCK = TargetSpec(name="parrot", mock="Paris")
@@ -187,15 +168,15 @@ class Hired:
     """A stage whose cases are run on near hosts. `begun` is what the first of them was told."""
 
     def __init__(self, stage: EvalStage, **more: object) -> None:
-        self.fleet = NearFleet(lambda _root: opens(FakeWorker()), stage.root.parent / "hosts")
-        self.fleet.hired = self._overhear
-        there = Elsewhere(self.fleet, stage.stage.hub.record, Settings(), OURS, "conf/sightline.toml", **more)  # type: ignore[arg-type]
+        self.host_pool = NearHostPool(lambda _root: opens(FakeWorker()), stage.root.parent / "hosts")
+        self.host_pool.hired = self._overhear
+        there = Elsewhere(self.host_pool, stage.stage.hub.record, Settings(), OURS, "conf/sightline.toml", **more)  # type: ignore[arg-type]
         environment = {"PATH": "/bin", "ACME_KEY": "sk-1", "PASSED": "yes", "TOKEN": "t", "OTHER": "no"}
         self.stage = EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment)
         self.began: list[bytes] = []
 
     def _overhear(self, post: NearPost) -> None:
-        if len(self.fleet.posts) > 1:
+        if len(self.host_pool.posts) > 1:
             return
         told = post.host.receive
 
@@ -224,57 +205,47 @@ class Hired:
             return plan.widths
 
 
-def test_hosts_are_told_what_they_need_and_no_more(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        hired = Hired(stage, toolsets={"files": Needs(variables=("TOKEN",)), "others": Needs(variables=("OTHER",))})
-        tools = TargetSpec(name="tools", model="acme/m", toolsets=("files",))
-        assert await hired.widths(ACME, MOCK, PROGRAM, tools) == {"acme": 16, "parrot": 16, "program": 3, "tools": 16}
-        begin = hired.begin()
-        assert begin.variables == {"ACME_KEY": "sk-1", "TOKEN": "t", "PASSED": "yes"}
-        assert begin.targets == ("acme", "program", "tools")
-        assert (begin.process, begin.config) == ("here", "conf/sightline.toml")
-        began = read(begin.began)
-        assert isinstance(began, EvalBegan)
-        assert [case.id for case in began.suite.cases] == ["france", "italy", "spain"]
-
-    play(story, tmp_path)
+@on_stage
+async def test_hosts_receive_only_the_keys_and_targets_they_need(stage: EvalStage) -> None:
+    hired = Hired(stage, toolsets={"files": Needs(variables=("TOKEN",)), "others": Needs(variables=("OTHER",))})
+    tools = TargetSpec(name="tools", model="acme/m", toolsets=("files",))
+    assert await hired.widths(ACME, MOCK, PROGRAM, tools) == {"acme": 16, "parrot": 16, "program": 3, "tools": 16}
+    begin = hired.begin()
+    assert begin.variables == {"ACME_KEY": "sk-1", "TOKEN": "t", "PASSED": "yes"}
+    assert begin.targets == ("acme", "program", "tools")
+    assert (begin.process, begin.config) == ("here", "conf/sightline.toml")
+    began = read(begin.began)
+    assert isinstance(began, EvalBegan)
+    assert [case.id for case in began.suite.cases] == ["france", "italy", "spain"]
 
 
-def test_the_suites_own_number_of_cases_at_once_holds_for_the_whole_cluster(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        text = "execution: {workers: 5}\ntests:\n  - {id: a, input: hi, criteria: It greets.}\n"
-        assert await Hired(stage).widths(ACME, text=text) == {"acme": 5}
-
-    play(story, tmp_path)
+@on_stage
+async def test_the_suites_own_number_of_cases_at_once_holds_for_the_whole_cluster(stage: EvalStage) -> None:
+    text = "execution: {workers: 5}\ntests:\n  - {id: a, input: hi, criteria: It greets.}\n"
+    assert await Hired(stage).widths(ACME, text=text) == {"acme": 5}
 
 
-def test_targets_that_ask_nobody_need_no_cluster(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        hired = Hired(stage)
-        assert await hired.widths(MOCK) == {"parrot": 8}
-        assert hired.fleet.posts == []
-
-    play(story, tmp_path)
+@on_stage
+async def test_mock_targets_need_no_cluster(stage: EvalStage) -> None:
+    hired = Hired(stage)
+    assert await hired.widths(MOCK) == {"parrot": 8}
+    assert hired.host_pool.posts == []
 
 
-def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        hired = Hired(stage)
-        with pytest.raises(Fault, match="the prices of other are not known"):
-            await hired.widths(TargetSpec(name="other", model="acme/other"), PROGRAM, budget=1.0)
-        assert hired.fleet.posts == []
-
-    play(story, tmp_path)
+@on_stage
+async def test_model_problem_is_reported_before_hosts_are_started(stage: EvalStage) -> None:
+    hired = Hired(stage)
+    with pytest.raises(Fault, match="the prices of other are not known"):
+        await hired.widths(TargetSpec(name="other", model="acme/other"), PROGRAM, budget=1.0)
+    assert hired.host_pool.posts == []
 
 
-def test_nobody_judges_out_of_a_record_that_is_not_there(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        hired = Hired(stage)
-        past = TargetSpec(name="past", model="acme/m", replay="")
-        judged = TargetSpec(name="judged", model="acme/m", judge="past")
-        with pytest.raises(Fault, match="past judges out of the record, which a cluster does not have"):
-            await hired.widths(past, judged)
-        assert hired.fleet.posts == []
-        assert await hired.widths(past, ACME) == {"past": 16, "acme": 16}
-
-    play(story, tmp_path)
+@on_stage
+async def test_replay_target_cannot_be_a_judge_on_a_cluster(stage: EvalStage) -> None:
+    hired = Hired(stage)
+    past = TargetSpec(name="past", model="acme/m", replay="")
+    judged = TargetSpec(name="judged", model="acme/m", judge="past")
+    with pytest.raises(Fault, match="past judges out of the record, which a cluster does not have"):
+        await hired.widths(past, judged)
+    assert hired.host_pool.posts == []
+    assert await hired.widths(past, ACME) == {"past": 16, "acme": 16}

@@ -122,7 +122,7 @@ def test_several_edits_are_one() -> None:
     assert shown(draft) == [{"id": "c1", "name": "Bash", "arguments": "{}"}]
 
 
-def test_calls_without_names_of_their_own_and_in_other_choices_can_be_told_apart() -> None:
+def test_calls_without_ids_and_in_other_choices_are_distinguished() -> None:
     bare, twin = ToolCall("", "a", "{}"), ToolCall("c", "b", "{}")
     reply = Reply(choices=(Choice(parts=(bare, twin)), Choice(parts=(twin,), finish="tool_calls")))
     draft = edited(SetText(section="s3", text='{"x":1}'), Delete(section="s1"), reply=reply)
@@ -132,7 +132,7 @@ def test_calls_without_names_of_their_own_and_in_other_choices_can_be_told_apart
     assert second.tool_calls == (ToolCall("c", "b", '{"x":1}'),)
 
 
-def test_a_name_that_is_made_up_is_nobody_elses() -> None:
+def test_generated_call_id_does_not_collide_with_existing_ids() -> None:
     calls = (ToolCall("call_2", "a", "{}"), ToolCall("", "b", "{}"), ToolCall("call_2", "c", "{}"))
     reply = Reply(choices=(Choice(parts=calls, finish="tool_calls"),))
     draft = edited(SetText(section="s2", text='{"x":1}'), reply=reply)

@@ -81,7 +81,7 @@ def test_a_call_with_nothing_to_say_has_an_empty_object(spoken: str) -> None:
     assert call.arguments == "{}"
 
 
-def test_several_choices_and_their_odds_are_told() -> None:
+def test_all_choices_and_their_logprobs_are_written() -> None:
     odds = (TokenLogprob("a", -0.5),)
     choices = (
         Choice(parts=(Text("a"),), finish="stop", logprobs=odds),

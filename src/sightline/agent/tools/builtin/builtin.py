@@ -16,16 +16,12 @@ from sightline.agent.core.signature import definition_of
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.listing import ListFilesTool
-from sightline.agent.tools.builtin.searching import SearchFilesTool
-from sightline.agent.tools.callables import call_function
+from sightline.agent.tools.builtin.searching import ListFilesTool, SearchFilesTool
+from sightline.agent.tools.callables import call_function, convert_arguments, outcome_of, part_of
 from sightline.agent.tools.commands import Commands, minimal
-from sightline.agent.tools.functions import convert_arguments, outcome_of, part_of
-from sightline.agent.tools.python_file import TIMEOUT
-from sightline.agent.tools.tools import Progress, unknown
+from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.catalog.capabilities import HostedTool
 from sightline.errors import Code, Fault
-from sightline.model.json import JsonObject
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff
 
 MOST_BYTES = 10_000_000
@@ -53,8 +49,9 @@ class WriteFileTools:
             content: all of the new text
         """
         data = _encode(content, "utf-8")
-        was_there = self.folder.write(path, data)
-        return f"{'Replaced' if was_there else 'Made'} {path}: {_writing_lines(content)}, {len(data)} bytes."
+        what = "Replaced" if self.folder.write(path, data) else "Made"
+        count = content.count("\n") + (not content.endswith("\n") and bool(content))
+        return f"{what} {path}: {'1 line' if count == 1 else f'{count} lines'}, {len(data)} bytes."
 
     def edit_file(self, path: str, old_text: str, new_text: str, *, every: bool = False) -> str:
         """Change a file: replace a piece of text that is in it exactly once.
@@ -138,11 +135,6 @@ def _encode(text: str, codec: str) -> bytes:
         return text.encode(codec)
     except UnicodeEncodeError as error:
         raise Fault(Code.USAGE, f"the text cannot be written: half a character at {error.start}") from None
-
-
-def _writing_lines(text: str) -> str:
-    count = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return "1 line" if count == 1 else f"{count} lines"
 
 
 MOST_LETTERS = 60_000
@@ -348,7 +340,9 @@ class Builtin:
         function = self._functions(progress).get(call.name) if call.name in self._names else None
         if function is None or isinstance(call.arguments, str):
             return unknown(call.name, self._definitions)
-        arguments = _action(call.arguments) if call.name == "local_shell" else call.arguments
+        arguments = call.arguments
+        if call.name == "local_shell":  # its type and unknown keys are dropped
+            arguments = {name: value for name, value in arguments.items() if name in _ACTION}
         try:
             async with asyncio.timeout(self._timeout + _GRACE):
                 return outcome_of(await call_function(partial(function, **convert_arguments(function, arguments))))
@@ -385,8 +379,3 @@ def _definition(name: str, function: Callable[..., object] | None) -> Definition
     # OpenAI's API defines the arguments; unknown ones of later versions are ignored rather than refused.
     schema = {**(found.schema or {}), "additionalProperties": True} if hosted else found.schema
     return msgspec.structs.replace(found, hosted=hosted, schema=schema)
-
-
-def _action(arguments: JsonObject) -> JsonObject:
-    """The action of a `local_shell` call, without its type and unknown keys."""
-    return {name: value for name, value in arguments.items() if name in _ACTION}

@@ -1,4 +1,4 @@
-"""Limits for one server: seconds, bytes and counts."""
+"""MCP servers as a file names them, with variables filled in from the environment, and the limits of each server."""
 
 import ipaddress
 import re
@@ -6,14 +6,19 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import certifi
 import msgspec
+from msgspec import inspect
 
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, format_path, problem_at, quote_word
+from sightline.catalog.problem import Path as ConfigPath
+from sightline.catalog.reading import REST, TypedReader, key
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
+from sightline.wire import pointer, spans
 from sightline.wire.jsontext import decode
 
 if TYPE_CHECKING:
@@ -85,20 +90,15 @@ class UnfilledError(ValueError):
 
 
 class Expansion:
-    """Expands variables and remembers their values."""
+    """Expands variables and remembers their values, which are to be masked."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._values: set[str] = set()
+        self.values: set[str] = set()
 
     def expand(self, text: str) -> str:
         """Expand every variable in a text. Raises `UnfilledError` if one is not set."""
         return _VARIABLE.sub(self._value, text)
-
-    @property
-    def values(self) -> frozenset[str]:
-        """The values to mask."""
-        return frozenset(self._values)
 
     def _value(self, found: re.Match[str]) -> str:
         name = _NAME.fullmatch(found[1])
@@ -108,7 +108,7 @@ class Expansion:
         if value is None:
             raise UnfilledError(f"the variable {name[1]} is not set")
         if name[1] in self._environment and len(value) >= _SHORTEST:
-            self._values.add(value)
+            self.values.add(value)
         return value
 
 
@@ -119,10 +119,7 @@ def mask_values(text: str, values: frozenset[str]) -> str:
     return text
 
 
-_LISTS = ("mcpServers", "servers")
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
-_KNOWN = frozenset({"type", "transport", "command", "args", "env", "cwd", "url", "headers", "disabled", "enabled"})
-_TOP = frozenset({*_LISTS, "inputs", "$schema"})
 _SECRET = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SHORTEST_SECRET = 8
@@ -176,104 +173,153 @@ class ServerConfig:
     notes: tuple[str, ...] = ()
 
 
+# Files of other programs have numbers and true or false where a command line or a variable has text.
+_Text: TypeAlias = Annotated[str | int | float | bool, key(hint=EXAMPLE, description="text")]
+
+
+class _ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    EXAMPLE: ClassVar[str] = EXAMPLE
+
+    type: Annotated[str | None, key(aliases=("transport",), first_wins=True)] = None
+    command: _Text | None = None
+    args: Annotated[tuple[_Text, ...], key(hint='Write "args": ["one", "two"].')] = ()
+    env: Annotated[dict[str, _Text], key(hint='Write "env": {"NAME": "value"}.')] = {}
+    cwd: _Text = "."
+    url: _Text | None = None
+    headers: Annotated[dict[str, _Text], key(hint='Write "headers": {"NAME": "value"}.')] = {}
+    disabled: Json = None
+    enabled: Json = None
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+class _McpFile(msgspec.Struct, frozen=True, kw_only=True):
+    EXAMPLE: ClassVar[str] = EXAMPLE
+
+    # Each entry is read by itself: one that is switched off may have mistakes.
+    servers: Annotated[dict[str, Json], key(aliases=("servers",), first_wins=True, hint=EXAMPLE)] = msgspec.field(
+        name="mcpServers"
+    )
+    inputs: Json = None
+    schema: Json = msgspec.field(name="$schema", default=None)
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+class _ConfigReader(TypedReader):
+    mapping = "an object"
+
+    def __init__(self, text: bytes, where: str) -> None:
+        self._text, self._where = text, where
+        self.problems: list[ConfigProblem] = []
+
+    def report(self, path: ConfigPath, message: str, hint: str, *, is_key: bool = False) -> None:
+        line = self._text.count(b"\n", 0, spans.find(self._text, pointer.join("", *path)).start) + 1
+        self.problems.append(problem_at(ConfigLocation(self._where, line), path, message, hint))
+
+    def subject(self, path: ConfigPath, kind: inspect.Type) -> str:
+        return format_path(path) or "the file"
+
+
 def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[str, str]) -> ServerConfig:
-    """Parse the servers of a file. `where` is the file's name for people; commands run in `folder`."""
-    document = _document(text, where)
-    key = next((each for each in _LISTS if each in document), None)
-    entries = document.get(key) if key else None
-    if not isinstance(entries, dict) or not entries:
-        raise Fault(Code.CONFIG, f"{where} names no MCP servers", hint=EXAMPLE)
-    notes = [f"{where}: {each!r} means nothing here and is ignored" for each in document if each not in _TOP]
-    servers = []
-    for name, entry in entries.items():
-        if not isinstance(entry, dict):
-            raise Fault(Code.CONFIG, f"{where}: the MCP server {name!r} is not an object", hint=EXAMPLE)
-        if entry.get("disabled") is True or entry.get("enabled") is False:
-            notes.append(f"the MCP server {name!r} is switched off in {where}")
-            continue
-        ignored = [each for each in entry if each not in _KNOWN]
-        notes += [f"the MCP server {name!r}: {each!r} means nothing here and is ignored" for each in ignored]
-        servers.append(_Entry(name, entry, where, folder, environment).spec())
-    return ServerConfig(tuple(servers), tuple(notes))
+    """Parse the servers of a file. `where` is the file's name for people; commands run in `folder`.
 
-
-def _document(text: bytes, where: str) -> JsonObject:
+    Raises one fault for all mistakes of the file.
+    """
     try:
         document = decode(text)
     except Fault as fault:
-        raise Fault(
-            Code.CONFIG,
-            f"{where} is not JSON: {fault.message}",
-            hint="Correct the file at that place. Comments and commas behind a last value are not JSON.",
-        ) from fault
-    if not isinstance(document, dict):
-        raise Fault(Code.CONFIG, f"{where} is not a JSON object", hint=EXAMPLE)
-    return document
+        hint = "Correct the file at that place. Comments and commas behind a last value are not JSON."
+        raise Fault(Code.CONFIG, f"{where} is not JSON: {fault.message}", hint=hint) from fault
+    reader = _ConfigReader(text, where)
+    file = reader.read(document, _McpFile)
+    notes, servers = [], []
+    if file is not None:
+        notes = [f"{where}: {each!r} means nothing here and is ignored" for each in file.others]
+        top = "mcpServers" if "mcpServers" in cast(JsonObject, document) else "servers"
+        if not file.servers:
+            reader.report((top,), f"{top} names no MCP servers", EXAMPLE)
+        for name, entry in file.servers.items():
+            if isinstance(entry, dict) and (entry.get("disabled") is True or entry.get("enabled") is False):
+                notes.append(f"the MCP server {name!r} is switched off in {where}")
+                continue
+            known = len(reader.problems)
+            read = reader.read(entry, _ServerEntry, (top, name))
+            if read is not None and len(reader.problems) == known:
+                notes += [
+                    f"the MCP server {name!r}: {each!r} means nothing here and is ignored" for each in read.others
+                ]
+                servers += _Entry((top, name), read, reader, folder, environment).spec()
+    if reader.problems:
+        first, *others = reader.problems
+        hint = "\n".join([first.hint, *(f"Also: {each.text}" for each in others)])
+        raise Fault(Code.CONFIG, first.text, hint=hint, details=[each.text for each in reader.problems])
+    return ServerConfig(tuple(servers), tuple(notes))
 
 
 class _Entry:
-    """Parses one server's entry."""
+    """Makes a server of an entry that has the right types. A file with any problem is refused as a whole, so that after
+    one is reported the values no longer matter."""
 
-    def __init__(self, name: str, entry: JsonObject, where: str, folder: Path, environment: Mapping[str, str]) -> None:
-        self._name, self._entry, self._where = name, entry, where
-        self._folder, self._environment = folder, environment
+    def __init__(
+        self,
+        path: tuple[str, str],
+        entry: _ServerEntry,
+        reader: _ConfigReader,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._path, self._entry, self._reader, self._folder = path, entry, reader, folder
         self._expansion = Expansion(environment)
         self._secret: set[str] = set()
 
-    def spec(self) -> ServerSpec:
-        if not self._name.strip():
-            raise self._wrong("has no name", "Give it a short name: its tools are called NAME__TOOL.")
-        kind = self._entry.get("type", self._entry.get("transport"))
+    def spec(self) -> list[ServerSpec]:
+        """The server; empty where it cannot be told what kind of server is meant."""
+        entry, kind, name = self._entry, self._entry.type, self._path[1]
+        if not name.strip():
+            self._wrong("the server has no name", "Give it a short name: its tools are called NAME__TOOL.")
         if kind == "sse":
             hint = 'Use its streamable HTTP address with "type": "http" (most servers have one, often /mcp).'
-            raise self._wrong("is reached by the old SSE transport, which is not supported", hint)
-        if kind not in (None, "stdio", *_HTTP):
-            raise self._wrong(f"has the unknown type {kind!r}", 'Say "type": "stdio" or "type": "http".')
-        if ("command" in self._entry) is ("url" in self._entry):
-            raise self._wrong("needs either a command or a url", EXAMPLE)
-        if kind is not None and (kind == "stdio") is not ("command" in self._entry):
-            raise self._wrong(f"is of type {kind!r} and has no {'command' if kind == 'stdio' else 'url'}", EXAMPLE)
-        reached = self._command() if "command" in self._entry else self._address()
-        return ServerSpec(self._name, reached, self._expansion.values | self._secret, frozenset(self._secret))
+            self._wrong("the old SSE transport is not supported", hint)
+        elif kind not in (None, "stdio", *_HTTP):
+            self._wrong(f"the type {quote_word(kind)} is unknown", 'Write "type": "stdio" or "type": "http".')
+        elif (entry.command is None) is (entry.url is None):
+            self._wrong("needs either a command or a url", EXAMPLE)
+        elif kind is not None and (kind == "stdio") is (entry.command is None):
+            self._wrong(f"is of type {kind!r} and has no {'command' if kind == 'stdio' else 'url'}", EXAMPLE)
+        else:
+            reached = self._address(entry.url) if entry.url is not None else self._command(entry.command or "")
+            hidden = frozenset(self._expansion.values | self._secret)
+            return [ServerSpec(name, reached, hidden, frozenset(self._secret))]
+        return []
 
-    def _command(self) -> CommandServer:
-        command = self._text(self._entry["command"], "command")
-        args = self._entry.get("args", [])
-        if not isinstance(args, list):
-            raise self._wrong("has args that are no list", 'Write "args": ["one", "two"].')
-        words = (command, *(self._text(each, f"args[{index}]") for index, each in enumerate(args)))
-        own = self._texts("env")
-        folder = self._folder / self._text(self._entry.get("cwd", "."), "cwd")
-        return CommandServer(words, own, folder)
+    def _command(self, command: _Text) -> CommandServer:
+        args = (self._expand(each, "args", index) for index, each in enumerate(self._entry.args))
+        folder = self._folder / self._expand(self._entry.cwd, "cwd")
+        return CommandServer((self._expand(command, "command"), *args), self._table("env", self._entry.env), folder)
 
-    def _address(self) -> HttpServer:
-        written = self._entry["url"]
-        url = self._text(written, "url")
+    def _address(self, written: _Text) -> HttpServer:
+        url = self._expand(written, "url")
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname or "", parts.port
         except ValueError:
             parts, host = urlsplit(""), ""
         if parts.scheme not in ("http", "https") or not host or not url.isascii() or not url.isprintable():
-            raise self._wrong(f"has the url {written!r}, which is none", 'Write it as "https://host/path".')
-        if parts.scheme == "http" and not is_here(host):
+            self._wrong(f"the url {written!r} is none", 'Write it as "https://host/path".', "url")
+        elif parts.scheme == "http" and not is_here(host):
             hint = "Use https: over http anyone on the network path can read the headers and change the tools."
-            raise self._wrong("is on another machine and not reached by https", hint)
+            self._wrong("is on another machine and not reached by https", hint, "url")
         self._keep(parts.password or "", parts.query)
-        headers = self._texts("headers")
+        headers = self._table("headers", self._entry.headers)
         for name, value in headers.items():
             if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
-                raise self._wrong(f"has a header {name!r} that HTTP cannot carry", "Correct its name or its value.")
+                self._wrong("HTTP cannot carry this header", "Correct its name or its value.", "headers", name)
         return HttpServer(url, headers)
 
-    def _texts(self, key: str) -> dict[str, str]:
+    def _table(self, key: str, table: Mapping[str, _Text]) -> dict[str, str]:
         """A table of texts. Values whose name or header says that they are secret are masked in results too."""
-        table = self._entry.get(key, {})
-        if not isinstance(table, dict):
-            raise self._wrong(f"has {key} that is no table", f'Write "{key}": {{"NAME": "value"}}.')
         found = {}
         for name, value in table.items():
-            found[name] = self._text(value, f"{key}[{name!r}]")
+            found[name] = self._expand(value, key, name)
             if key == "headers" or _SECRET.search(name):
                 self._keep(found[name], *found[name].split())
         return found
@@ -281,25 +327,24 @@ class _Entry:
     def _keep(self, *values: str) -> None:
         self._secret.update(value for value in values if len(value) >= _SHORTEST_SECRET)
 
-    def _text(self, value: Json, place: str) -> str:
-        if isinstance(value, bool | int | float):
-            value = str(value).lower() if isinstance(value, bool) else str(value)
-        if not isinstance(value, str):
-            raise self._wrong(f"has a {place} that is no text", EXAMPLE)
+    def _expand(self, value: _Text, *place: str | int) -> str:
         try:
-            text = self._expansion.expand(value)
+            text = self._expansion.expand(str(value).lower() if isinstance(value, bool) else str(value))
         except UnfilledError as error:
             hint = "Set the variable, or give it a default: ${NAME:-default}. Only the environment is filled in."
-            raise self._wrong(f"cannot be set up: {error} ({place})", hint) from error
+            self._wrong(str(error), hint, *place)
+            return ""
         if "\0" in text:
-            raise self._wrong(f"has a {place} with a null character", "Remove it.")
+            self._wrong("there is a null character in it", "Remove it.", *place)
         return text
 
-    def _wrong(self, message: str, hint: str) -> Fault:
-        return Fault(Code.CONFIG, f"{self._where}: the MCP server {self._name!r} {message}", hint=hint)
+    def _wrong(self, message: str, hint: str, *place: str | int) -> None:
+        path = (*self._path, *place)
+        self._reader.report(path, f"{format_path(path)}: {message}", hint)
 
 
 def is_here(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

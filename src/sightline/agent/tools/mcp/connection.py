@@ -1,22 +1,21 @@
 """One connection to a server, from handshake to end: keeps its list of tools up to date and calls them.
 
-One task drives a connection, as the SDK requires; many tasks may call tools.
+One task drives a connection, as the SDK requires; many tasks may call tools. The server's messages are filtered before
+the SDK sees them: it may send notifications that are never read, and requests faster than it reads answers.
 """
 
 import asyncio
 import logging
-import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
-import httpx2
 from mcp import MCPError
 from mcp.client._transport import ReadStream, WriteStream
 from mcp.client.session import ClientSession, IncomingMessage
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import listen
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -27,6 +26,10 @@ from mcp_types import (
     PARSE_ERROR,
     Implementation,
     InputRequiredResult,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
     PaginatedRequestParams,
     RequestId,
     ToolListChangedNotification,
@@ -36,50 +39,109 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.tools.mcp.config import (
     CommandServer,
-    HttpServer,
     McpNetwork,
     ServerLimits,
     ServerSpec,
     mask_values,
 )
-from sightline.agent.tools.mcp.content import outcome
-from sightline.agent.tools.mcp.guard import McpHttpGuard
-from sightline.agent.tools.mcp.listing import ToolListing
-from sightline.agent.tools.mcp.message_filter import FilteredRead, FilteredWrite, MessageFilter
-from sightline.agent.tools.mcp.pipes import McpLink, open_pipes
+from sightline.agent.tools.mcp.links import McpLink, open_http_link, open_pipes
+from sightline.agent.tools.mcp.listing import ToolListing, outcome
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 
-
-@asynccontextmanager
-async def open_http_link(address: HttpServer, bounds: ServerLimits, network: McpNetwork) -> AsyncIterator[McpLink]:
-    """Connect to a service. The session is ended with a request to the service, within a time limit."""
-    context = network.context()
-    inner = httpx2.AsyncHTTPTransport(
-        verify=context,
-        proxy=_proxy(network.proxy(address.url), context),
-        trust_env=False,
-        limits=httpx2.Limits(max_connections=None),
-    )
-    guard = McpHttpGuard(inner, bounds)
-    headers = {**address.headers, "accept-encoding": "identity"}
-    # Calls have their own limit, and a notification stream may be silent for hours.
-    timeout = httpx2.Timeout(bounds.start_s, read=None, pool=None)
-    client = httpx2.AsyncClient(transport=guard, headers=headers, timeout=timeout, trust_env=False)
-    async with (
-        client,
-        streamable_http_client(address.url, http_client=client, max_sse_event_size=bounds.message) as (read, write),
-    ):
-        yield McpLink(read, write, lambda: guard.fault, ended=guard.lost)
+WANTED = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/progress",
+        "notifications/cancelled",
+        "notifications/subscriptions/acknowledged",
+    }
+)
+_LARGEST = 1e15
+"""The largest progress value; the SDK converts to float, which fails for huge integers."""
 
 
-def _proxy(found: tuple[str, str] | None, context: ssl.SSLContext) -> httpx2.Proxy | None:
-    if found is None:
-        return None
-    url, authorization = found
-    headers = {"proxy-authorization": authorization} if authorization else {}
-    return httpx2.Proxy(url, ssl_context=context if url.startswith("https:") else None, headers=headers)
+class MessageFilter:
+    """Decides for each message, and counts a server's unanswered requests."""
+
+    def __init__(self, questions: int) -> None:
+        self._most = questions
+        self._open = 0
+
+    def passes(self, item: SessionMessage | Exception) -> bool:
+        """Whether this message is passed on to the SDK."""
+        if isinstance(item, Exception):
+            return False
+        message = item.message
+        if isinstance(message, JSONRPCNotification):
+            return message.method in WANTED and _is_sound(message)
+        if isinstance(message, JSONRPCRequest):
+            if self._open >= self._most:
+                return False
+            self._open += 1
+        return True
+
+    def count_answer(self, item: SessionMessage) -> None:
+        """Count a response that was sent to the server."""
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._open -= 1
+
+
+def _is_sound(message: JSONRPCNotification) -> bool:
+    if message.method != "notifications/progress":
+        return True
+    numbers = [(message.params or {}).get(key, 0) for key in ("progress", "total")]
+    return all(isinstance(each, int | float) and -_LARGEST < each < _LARGEST for each in numbers)
+
+
+S = TypeVar("S", bound=ReadStream[SessionMessage | Exception] | WriteStream[SessionMessage])
+
+
+class _FilteredStream(Generic[S]):
+    def __init__(self, inner: S, sieve: MessageFilter) -> None:
+        self._inner: S = inner
+        self._sieve = sieve
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class FilteredRead(_FilteredStream[ReadStream[SessionMessage | Exception]]):
+    """A server's messages that pass the filter."""
+
+    @property
+    def last_context(self) -> Context | None:
+        """The sender's context, which the SDK passes along with a message."""
+        return cast("Context | None", getattr(self._inner, "last_context", None))
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message that passes."""
+        while not self._sieve.passes(item := await self._inner.receive()):
+            pass
+        return item
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        while not self._sieve.passes(item := await self._inner.__anext__()):
+            pass
+        return item
+
+
+class FilteredWrite(_FilteredStream[WriteStream[SessionMessage]]):
+    """Messages to a server; responses are counted by the filter."""
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._inner.send(item)
+        self._sieve.count_answer(item)
 
 
 LONGEST = 200
@@ -220,7 +282,9 @@ class McpConnection:
     async def _serve_session(self, link: McpLink) -> None:
         sieve = MessageFilter(self._bounds.questions)
         dispatcher = ListFilterDispatcher(
-            FilteredRead(link.read, sieve), FilteredWrite(link.write, sieve), self._filter_list
+            FilteredRead(link.read, sieve),
+            FilteredWrite(link.write, sieve),
+            lambda page: self._listing.filter_page(page),
         )
         us = Implementation(name="sightline", version=version("sightline"))
         async with ClientSession(
@@ -234,9 +298,6 @@ class McpConnection:
             await self._keep_list_current(session, link)
 
     # --- the list -------------------------------------------------------------------------------------
-
-    def _filter_list(self, answer: JsonObject) -> JsonObject:
-        return self._listing.filter_page(answer)
 
     async def _list(self, session: ClientSession) -> None:
         self._stale.clear()

@@ -135,7 +135,9 @@ class McpServer:
         assert self._task is not None
         error = None if self._task.cancelled() else self._task.exception()
         fault = None if isinstance(error, Fault) else self._connection.why
-        fault = fault or (fault_of(error) if error is not None else _fault_when_closed())
+        if fault is None:
+            is_closed = Fault(Code.CANCELLED, "has been ended", hint="Open the tools anew.")
+            fault = is_closed if error is None else fault_of(error)
         words = f"; it said: {self._connection.words}" if self._connection.words else ""
         message = mask_values(f"the MCP server {self.spec.name!r} {fault.message}{words}", self.spec.hidden)
         return Fault(fault.code, message, hint=fault.hint, status=fault.status)
@@ -145,10 +147,6 @@ def _consume_exception(task: asyncio.Task[Any]) -> None:
     """Retrieve a task's exception, so that asyncio does not log it; it is reported where the task is awaited."""
     if not task.cancelled():
         task.exception()
-
-
-def _fault_when_closed() -> Fault:
-    return Fault(Code.CANCELLED, "has been ended", hint="Open the tools anew.")
 
 
 LONGEST = 64
@@ -244,7 +242,8 @@ class McpTools:
             raise Fault(faults[0].code, f"{faults[0].message}{more}", hint=faults[0].hint, status=faults[0].status)
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        server, tool = self._find_tool(call.name)
+        owner, tool = self._names.tool_named(call.name) or ("", "")
+        server = next((each for each in self._servers if each.spec.name == owner), None)
         definition = Toolbox(self._definitions).find(call.name)
         if server is None or definition is None or not isinstance(call.arguments, dict):
             return self._missing(call.name)
@@ -274,10 +273,6 @@ class McpTools:
         if now != self._definitions:
             self._definitions = now
             self.changed.set()
-
-    def _find_tool(self, name: str) -> tuple[McpServer | None, str]:
-        owner, tool = self._names.tool_named(name) or ("", "")
-        return next((server for server in self._servers if server.spec.name == owner), None), tool
 
     def _missing(self, name: str) -> ToolOutcome:
         owner, tool = self._names.tool_named(name) or ("", "")

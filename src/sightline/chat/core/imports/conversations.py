@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from sightline.chat.core.facts import ChatImported
@@ -48,6 +48,11 @@ def moment(value: Json) -> float:
         return 0.0
     seconds = value / 1000 if value > _MILLISECONDS else float(value)
     return seconds if 0 <= seconds <= _LATEST else 0.0
+
+
+def iso_time(seconds: float) -> str:
+    """A time as exports write it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 Speaker: TypeAlias = Literal["user", "assistant", "tool"]

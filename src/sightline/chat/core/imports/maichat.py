@@ -1,14 +1,24 @@
-"""MaiChat's export, and our own, which adds fields to it."""
+"""MaiChat's export, which is read, our own, which adds fields to it, and the format for training, which is written."""
+
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering, members, moment, text
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.imports.conversations import Gathered, Gathering, iso_time, members, moment, text
 from sightline.chat.core.pair import ChatAnswer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
-from sightline.chat.core.topics import ROOT, Topic
+from sightline.chat.core.sizing import ChatSettings, concatenate, messages_of
+from sightline.chat.core.topics import ROOT, Topic, compose_system_prelude
+from sightline.dialects.dialect import Target
+from sightline.dialects.openai_chat.names import NAME as TRAINING
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.jsontext import encode
 
 OWN_SCHEMA = "sightline-chat/1"
 _GREY = ("g", "grey", "gray")
@@ -25,11 +35,6 @@ class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     state: LifecycleState = "idle"
     hand: Hand = ""
     exchange: str = ""
-
-
-def is_maichat(document: Json) -> bool:
-    """Whether this looks like such an export."""
-    return isinstance(document, dict) and "pairs" in document
 
 
 def read_maichat(document: Json) -> Gathered:
@@ -113,3 +118,67 @@ def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: b
         at=at,
         exchange=kept.exchange,
     )
+
+
+_FLAGS = {"blue": "b", "grey": "g"}
+
+
+def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
+    """The pairs with all their data, and the topics."""
+
+    def depth(topic: Topic) -> int:
+        return len(history.topics.path(topic.id))
+
+    head: JsonObject = {
+        "schema": OWN_SCHEMA,
+        "generatedAt": iso_time(now),
+        "filterInput": filter_text,
+        "count": len(pairs),
+        "topics": [msgspec.to_builtins(topic) for topic in sorted(history.topics, key=depth)],
+    }
+    return encode(head)[:-1] + b',"pairs":[' + b",".join(encode(_entry(history, pair)) for pair in pairs) + b"]}\n"
+
+
+def to_jsonl(
+    history: ChatHistory, pairs: Iterable[MessagePair], settings: ChatSettings, *, whole_topics: bool = False
+) -> bytes:
+    """One line of messages for each pair with a complete answer, or for each topic's pairs together: the format for
+    training."""
+    answered = [pair for pair in pairs if pair.state == "complete" and pair.answer and not pair.answer.is_partial]
+    groups: dict[str, list[MessagePair]] = {}
+    for pair in answered:
+        groups.setdefault(pair.topic if whole_topics else pair.id, []).append(pair)
+    return b"".join(_line(history, group, settings) for group in groups.values())
+
+
+def _line(history: ChatHistory, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
+    prelude = compose_system_prelude(history.topics.settings_for(pairs[0].topic), settings)
+    system = (Message("system", (Text(prelude),), bare=True),) if prelude else ()
+    messages = concatenate(messages_of(pair, TRAINING) for pair in pairs)
+    written = dialect(TRAINING).write_request(Request(messages=(*system, *messages)), Target(), Report())
+    return encode({"messages": written["messages"]}) + b"\n" if messages and isinstance(written, dict) else b""
+
+
+def _entry(history: ChatHistory, pair: MessagePair) -> JsonObject:
+    kept = ExtraFields(
+        answer=pair.answer,
+        earlier=pair.earlier,
+        attachments=pair.attachments,
+        trouble=pair.trouble,
+        state=pair.state,
+        hand=pair.hand,
+        exchange=pair.exchange,
+    )
+    return {
+        "id": pair.id,
+        "topicId": pair.topic,
+        "topicPath": " > ".join(history.topics.path(pair.topic)),
+        "model": pair.model,
+        "userText": pair.user_text,
+        "assistantText": pair.assistant_text,
+        "star": pair.star,
+        "colorFlag": _FLAGS[pair.flag],
+        "lifecycleState": pair.state,
+        "timestamp": pair.at,
+        "kept": msgspec.to_builtins(kept),
+    }

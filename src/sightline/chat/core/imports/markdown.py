@@ -1,9 +1,12 @@
-"""Conversations in Markdown: a line names the speaker, and their words follow."""
+"""Conversations in Markdown, read and written: a line names the speaker, and their words follow."""
 
 import hashlib
 import re
+from collections.abc import Iterable
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker, moment
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker, iso_time, moment
+from sightline.chat.core.pair import MessagePair
 from sightline.model.parts import Text
 
 _USER = r"user|human|you|me|prompt|question"
@@ -18,6 +21,27 @@ _MARKS = re.compile(r"Stars: \d")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
 _TICKS = re.compile("`{3,}")
 _IS_USER = re.compile(_USER, re.IGNORECASE)
+
+
+def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
+    """The pairs in order, to be read and to be imported again."""
+    # In pieces, here and below, so that a large export in a thread lets other threads run in between.
+    pieces = ([f"# {title}", ""], *(_paragraphs(history, pair) for pair in pairs))
+    return b"\n".join("\n".join(lines).encode("utf-8", "replace") for lines in pieces)
+
+
+def _paragraphs(history: ChatHistory, pair: MessagePair) -> list[str]:
+    topic = " > ".join(history.topics.path(pair.topic)) or "No topic"
+    error = " — error" if pair.state == "error" else ""
+    lines = [f"## {topic} — {pair.model or 'no model'} — {iso_time(pair.at)}{error}", ""]
+    lines += [f"Stars: {pair.star} · Flag: {pair.flag}", ""]
+    if pair.trouble is not None:
+        lines += [f"> {pair.trouble.line}", ""]
+    if pair.user_text:
+        lines += ["### User", "", escape(pair.user_text), ""]
+    if pair.assistant_text:
+        lines += ["### Assistant", "", escape(pair.assistant_text), ""]
+    return lines
 
 
 def escape(text: str) -> str:

@@ -1,6 +1,7 @@
 """Recognises the kind of an export and reads it."""
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 import msgspec
 
@@ -9,13 +10,14 @@ from sightline.chat.core.imports.conversations import (
     Gathered,
     Gathering,
     ImportedTurn,
+    Speaker,
     member,
     members,
     moment,
     text,
     tool_name,
 )
-from sightline.chat.core.imports.maichat import is_maichat, read_maichat
+from sightline.chat.core.imports.maichat import read_maichat
 from sightline.chat.core.imports.markdown import is_markdown, read_markdown
 from sightline.chat.core.topics import Topic
 from sightline.errors import Code, Fault
@@ -49,30 +51,29 @@ def _with_those_above(topics: set[str], known: dict[str, Topic]) -> set[str]:
     return found
 
 
+CHATGPT, CLAUDE = "mapping", "chat_messages"
+"""The keys of a conversation by which an export is recognised."""
+
 _MODEL = "model_slug"
 _SPOKEN_TO_ALL = ("", "all")
 
 
-def is_chatgpt(document: Json) -> bool:
-    """Whether this looks like such an export, of one conversation or of all."""
-    return any("mapping" in each for each in _chatgpt_conversations(document))
+def conversations_of(document: Json, key: str) -> list[JsonObject]:
+    """The conversations of an export, of one or of all, if one of them has the key by which its kind is known."""
+    found = [document] if isinstance(document, dict) else members(document)
+    return found if any(key in each for each in found) else []
 
 
 def read_chatgpt(document: Json) -> Gathered:
     """Its conversations, each as a topic below one common topic."""
     gathering = Gathering("chatgpt")
     home = gathering.topic("", "ChatGPT")
-    for number, conversation in enumerate(_chatgpt_conversations(document)):
+    for number, conversation in enumerate(conversations_of(document, CHATGPT)):
         key = text(conversation, "conversation_id") or text(conversation, "id") or str(number)
-        reading = _Branch(gathering, conversation)
-        turns = reading.turns()
+        turns = _Branch(gathering, conversation).turns()
         if turns:
             gathering.conversation(key, gathering.topic(key, text(conversation, "title"), home), turns)
     return gathering.finish()
-
-
-def _chatgpt_conversations(document: Json) -> list[JsonObject]:
-    return [document] if isinstance(document, dict) else members(document)
 
 
 class _Branch:
@@ -124,25 +125,18 @@ class _Branch:
             return None
         at = moment(message.get("create_time")) or self._started
         model = text(metadata, _MODEL) or self._model
-        if role == "tool":
-            return ImportedTurn("tool", parts, name, at)
-        return (
-            ImportedTurn("user", parts, name, at)
-            if role == "user"
-            else ImportedTurn("assistant", parts, name, at, model)
-        )
+        return ImportedTurn(cast(Speaker, role), parts, name, at, model if role == "assistant" else "")
 
     def _parts(self, name: str, role: str, message: JsonObject) -> tuple[Part, ...]:
         content = self._content(message)
         recipient = text(message, "recipient")
+        joined = "\n\n".join(part.text for part in content if isinstance(part, Text))
         if role == "tool":
             if not self._called:
                 self._gathering.lose("results of tools without a call were left out")
                 return ()
-            joined = "\n\n".join(part.text for part in content if isinstance(part, Text))
             return (ToolResult(self._called.pop(0), (Text(joined),)),)
         if role == "assistant" and recipient not in _SPOKEN_TO_ALL:
-            joined = "\n\n".join(part.text for part in content if isinstance(part, Text))
             self._called.append(name)
             return (ToolCall(name, tool_name(recipient), encode({"input": joined}).decode()),)
         self._called.clear()
@@ -180,16 +174,11 @@ class _Branch:
                 return tuple(map(Text, words))
 
 
-def is_claude(document: Json) -> bool:
-    """Whether this looks like such an export, of one conversation or of all."""
-    return any("chat_messages" in each for each in _conversations(document))
-
-
 def read_claude(document: Json) -> Gathered:
     """Its conversations, each as a topic below one common topic."""
     gathering = Gathering("claude")
     home = gathering.topic("", "Claude")
-    for number, conversation in enumerate(_conversations(document)):
+    for number, conversation in enumerate(conversations_of(document, CLAUDE)):
         key = text(conversation, "uuid") or str(number)
         model = text(conversation, "model")
         turns: list[ImportedTurn] = []
@@ -198,10 +187,6 @@ def read_claude(document: Json) -> Gathered:
         if turns:
             gathering.conversation(key, gathering.topic(key, text(conversation, "name"), home), turns)
     return gathering.finish()
-
-
-def _conversations(document: Json) -> list[JsonObject]:
-    return [document] if isinstance(document, dict) else members(document)
 
 
 def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) -> Iterator[ImportedTurn]:
@@ -266,11 +251,7 @@ def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Itera
 def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
     """The sources of a text: an address and a range; in newer exports the address is below `details`."""
     return gathering.citations(
-        (
-            {**each, **member(each, "details")},
-            each.get("start_index"),
-            each.get("end_index"),
-        )
+        ({**each, **member(each, "details")}, each.get("start_index"), each.get("end_index"))
         for each in members(block.get("citations"))
     )
 
@@ -291,9 +272,11 @@ def read_chat(data: bytes, name: str = "") -> Gathered:
         raise _unreadable("this is an archive", "Unpack it and import the conversations.json in it.")
     if data.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
         document = decode(data)
-        for is_one, read in ((is_chatgpt, read_chatgpt), (is_claude, read_claude), (is_maichat, read_maichat)):
-            if is_one(document):
+        for key, read in ((CHATGPT, read_chatgpt), (CLAUDE, read_claude)):
+            if conversations_of(document, key):
                 return read(document)
+        if isinstance(document, dict) and "pairs" in document:
+            return read_maichat(document)
         raise _unreadable(
             "this JSON is no export of a chat that is known", "ChatGPT, Claude, MaiChat and Sightline are."
         )

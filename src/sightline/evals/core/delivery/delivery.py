@@ -7,18 +7,20 @@ import msgspec
 
 from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
 from sightline.dialects.dialect import SystemPolicy
-from sightline.evals.core.delivery.attachment import (
+from sightline.evals.core.delivery.content import (
+    UNNAMED,
+    CallLedger,
     Guidelines,
     block,
     file_part,
     file_text,
+    flat_question,
     is_ambiguous,
     marker,
     picture,
     picture_link,
     refusal,
 )
-from sightline.evals.core.delivery.question import UNNAMED, CallLedger, flat_question
 from sightline.evals.core.reading.files import is_link
 from sightline.evals.core.suite import (
     CallSegment,

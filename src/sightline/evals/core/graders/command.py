@@ -11,27 +11,25 @@ from sightline.catalog.reading import REST, key
 from sightline.errors import Fault
 from sightline.evals.core.graders.expectation import describe_json, reference_text
 from sightline.evals.core.graders.finding import (
+    COMMAND_SECONDS,
     UNSPENT,
     Asking,
+    CallPython,
+    Execute,
+    Executed,
     GraderFinding,
     GradingCost,
     GradingSubject,
+    Returned,
     Run,
+    StepFailed,
+    ask,
     finding_without_score,
     share,
     total_spent,
 )
 from sightline.evals.core.graders.grader import GraderReader, GraderType, GraderTypes, asking_type
 from sightline.evals.core.graders.payload import payload_for_assertion, payload_of
-from sightline.evals.core.graders.steps import (
-    COMMAND_SECONDS,
-    CallPython,
-    Execute,
-    Executed,
-    Returned,
-    StepFailed,
-    ask,
-)
 from sightline.evals.core.reading.document import Text
 from sightline.evals.core.result import Check
 from sightline.model.json import Json, JsonObject

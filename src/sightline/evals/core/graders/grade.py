@@ -1,24 +1,268 @@
-"""Grading a case: the table of grader types, every grader in turn, and the score of all of them together."""
+"""Grading a case: the grader of graders, the table of grader types, every grader in turn, and the score of all of
+them."""
 
-from collections.abc import Generator, Sequence
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, TypeAlias, assert_never, cast
 
 import msgspec
 
-from sightline.evals.core.graders.command import COMMAND_TYPES
-from sightline.evals.core.graders.composite import COMPOSITE_TYPES
-from sightline.evals.core.graders.expectation import transcript
-from sightline.evals.core.graders.field_accuracy import FIELD_TYPES
-from sightline.evals.core.graders.finding import Grading, GradingSubject, combine_scores, reaches, sum_if_known
-from sightline.evals.core.graders.grader import Grader, GraderTypes, prepare_grader, run_grader
-from sightline.evals.core.graders.judge import JUDGE_TYPES
-from sightline.evals.core.graders.limits import LIMIT_TYPES
-from sightline.evals.core.graders.steps import Answer, Step
+from sightline.catalog.problem import nearest
+from sightline.catalog.reading import key
+from sightline.evals.core.graders.command import COMMAND_TYPES, Command, CommandConfig, GraderCode, code_of
+from sightline.evals.core.graders.conduct import LIMIT_TYPES, TOOL_TYPES
+from sightline.evals.core.graders.expectation import FIELD_TYPES, pretty, transcript
+from sightline.evals.core.graders.finding import (
+    Answer,
+    Asking,
+    GraderFinding,
+    Grading,
+    GradingSubject,
+    Run,
+    Step,
+    StepFailed,
+    combine_scores,
+    finding_without_score,
+    is_missing,
+    is_sunk,
+    reaches,
+    reasons,
+    sum_if_known,
+)
+from sightline.evals.core.graders.grader import (
+    Grader,
+    GraderReader,
+    GraderType,
+    GraderTypes,
+    prepare_grader,
+    read_list,
+    run_grader,
+)
+from sightline.evals.core.graders.judge import JUDGE_TYPES, Fence, PromptSource, Question, ask_judge, read_words
+from sightline.evals.core.graders.rubric import FREE, read_free
 from sightline.evals.core.graders.text import TEXT_TYPES
-from sightline.evals.core.graders.tool_calls import TOOL_TYPES
-from sightline.evals.core.result import CaseObservation, CaseScore, Score
+from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, Text, node_of
+from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score
 from sightline.evals.core.suite import Aggregation, GraderSpec, SuiteProblem
+from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.usage import Usage
+
+RESULTS = "EVALUATOR_RESULTS_JSON"
+_PLACE = re.compile(r"\{\{\s*" + RESULTS + r"\s*\}\}")
+_MEMBERS = ("assertions", "assert", "evaluators")
+_PROMPT = (
+    "Several graders have looked at one answer; what they say stands below. What is the answer worth, all in all? "
+    "Give a score from 0 to 1 and what speaks for and against it."
+)
+_ROLE = "You weigh what graders say of an answer."
+_NO_WEIGHT = "none of the graders within has any weight"
+
+Aggregate: TypeAlias = Callable[[tuple[Score, ...], GradingSubject], Asking]
+
+
+class WeightedAverage(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="weighted_average"):
+    """The mean score by weight; `weights` are by the names of the graders."""
+
+    weights: dict[str, Amount] = {}
+
+
+class PassShare(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="threshold"):
+    """The share of the graders that pass, and how large it has to be."""
+
+    threshold: Share
+
+
+class CodeAggregator(CommandConfig, frozen=True, kw_only=True, tag_field="type", tag="code-grader"):
+    """A command or a function gets the scores."""
+
+    command: Annotated[Command | None, key(aliases=("path",))] = None
+
+
+class JudgeAggregator(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="llm-grader"):
+    """A model gets the scores."""
+
+    prompt: str = ""
+    target: Text = ""
+    model: Text = ""
+
+
+Aggregator: TypeAlias = WeightedAverage | PassShare | CodeAggregator | JudgeAggregator
+
+
+class CompositeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Graders as in a case, and how their scores become one."""
+
+    assertions: Annotated[tuple[Json, ...], key(aliases=("assert", "evaluators"), hint="Give a list.", min_length=1)]
+    aggregator: dict[str, Json] = {}
+
+
+def _build(config: CompositeConfig, reader: GraderReader) -> Run:
+    name = next(each for each in _MEMBERS if each in reader.spec.config)
+    members = _prepare_members(config, name, reader)
+    value = {"type": "weighted_average", **config.aggregator}
+    if isinstance(value["type"], str):
+        value["type"] = value["type"].replace("_grader", "-grader")  # as older suites write it
+    # The reader takes a union of structs, which is no `type` to mypy.
+    aggregator: Aggregator | None = reader.read(value, cast(type[Aggregator], Aggregator), ("aggregator",))
+    names = [member.spec.name for member in members]
+    is_by_name = not isinstance(aggregator, WeightedAverage | PassShare) or "weights" in value
+    if is_by_name and len(set(names)) != len(names):
+        reader.tell("", "two graders within have the same name", "Give each a name of its own.")
+    weights = aggregator.weights if isinstance(aggregator, WeightedAverage) else {}
+    for each in weights:
+        if each not in names:
+            reader.tell(f"aggregator.weights.{each}", f"there is no grader {each!r} within", nearest(each, names))
+    return partial(_run, members, weights, _aggregate_of(aggregator or PassShare(threshold=1.0), reader))
+
+
+def _prepare_members(config: CompositeConfig, name: str, reader: GraderReader) -> list[Grader]:
+    """The graders within, by the same reader as those of a case. Their place is that of the composite."""
+    findings = SuiteFindings()
+    specs = read_list(node_of(list(config.assertions), reader.spec.place, (name,)), name, findings)
+    for problem in findings.problems:
+        reader.problems.append(msgspec.structs.replace(problem, path=f"{reader.path}.{problem.path}"))
+    members = [prepare_grader(spec, f"{reader.path}.{name}[{index}]", reader.types) for index, spec in enumerate(specs)]
+    reader.problems += [problem for member in members for problem in member.problems]
+    return members
+
+
+def _aggregate_of(aggregator: Aggregator, reader: GraderReader) -> Aggregate:
+    match aggregator:
+        case WeightedAverage(weights=weights):
+            return partial(_average, weights)
+        case PassShare(threshold=threshold):
+            return partial(_share_of_passes, threshold)
+        case CodeAggregator():
+            return partial(_by_code, code_of(aggregator, reader, "aggregator."))
+        case JudgeAggregator():
+            prompt = read_words(aggregator.prompt, (RESULTS,), reader, "aggregator.")
+            return partial(_by_judge, prompt, aggregator.target, aggregator.model)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _run(
+    members: Sequence[Grader], weights: Mapping[str, float], together: Aggregate, subject: GradingSubject
+) -> Asking:
+    """A member that could not run leaves the composite not graded, however it is aggregated; no judge is asked then."""
+    scores: list[Score] = []
+    for member in members:
+        scores += [(yield from run_grader(member, subject))]
+    given = tuple(scores)
+    missing = [score for score in given if is_missing(score, _weight(weights, score))]
+    if missing:
+        return replace(finding_without_score(reasons(missing)), scores=given)
+    finding = yield from together(given, subject)
+    return replace(finding, scores=given)
+
+
+# --- together -------------------------------------------------------------------------------------
+
+
+def _average(weights: Mapping[str, float], scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
+    yield from ()
+    graded = _scores_given(scores)
+    weighed = [(score.score or 0.0, _weight(weights, score)) for score in graded]
+    total = sum(weight for _, weight in weighed)
+    if not total:
+        return finding_without_score(_NO_WEIGHT)
+    score = sum(value * weight for value, weight in weighed) / total
+    return _apply_required(
+        GraderFinding(score=min(max(score, 0.0), 1.0), checks=_all_checks(graded), reason=_describe_ungraded(scores)),
+        graded,
+    )
+
+
+def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
+    yield from ()
+    graded = _scores_given(scores)
+    counting = [score for score in graded if score.weight]
+    if not counting:
+        return finding_without_score(_NO_WEIGHT)
+    passed = sum(score.verdict == "pass" for score in counting)
+    part = passed / len(counting)
+    enough = reaches(part, threshold)
+    first = Check(f"at least {threshold:g} of the graders pass", enough, f"{passed} of {len(counting)}")
+    finding = GraderFinding(
+        score=part, checks=(first, *_all_checks(graded)), reason=_describe_ungraded(scores), passed=enough
+    )
+    return _apply_required(finding, graded)
+
+
+def _by_code(code: GraderCode, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
+    return (yield from code.run({"results": _results(scores)}))
+
+
+def _by_judge(
+    prompt: PromptSource, target: str, model: str, scores: tuple[Score, ...], subject: GradingSubject
+) -> Asking:
+    words = yield from prompt.words(subject)
+    if isinstance(words, StepFailed):
+        return finding_without_score(words.fault.message)
+    results = pretty(_results(scores))
+    fence = Fence([results, words])
+    quoted = fence.around("results", results)
+    wording = words or _PROMPT
+    question = Question(
+        system=f"{_ROLE}\n{fence.rule}",
+        user=_PLACE.sub(lambda _: quoted, wording) if _PLACE.search(wording) else f"{wording}\n\n{quoted}",
+        schema=FREE,
+        target=target,
+        model=model,
+    )
+    return (yield from ask_judge(question, read_free))
+
+
+def _scores_given(scores: Sequence[Score]) -> list[Score]:
+    """The graders that gave a score."""
+    return [score for score in scores if score.verdict != "not_graded"]
+
+
+def _apply_required(finding: GraderFinding, graded: Sequence[Score]) -> GraderFinding:
+    """Nothing is left of a finding if a grader that is required did not reach its score."""
+    sunk = [score.name for score in graded if is_sunk(score)]
+    if not sunk:
+        return finding
+    return replace(finding, score=0.0, passed=False, reason=f"required and not reached: {', '.join(sunk)}")
+
+
+def _weight(weights: Mapping[str, float], score: Score) -> float:
+    return weights.get(score.name, score.weight)
+
+
+def _all_checks(scores: Sequence[Score]) -> tuple[Check, ...]:
+    return tuple(
+        Check(f"[{score.name}] {each.text}", each.passed, each.evidence) for score in scores for each in score.checks
+    )
+
+
+def _describe_ungraded(scores: Sequence[Score]) -> str:
+    silent = [score.name for score in scores if score.verdict == "not_graded"]
+    return f"not graded, and left out: {', '.join(silent)}" if silent else ""
+
+
+def _results(scores: Sequence[Score]) -> JsonObject:
+    return {
+        score.name: {
+            "type": score.type,
+            "score": score.score,
+            "verdict": score.verdict,
+            "weight": score.weight,
+            "reason": score.reason,
+            "assertions": [
+                {"text": check.text, "passed": check.passed, "evidence": check.evidence} for check in score.checks
+            ],
+            "details": score.details,
+        }
+        for score in scores
+    }
+
+
+COMPOSITE_TYPES: GraderTypes = {"composite": GraderType(CompositeConfig, _build)}
+
 
 GRADERS: GraderTypes = {
     **TEXT_TYPES,

@@ -148,22 +148,21 @@ def _message(message: Message, uses: Mapping[str, ToolUse]) -> JsonObject:
     calls: list[Json] = [_call(part, uses) for part in message.parts if isinstance(part, ToolCall)]
     images = [part for part in message.parts if isinstance(part, Image)]
     parts = [part for part in message.parts if not isinstance(part, ToolCall)]
-    content: Json = "\n".join(_text(part) if isinstance(part, ToolResult) else words_of([part]) for part in parts)
+    content: Json = "\n".join(
+        (words_of(part.parts) if part.structured is None else compact(part.structured))
+        if isinstance(part, ToolResult)
+        else words_of([part])
+        for part in parts
+    )
     if images:
-        content = [_block(part) if isinstance(part, Image) else _text_block(words_of([part])) for part in parts]
+        content = [
+            _block(part) if isinstance(part, Image) else ({"type": "text", "text": words_of([part])}) for part in parts
+        ]
     return {"role": _role(message.role), "content": content, **({"tool_calls": calls} if calls else {})}
 
 
 def _role(role: Role) -> str:
     return "system" if role == "developer" else role
-
-
-def _text(result: ToolResult) -> str:
-    return words_of(result.parts) if result.structured is None else compact(result.structured)
-
-
-def _text_block(text: str) -> JsonObject:
-    return {"type": "text", "text": text}
 
 
 def _block(image: Image) -> JsonObject:

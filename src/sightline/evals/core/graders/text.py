@@ -18,16 +18,20 @@ from referencing.jsonschema import EMPTY_REGISTRY
 from sightline.catalog.reading import key
 from sightline.errors import Fault
 from sightline.evals.core.graders.finding import (
+    PYTHON,
     UNSPENT,
     Asking,
+    Execute,
+    Executed,
     GraderFinding,
     GradingCost,
     GradingSubject,
+    StepFailed,
+    ask,
     finding_without_score,
     of_one,
 )
 from sightline.evals.core.graders.grader import GraderReader, GraderType, GraderTypes, asking_type, plain_type
-from sightline.evals.core.graders.steps import PYTHON, Execute, Executed, StepFailed, ask
 from sightline.evals.core.reading.document import Text
 from sightline.evals.core.result import Check
 from sightline.model.json import Json, JsonObject

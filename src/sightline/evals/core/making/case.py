@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case_writer import KINDS, CaseWriter, Kind, LeftOut, MadeFile, Placeholders, slug
-from sightline.evals.core.reading.yaml_edit import write_yaml
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
+from sightline.evals.core.reading.yaml_edit import document_text
 from sightline.model.comparison import of_message
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -159,8 +159,6 @@ def make_case(
     mask: Callable[[str], str],
     *,
     from_turn: int | None = None,
-    kinds: tuple[Kind, ...] = KINDS,
-    group: str = "",
 ) -> MadeCase:
     """A case of one exchange, or of several of one conversation.
 
@@ -170,15 +168,13 @@ def make_case(
     if not exchanges:
         raise Fault(Code.USAGE, "there is no exchange to make a case of", hint="Name at least one exchange.")
     conversation = join_exchanges(exchanges)
-    placeholders = Placeholders(kinds)
+    placeholders = Placeholders()
     writer = CaseWriter(slug(name) or "case", mask, placeholders)
     content = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
     request = exchanges[-1].request
     metadata = _metadata(request, writer)
     _tell(conversation, request, writer)
     case: JsonObject = {"id": slug(name) or "case"}
-    if group:
-        case["conversation_id"] = group
     if placeholders.variables:
         case["vars"] = dict(placeholders.variables)
     case |= content
@@ -188,13 +184,7 @@ def make_case(
         case["tools"] = writer.keep("tools.json", data)
     if metadata:
         case["metadata"] = metadata
-    return MadeCase(case, suite_text(case), writer.files, writer.left)
-
-
-def suite_text(case: JsonObject) -> str:
-    """A suite with this case alone."""
-    header, body = write_yaml({"tests": [case]})
-    return "\n".join([*([header] if header else []), *(line.removeprefix("  ") for line in body)]) + "\n"
+    return MadeCase(case, document_text({"tests": [case]}), writer.files, writer.left)
 
 
 def _one(conversation: Conversation, writer: CaseWriter) -> JsonObject:

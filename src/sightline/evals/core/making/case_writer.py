@@ -5,7 +5,7 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -32,8 +32,6 @@ from sightline.model.parts import (
 )
 from sightline.wire import jsontext
 
-Kind: TypeAlias = Literal["uuid", "time", "date", "session", "id", "temp_dir", "home", "dir"]
-
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _DATE = r"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -45,7 +43,7 @@ _WINDOWS = r"[A-Za-z]:\\{1,2}"
 _HAS_DIGIT = r"(?=[A-Za-z0-9_-]*[0-9])"
 _PREFIXES = "toolu|call|msg|resp|req|run|thread|chatcmpl|cmpl|gen|fc|rs|item|batch|asst|step|trace|span|conv"
 
-_PATTERNS: dict[Kind, str] = {
+_PATTERNS = {
     "uuid": r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
     "time": rf"(?<![\w-]){_DATE}[T ]{_CLOCK}{_ZONE}(?![0-9])"
     rf"|\b{_DAY},? {_MONTH} [ 0-3]?[0-9] {_CLOCK}{_ZONE} [12][0-9]{{3}}\b",
@@ -60,8 +58,6 @@ _PATTERNS: dict[Kind, str] = {
     "dir": rf"{_STARTS}/(?:work|workspaces?|srv|mnt|builds?|repos?|projects?|github/workspace)(?=/)"
     r"(?:/[\w-]+(?![\w.-]))?",
 }
-KINDS: tuple[Kind, ...] = tuple(_PATTERNS)
-
 # Words that a suite would take for a reference of its own have to say that they are none.
 _BRACES = r"\$*\{\{(?=\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\})"
 
@@ -70,8 +66,8 @@ class Placeholders:
     """Replaces what is volatile by `{{ name }}`. The same words get the same name; `variables` are what they stand for,
     in the order in which they were met."""
 
-    def __init__(self, kinds: tuple[Kind, ...] = KINDS) -> None:
-        groups = [f"(?P<braces>{_BRACES})", *(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in KINDS if kind in kinds)]
+    def __init__(self) -> None:
+        groups = [f"(?P<braces>{_BRACES})", *(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items())]
         self._pattern = re.compile("|".join(groups))
         self._names: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}

@@ -4,15 +4,15 @@ file names many, and their variables are not all set."""
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, TypeAlias, cast
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.foreign_names import AGENTV_PROVIDERS
 from sightline.catalog.problem import nearest, quote_word
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import AGENTV_PROVIDERS, Provider
 from sightline.catalog.reading import REST, key
 from sightline.catalog.toml import WIRE_APIS
 from sightline.evals.core.reading.document import Amount, Count, Node, SuiteFindings, Text, Texts
@@ -246,21 +246,20 @@ def _read(
     kind = "" if provider is None else (provider.text or "").lower()
     if kind in AGENTV_PROVIDERS:
         model = findings.read(node, ModelKeys)
-        return (
-            (None, None)
-            if model is None
-            else _model(name, node, model, AGENTV_PROVIDERS[kind], api_key, catalog, findings)
-        )
+        assert model is not None  # it is a mapping, and no key of it is required
+        return _model(name, node, model, AGENTV_PROVIDERS[kind], api_key, catalog, findings)
     if kind == "mock":
         mock = findings.read(node, MockKeys)
-        answer = "" if mock is None else mock.response or '{"answer":"Mock response."}'
-        return None if mock is None else _spec(name, mock, mock=answer), None
+        assert mock is not None  # as above
+        return replace(_spec(name, mock), mock=mock.response or '{"answer":"Mock response."}'), None
     if kind == "cli":
         cli = findings.read(node, CliKeys)
-        return None if cli is None else _spec(name, cli, cli=_command(cli)), None
+        return None if cli is None else replace(_spec(name, cli), cli=_command(cli)), None
     if kind in _TEMPLATES:
         agent = findings.read(node, AgentKeys)
-        return None if agent is None else _spec(name, agent, cli=_agent(agent, _TEMPLATES[kind])), None
+        assert agent is not None  # as above
+        command = CommandSpec(template=_TEMPLATES[kind], model=agent.model, cwd=agent.cwd)
+        return replace(_spec(name, agent), cli=_with_timeout(command, agent.timeout_seconds)), None
     if kind in _ELSEWHERE:
         findings.wrong(node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
         return None, None
@@ -270,24 +269,12 @@ def _read(
     return None, None
 
 
-def _spec(
-    name: str,
-    keys: SharedKeys,
-    *,
-    model: str = "",
-    cli: CommandSpec | None = None,
-    mock: str | None = None,
-    max_tokens: int | None = None,
-) -> TargetSpec:
+def _spec(name: str, keys: SharedKeys) -> TargetSpec:
     return TargetSpec(
         name=name,
-        model=model,
-        cli=cli,
-        mock=mock,
         judge=keys.grader_target or keys.judge_target,
         concurrency=keys.workers,
         temperature=keys.temperature,
-        max_tokens=max_tokens,
         file_form=keys.file_form,
     )
 
@@ -300,10 +287,10 @@ def _model(
     if not model:
         findings.wrong(node, "the target has no model", "Write model: ….")
     url, retries = (keys.base_url or keys.endpoint).rstrip("/"), keys.max_retries
-    dialect = cast(DialectName, WIRE_APIS["chat"]) if vendor == "openai" else base.dialect
+    dialect = WIRE_APIS["chat"] if vendor == "openai" else base.dialect
     if keys.api_format is not None:
-        dialect = cast(DialectName, WIRE_APIS[keys.api_format])
-    provider = msgspec.structs.replace(
+        dialect = WIRE_APIS[keys.api_format]
+    provider = replace(
         base,
         dialect=dialect,
         base_url=(_azure_url(url or keys.resource) if vendor == "azure" else url) or base.base_url,
@@ -315,11 +302,11 @@ def _model(
     )
     if not api_key and url:
         # The key of the vendor is not sent to an address of the file.
-        provider = msgspec.structs.replace(provider, key_env="", env_headers={})
+        provider = replace(provider, key_env="", env_headers={})
     plain = _PLAIN.sub("-", name)
     while plain in catalog.providers:
         plain += "-target"
-    return _spec(name, keys, model=f"{plain}/{model}", max_tokens=keys.max_output_tokens), provider
+    return replace(_spec(name, keys), model=f"{plain}/{model}", max_tokens=keys.max_output_tokens), provider
 
 
 def _azure_url(host: str) -> str:
@@ -343,9 +330,5 @@ def _command(keys: CliKeys) -> CommandSpec:
     return _with_timeout(command, keys.timeout_seconds)
 
 
-def _agent(keys: AgentKeys, template: _Template) -> CommandSpec:
-    return _with_timeout(CommandSpec(template=template, model=keys.model, cwd=keys.cwd), keys.timeout_seconds)
-
-
 def _with_timeout(command: CommandSpec, seconds: float | None) -> CommandSpec:
-    return command if seconds is None else msgspec.structs.replace(command, timeout_s=seconds)
+    return command if seconds is None else replace(command, timeout_s=seconds)

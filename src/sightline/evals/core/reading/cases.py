@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from sightline.catalog.problem import quote_word
 from sightline.catalog.reading import REST, SELF, key
+from sightline.evals.core.graders.grader import read_graders
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, Texts, as_tuple
 from sightline.evals.core.reading.files import Need, candidates, refusal_of
-from sightline.evals.core.reading.grader_specs import read_graders
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.sources import LISTS, with_variables
 from sightline.evals.core.reading.yaml_text import read_yaml

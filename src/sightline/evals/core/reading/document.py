@@ -37,11 +37,6 @@ class Node:
     keys: dict[str, SuitePlace] = field(default_factory=dict)
 
     @property
-    def shown_path(self) -> str:
-        """The way here, as a person writes it."""
-        return format_path(self.path)
-
-    @property
     def kind(self) -> str:
         """What it is, in words."""
         return "nothing" if self.value is None else KINDS[type(self.value)]
@@ -167,13 +162,13 @@ class SuiteFindings:
             self.wrong(node, f"{what} must be a list, not {node.kind}", suggestion)
         return node.items
 
-    def check_keys(self, node: Node, known: Sequence[str], what: str, hints: Mapping[str, str] | None = None) -> None:
+    def check_keys(self, node: Node, known: Sequence[str], what: str) -> None:
         """Report every unknown key. One that begins with `x-` is the author's own."""
         for name in node.members:
             if name in known or name.startswith("x-"):
                 continue
-            hint = (hints or {}).get(name) or nearest(name, known)
-            self.wrong_at(node.key_place(name), (*node.path, name), f"{what} has no key {quote_word(name)}", hint)
+            message = f"{what} has no key {quote_word(name)}"
+            self.wrong_at(node.key_place(name), (*node.path, name), message, nearest(name, known))
 
 
 class _NodeReader(TypedReader):

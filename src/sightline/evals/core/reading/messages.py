@@ -228,13 +228,10 @@ def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...
         call_id=keys.tool_call_id,
         place=node.place,
     )
-    if role != "tool" and not any(_is_visible(segment) for segment in message.segments):
+    is_blank = all(isinstance(segment, TextSegment) and not segment.text.strip() for segment in message.segments)
+    if role != "tool" and is_blank:
         findings.odd(node, f"the {role} message is empty: it is not sent", "Give it content, or remove it.")
     return (message, *results)
-
-
-def _is_visible(segment: Segment) -> bool:
-    return not isinstance(segment, TextSegment) or bool(segment.text.strip())
 
 
 def _content(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:

@@ -13,8 +13,7 @@ from sightline.catalog.problem import likely, quote_word
 from sightline.catalog.reading import SELF
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Texts, as_tuple, node_of
 from sightline.evals.core.reading.files import Need
-from sightline.evals.core.reading.promptfoo_prompts import load_file, read_prompts, read_text
-from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
+from sightline.evals.core.reading.promptfoo_sources import PromptfooProviders, load_file, read_prompts, read_text
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json, JsonObject
 from sightline.wire import jsontext
@@ -338,15 +337,12 @@ class _Tests:
             return grader | {"type": kind, "schema": value.json}
         if kind in _AS_LIST:
             # The texts of a list from files keep the path of the one value, so they are read by their own nodes.
-            texts = () if value is None else self._texts(value)
-            return grader | {"type": kind, "value": [*texts]}
+            read = None if value is None else findings.read(value, cast(type[str | tuple[str, ...]], Texts))
+            return grader | {"type": kind, "value": [*as_tuple(read or ())]}
         if kind in _AS_VALUE:
             return grader | {"type": kind} | ({} if value is None else {"value": value.json})
         findings.wrong(keys.node, f"there is no counterpart to {quote_word(kind)}", likely(kind, _KNOWN) or _CONVERT)
         return None
-
-    def _texts(self, value: Node) -> tuple[str, ...]:
-        return as_tuple(self.findings.read(value, cast(type[str | tuple[str, ...]], Texts)) or ())
 
     def _set(self, keys: SetKeys, target: str) -> Generator[Need, bytes | None, JsonObject]:
         """Assertions that count as one: all have to pass, or their mean has to reach a threshold."""

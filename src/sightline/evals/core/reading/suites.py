@@ -17,7 +17,7 @@ from sightline.evals.core.graders.grader import RENAMED, kind_of
 from sightline.evals.core.reading import promptfoo
 from sightline.evals.core.reading.cases import Shared, read_case, read_execution, with_tools
 from sightline.evals.core.reading.document import Node, SuiteFindings, Texts, as_tuple, last_key
-from sightline.evals.core.reading.files import Need, SuiteReading, candidates, folder_of, refusal_of, with_files
+from sightline.evals.core.reading.files import Need, SuiteReading, candidates, refusal_of, with_files
 from sightline.evals.core.reading.messages import check_pairing
 from sightline.evals.core.reading.sources import LISTS, Includes, read_tests, with_environment
 from sightline.evals.core.reading.yaml_text import read_json_lines, read_yaml
@@ -153,17 +153,11 @@ class _Search:
     def _find_script(self, kind: str) -> Generator[Need, bytes | None, str]:
         for folder in FOLDERS:
             for ending in ENDINGS:
-                for up, path in enumerate(_upwards(self._file, f"{folder}/{kind}{ending}")):
+                # Below the suite's folder, and below each folder above it: none of these leads out.
+                for up, path in enumerate(candidates(self._file, f"{folder}/{kind}{ending}")):
                     if (yield Need(path, "presence")) is not None:
                         return "../" * up + f"{folder}/{kind}{ending}"
         return ""
-
-
-def _upwards(file: str, path: str) -> list[str]:
-    """A path below the suite's folder, and below each folder above it."""
-    found = list(candidates(file, path))
-    assert len(found) == folder_of(file).count("/") + bool(folder_of(file)) + 1  # none leads out
-    return found
 
 
 def _command(spec: GraderSpec, script: str) -> GraderSpec:

@@ -46,6 +46,12 @@ def write_yaml(value: Json) -> YamlLines:
             return YamlLines(inline(value))
 
 
+def document_text(value: Json) -> str:
+    """A whole document."""
+    header, body = write_yaml(value)
+    return "\n".join([*([header] if header else []), *(line.removeprefix(STEP) for line in body)]) + "\n"
+
+
 def inline(value: Json) -> str:
     """A value in one line; what is not a plain word is JSON, which is YAML as well."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
@@ -101,7 +107,7 @@ _HEADER = re.compile(r"[|>][-+0-9]*")
 
 
 class EditedText:
-    """A text with one change. The library tells where values stand; only their letters are replaced."""
+    """A text with one change. The library tells where values stand; only their characters are replaced."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self._mark = jsontext.BOM if data.startswith(jsontext.BOM) else b""
@@ -203,7 +209,7 @@ class EditedText:
         return dash, end
 
     def _end(self, node: Composed, start: int, above: int) -> int:
-        """Where the letters of a value end. `start` is where it may begin, `above` where its key or dash stands."""
+        """Where the characters of a value end. `start` is where it may begin, `above` where its key or dash stands."""
         if node.start_mark.index <= above:  # an alias: its value stands further up
             found = _ALIAS.match(self._text, start)
             return found.end() if found is not None else start

@@ -6,8 +6,10 @@ Hidden files and generated folders are left out: the former may hold keys, the l
 
 import os
 import shlex
+import shutil
+import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,8 @@ from sightline.model.json import Json
 LARGEST = 256 << 20
 """Bytes of files that are sent to a cluster."""
 
+_PREFIX = "sightline-host-"
+_OWNER = "owner"
 _LONGEST_NAME = 240
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "venv"})
 
@@ -63,6 +67,21 @@ def unpack(bundle: bytes, folder: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(file.data)
         place.chmod(0o700 if file.runs else 0o600)
+
+
+def host_folder(process: str, is_alive: Callable[[str], bool]) -> Path:
+    """Make a folder for the host `process`. Folders left by killed processes of this machine are removed."""
+    machine = process.partition(":")[0]
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            owner = (left / _OWNER).read_text()
+        except OSError:
+            continue  # another user's, or just created
+        if owner.partition(":")[0] == machine and not is_alive(owner):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    (folder / _OWNER).write_text(process)
+    return folder
 
 
 def _paths(files: SuiteFiles, began: EvalBegan, others: Sequence[str]) -> Iterator[str]:

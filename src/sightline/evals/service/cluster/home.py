@@ -3,8 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -12,6 +11,7 @@ from sightline.errors import Fault
 from sightline.evals.service.cluster.messages import (
     Admit,
     Append,
+    Business,
     CostSpent,
     Find,
     FindAnswer,
@@ -30,7 +30,6 @@ from sightline.evals.service.cluster.messages import (
     RequestReleased,
     Settled,
     Uncounted,
-    Waiting,
     pack,
 )
 from sightline.evals.service.context import OwnSharing, Reservation
@@ -48,20 +47,6 @@ MOST_REMEMBERED = 4096
 """How many requests of a host can still be settled; older ones have been by then."""
 
 _ENDLESS = 1e12
-
-Business: TypeAlias = (
-    RecordEntries
-    | CostSpent
-    | RequestReleased
-    | RequestCounted
-    | Settled
-    | Uncounted
-    | Observed
-    | Learned
-    | Keep
-    | HostQuestion
-)
-"""Messages of a host that are not about its cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +143,7 @@ class HostService:
                 return True
             case HowLong(provider, model, tokens, facts):
                 wait = home.memory.ledger.wait(provider, model, tokens, home.clock.now(), facts)
-                return Waiting(min(wait.seconds, _ENDLESS), wait.reason, wait.limit, wait.allowed)
+                return replace(wait, seconds=min(wait.seconds, _ENDLESS))
             case Find(target, key):
                 answers = await home.sharing.answers(target)
                 exchange, entries = ("", ()) if answers is None else await answers.facts(key)

@@ -1,33 +1,318 @@
-"""A host: a remote process that runs the cases home sends it."""
+"""A host: a remote process that runs the cases home sends it. Its ledger, rate limits, spending, record, logbook and
+answer cache are kept at home."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeAlias
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import replace_media
 from sightline.evals.core.run_state import CaseDone, Key, write
+from sightline.evals.service.answer_cache import Found, answer_in, key_of
 from sightline.evals.service.case_worker import Worker
-from sightline.evals.service.cluster.host_services import HostLine
 from sightline.evals.service.cluster.messages import (
+    Admit,
+    Append,
     Begin,
     CaseEnded,
+    CostSpent,
     CutOff,
+    Find,
+    FindAnswer,
     HomeAnswer,
     HostFault,
     HostLeft,
+    HostQuestion,
     HostReady,
+    HowLong,
+    Keep,
     Keys,
+    Learned,
     Leave,
+    Lines,
+    ListLogs,
+    Logs,
+    Observed,
+    Question,
+    ReadLines,
+    RecordEntries,
+    RequestCounted,
     RequestReleased,
     RunCase,
+    Settled,
+    ToHome,
     ToHost,
+    Uncounted,
+    batch,
     for_host,
+    pack,
+    value_of,
 )
+from sightline.evals.service.target import Spending
+from sightline.exchange.memory import Memory
+from sightline.exchange.prepare import Prepared
+from sightline.model.usage import Usage
+from sightline.store.entries import Entry
+from sightline.store.store import Line, Log
+from sightline.store.summary import PriceList
+from sightline.tokens.calibration import Calibration
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.ledger import Ledger, SentRequest, Wait
+from sightline.tokens.rate_headers import allowances
 from sightline.transport.clock import Clock
+
+Value = TypeVar("Value")
+
+MOST_AT_ONCE = 8 << 20
+"""The size of a batch in bytes; further messages go into the next batch."""
+
+
+class HostLine:
+    """Messages arrive in the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self._waiting: list[bytes] = []
+        self._news = asyncio.Event()
+        self._numbers = count(1)
+        self._open_questions: dict[int, asyncio.Future[HomeAnswer]] = {}
+
+    def tell(self, message: ToHome) -> None:
+        """Queue a message for home."""
+        self._waiting.append(pack(message))
+        self._news.set()
+
+    async def ask(self, question: Question, form: type[Value]) -> tuple[int, Value]:
+        """Ask home a question. Returns its number and the answer. Raises the fault if home answers with one."""
+        n = next(self._numbers)
+        future = self._open_questions[n] = asyncio.get_running_loop().create_future()
+        self.tell(HostQuestion(n, question))
+        try:
+            answer = await future
+        finally:
+            del self._open_questions[n]
+        if answer.fault is not None:
+            raise answer.fault.to_fault()
+        return n, value_of(bytes(answer.value), form)
+
+    def resolve(self, answer: HomeAnswer) -> bool:
+        """Deliver an answer; false if no one waits for it any more."""
+        future = self._open_questions.get(answer.n)
+        if future is None or future.done():
+            return False
+        future.set_result(answer)
+        return True
+
+    async def next(self, seconds: float) -> bytes:
+        """The messages queued since the last call; an empty batch after so many seconds without any."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return batch(())
+        size = count = 0
+        while count < len(self._waiting) and (not count or size < MOST_AT_ONCE):
+            size += len(self._waiting[count])
+            count += 1
+        messages, self._waiting = self._waiting[:count], self._waiting[count:]
+        if not self._waiting:
+            self._news.clear()
+        return batch(messages)
+
+
+_WAITS = frozenset({"retry-after", "retry-after-ms", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class FarSent(SentRequest):
+    """A sent request that home counted under number `n`."""
+
+    n: int = 0
+
+
+class FarLedger(Ledger):
+    """A ledger that also reports every change to home, which counts all hosts together."""
+
+    def __init__(self, line: HostLine) -> None:
+        super().__init__()
+        self._line = line
+        self._numbers = count(1)
+
+    def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
+        sent = super().add_request(provider, model, tokens, at)
+        n = next(self._numbers)
+        self._line.tell(RequestCounted(n, provider, model, tokens))
+        return FarSent(sent.provider, sent.model, sent.tokens, sent.at, n)
+
+    def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
+        assert isinstance(sent, FarSent)  # the ledger only returns `FarSent`
+        self._line.tell(Settled(sent.n, tokens))
+        now = super().settle(sent, tokens, at)
+        return FarSent(now.provider, now.model, now.tokens, now.at, sent.n)
+
+    def unsent(self, sent: SentRequest, at: float) -> None:
+        assert isinstance(sent, FarSent)  # the ledger only returns `FarSent`
+        self._line.tell(Uncounted(sent.n))
+        super().unsent(sent, at)
+
+    def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
+        """Apply rate limit headers of a response and forward the relevant ones to home."""
+        super().observe_headers(provider, model, headers, at)
+        relevant = {
+            name: value for name, value in headers.items() if "limit" in name or "codex" in name or name in _WAITS
+        }
+        if allowances(relevant, at) or _WAITS & relevant.keys() - {"date"}:
+            self._line.tell(Observed(provider, model, relevant))
+
+
+class FarAdmitted:
+    """A request that has been admitted."""
+
+    def __init__(self, line: HostLine, n: int) -> None:
+        self._line = line
+        self._n = n
+
+    def release(self) -> None:
+        if self._n:
+            self._line.tell(RequestReleased(self._n))
+            self._n = 0
+
+
+class FarRates:
+    """Asks home to admit requests."""
+
+    def __init__(self, line: HostLine) -> None:
+        self._line = line
+
+    def counts_tokens(self, choice: ModelChoice) -> bool:
+        """Always true: another host may have learned of a token limit."""
+        return True
+
+    async def admit(self, choice: ModelChoice, tokens: int) -> FarAdmitted:
+        question = Admit(choice.provider_name, choice.model, tokens, choice.facts)
+        n, _ = await self._line.ask(question, bool)
+        return FarAdmitted(self._line, n)
+
+    async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
+        """Ask home how long a request would have to wait."""
+        question = HowLong(choice.provider_name, choice.model, tokens, choice.facts)
+        return (await self._line.ask(question, Wait))[1]
+
+
+class FarSpending(Spending):
+    """Reports all spending to home."""
+
+    def __init__(self, line: HostLine) -> None:
+        super().__init__()
+        self._line = line
+
+    def spend(self, cost: float | None) -> None:
+        super().spend(cost)
+        if cost is None or cost:
+            self._line.tell(CostSpent(cost))
+
+
+class FarMemory(Memory):
+    """Forwards estimate corrections to home and stores nothing locally."""
+
+    def __init__(self, line: HostLine, calibration: bytes, folder: Path, now: Callable[[], float]) -> None:
+        super().__init__(folder, now)
+        self._line = line
+        self.ledger = FarLedger(line)
+        if calibration:
+            self.calibration = Calibration.from_json(calibration)
+
+    def learn(
+        self,
+        provider: str,
+        model: str,
+        raw: Estimate,
+        usage: Usage,
+        *,
+        tools: bool,
+        media: bool = False,
+        window: int | None = None,
+    ) -> None:
+        """Report a provider's token count for an estimated request."""
+        super().learn(provider, model, raw, usage, tools=tools, media=media, window=window)
+        self._line.tell(Learned(provider, model, raw, usage, tools, media, window))
+
+    def save(self) -> None:
+        """Does nothing."""
+
+
+def recording(line: HostLine, entries: Sequence[Entry]) -> None:
+    """Entries for the record."""
+    line.tell(RecordEntries(tuple(entries)))
+
+
+class FarLogbook:
+    def __init__(self, line: HostLine) -> None:
+        self._line = line
+
+    async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
+        await self._line.ask(Append(log, after, tuple(data), at), bool)
+
+    async def lines(self, log: str, after: int = 0) -> list[Line]:
+        _, lines = await self._line.ask(ReadLines(log, after), Lines)
+        return list(lines)
+
+    async def logs(self, prefix: str = "") -> list[Log]:
+        """The logs whose names have this prefix."""
+        _, logs = await self._line.ask(ListLogs(prefix), Logs)
+        return list(logs)
+
+    async def forget(self, log: str) -> None:
+        """Not allowed: a host must not delete logs."""
+        raise Fault(Code.USAGE, f"a host does not forget the log {log!r}", hint="Do it where the record is.")
+
+
+class FarAnswers:
+    """The cached answers of one target, looked up at home."""
+
+    def __init__(self, line: HostLine, target: str, prices: PriceList) -> None:
+        self._line = line
+        self._target = target
+        self._prices = prices
+
+    def key(self, prepared: Prepared, sample: int) -> str:
+        """The cache key of a request."""
+        return key_of(prepared, self._target, sample)
+
+    async def find(self, key: str, sha256: str) -> Found | None:
+        _, found = await self._line.ask(Find(self._target, key), FindAnswer)
+        return answer_in(found.exchange, found.facts, sha256, self._prices) if found.exchange else None
+
+    def keep(self, key: str, exchange: str) -> None:
+        """Remember that this exchange answered the request."""
+        self._line.tell(Keep(self._target, key, exchange))
+
+    async def flush(self) -> None:
+        """Does nothing."""
+
+
+class FarSharing:
+    """What a host shares with all others through home."""
+
+    def __init__(self, line: HostLine, prices: PriceList, *, is_cached: bool) -> None:
+        self.rates = FarRates(line)
+        self._line = line
+        self._prices = prices
+        self._is_cached = is_cached
+
+    async def answers(self, target: str) -> FarAnswers | None:
+        """The answer cache of a target; None if caching is off."""
+        return FarAnswers(self._line, target, self._prices) if self._is_cached else None
+
+    async def close(self) -> None:
+        """Does nothing."""
+
 
 POLL = 5.0
 """Seconds after which a poll without news returns an empty batch."""

@@ -117,7 +117,7 @@ class Admit(msgspec.Struct, frozen=True, omit_defaults=True, tag="admit"):
 
 
 class HowLong(msgspec.Struct, frozen=True, omit_defaults=True, tag="how_long"):
-    """Asks how long a request of this size must wait."""
+    """Asks how long a request of this size must wait. Answered by a `Wait` of finite seconds: JSON has no infinity."""
 
     provider: str
     model: str
@@ -155,15 +155,6 @@ class ListLogs(msgspec.Struct, frozen=True, omit_defaults=True, tag="logs"):
 
 
 Question: TypeAlias = Admit | HowLong | Find | Append | ReadLines | ListLogs
-
-
-class Waiting(msgspec.Struct, frozen=True):
-    """The answer to `HowLong`. Always a finite number, because JSON has no infinity."""
-
-    seconds: float
-    reason: str = ""
-    limit: str = ""
-    allowed: float | None = None
 
 
 class FindAnswer(msgspec.Struct, frozen=True):
@@ -268,10 +259,8 @@ class HostLeft(msgspec.Struct, frozen=True, tag="left"):
     """Everything has ended; this is the host's last message."""
 
 
-ToHome: TypeAlias = (
-    HostReady
-    | CaseEnded
-    | RecordEntries
+Business: TypeAlias = (
+    RecordEntries
     | CostSpent
     | RequestReleased
     | RequestCounted
@@ -281,8 +270,10 @@ ToHome: TypeAlias = (
     | Learned
     | Keep
     | HostQuestion
-    | HostLeft
 )
+"""Messages of a host that are not about its cases."""
+
+ToHome: TypeAlias = HostReady | CaseEnded | HostLeft | Business
 
 Value = TypeVar("Value")
 

@@ -10,13 +10,13 @@ import msgspec
 
 from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import DEFAULT_WORKERS, workers_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
-from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
+from sightline.evals.core.run_state import DEFAULT_WORKERS, CaseDone, EvalBegan, Key, read, workers_of, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import Worker, open_case_worker
 from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.home import Home, HostService
+from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, LostError, Needs, RemoteHost
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -34,7 +34,6 @@ from sightline.evals.service.cluster.messages import (
     pack,
     value_of,
 )
-from sightline.evals.service.cluster.remote import Elsewhere, Fleet, LostError, Needs, RemoteHost
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.suite_files import SuiteFiles
 
@@ -181,10 +180,10 @@ class ClusterOrders:
 class ClusterWorker:
     """A worker that runs cases on hosts. `own` runs the cases of targets that need no host."""
 
-    def __init__(self, began: EvalBegan, orders: ClusterOrders, fleet: Fleet, home: Home, own: Worker) -> None:
+    def __init__(self, began: EvalBegan, orders: ClusterOrders, host_pool: HostPool, home: Home, own: Worker) -> None:
         self._began = began
         self._orders = orders
-        self._fleet = fleet
+        self._host_pool = host_pool
         self._home = home
         self._own = own
         self._cases = {case.id: case for case in began.suite.cases}
@@ -198,16 +197,16 @@ class ClusterWorker:
 
     async def open(self, files: bytes) -> int:
         """Start as many hosts as there is room for, and return how many. At least one is ready when this returns."""
-        size = await self._fleet.open(files)
+        size = await self._host_pool.open(files)
         self._losses_left = MOST_HOSTS * size
         for _ in range(size):
-            self._hire()
+            self._start_host()
         try:
             async with asyncio.timeout(FIRST_HOST):
                 while not self._hosts:
                     await self._wait_for_change()
         except TimeoutError:
-            message = f"{self._fleet.address} has not started a host in {FIRST_HOST:g} s"
+            message = f"{self._host_pool.address} has not started a host in {FIRST_HOST:g} s"
             raise Fault(Code.NETWORK, message, hint="Are all of its CPUs in use by others? See `ray status`.") from None
         return size
 
@@ -234,7 +233,7 @@ class ClusterWorker:
         await asyncio.gather(*(host.close() for host in (*self._hosts, *self._gone)))
         self._hosts.clear()
         self._gone.clear()
-        await self._fleet.close()
+        await self._host_pool.close()
 
     async def _free(self) -> HostHandle:
         """Wait for a host with room and return the one with the fewest cases."""
@@ -250,7 +249,7 @@ class ClusterWorker:
         self._news.clear()
         await self._news.wait()
 
-    def _hire(self) -> None:
+    def _start_host(self) -> None:
         self._keep(self._provision()).add_done_callback(self._on_provision_end)
 
     def _keep(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
@@ -260,7 +259,7 @@ class ClusterWorker:
         return task
 
     async def _provision(self) -> None:
-        post = await self._fleet.hire()
+        post = await self._host_pool.start_host()
         host = HostHandle(post, self._home, self._remove_host, self._notify_change)
         self._gone.append(host)  # close it even if the next step fails
         _check(value_of(await post.introduce(), Introduction), self._orders.ours)
@@ -290,11 +289,11 @@ class ClusterWorker:
         if self._losses_left < 0:
             hint = "See the logs of the cluster; what is done is kept: go on with --resume."
             self._trouble = Fault(
-                Code.NETWORK, f"hosts of {self._fleet.address} end again and again: {lost}", hint=hint
+                Code.NETWORK, f"hosts of {self._host_pool.address} end again and again: {lost}", hint=hint
             )
             self._notify_change()
         else:
-            self._hire()
+            self._start_host()
 
     def _notify_change(self) -> None:
         self._news.set()
@@ -354,7 +353,7 @@ async def open_worker(run: EvalRun) -> AsyncIterator[WorkerPlan]:
     specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
     async with open_case_worker(run, specs, sharing) as own:
         home = Home(there.record, run.logbook, run.engine.memory, run.engine.clock, sharing, run.spending)
-        pool = ClusterWorker(began, _orders(run, there), there.fleet, home, own)
+        pool = ClusterWorker(began, _orders(run, there), there.host_pool, home, own)
         try:
             files = [path for needs in _needs(began, there) for path in needs.files]
             hosts = await pool.open(pack_files(SuiteFiles(run.context.root), began, files))

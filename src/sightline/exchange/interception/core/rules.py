@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from sightline.catalog.reading import read_value
 from sightline.errors import Code, Fault
 from sightline.filters.expression import And, Expression, Not, Or, TextTerm
 from sightline.filters.fields import FilterScope
@@ -94,9 +95,9 @@ NO_RULES = Rules((), ())
 
 def _rule(value: Json, number: int) -> InterceptionRule:
     try:
-        rule = msgspec.convert(value, InterceptionRule)
-    except MISFIT as error:
-        raise Fault(Code.INVALID_REQUEST, f"rule {number}: {error}", hint=_HINT, status=422) from None
+        rule: InterceptionRule = read_value(value, InterceptionRule, subject="it", hint=_HINT, status=422)
+    except Fault as fault:
+        raise Fault(fault.code, f"rule {number}: {fault.message}", hint=fault.hint, status=422) from None
     if rule.timeout_s is not None and not 0 < rule.timeout_s <= _LONGEST_WAIT:
         message = f"rule {number}: timeout_s is more than 0 and at most {_LONGEST_WAIT:.0f} seconds"
         raise Fault(Code.INVALID_REQUEST, message, hint="Leave it out for a hold without a limit.", status=422)

@@ -7,11 +7,7 @@
 /** Terms are parted by these, outside of quotes. */
 const PARTING = " \t&|!()";
 
-/**
- * Where the term begins in which the cursor stands.
- * @param {string} text
- * @param {number} at
- */
+/** Where the term begins in which the cursor stands. @param {string} text @param {number} at */
 export function termStart(text, at) {
   let quote = "";
   let start = 0;
@@ -82,21 +78,7 @@ export function splitAtError(text, error) {
   return [text.slice(0, start), text.slice(start, end) || " ", text.slice(end)];
 }
 
-/**
- * A filter with one more term, or without it where it is there already.
- * @param {string} text
- * @param {string} term
- */
-export function toggleTerm(text, term) {
-  const terms = text.split(/\s+/).filter(Boolean);
-  return (terms.includes(term) ? terms.filter((each) => each !== term) : [...terms, term]).join(" ");
-}
-
-/**
- * A value as a filter writes it: in quotes where it needs them.
- * @param {string} field
- * @param {string} value
- */
+/** A value as a filter writes it: in quotes where it needs them. @param {string} field @param {string} value */
 export function term(field, value) {
   return /^[\w.:/@*-]+$/.test(value) ? `${field}:${value}` : `${field}:"${value.replaceAll('"', "*")}"`;
 }

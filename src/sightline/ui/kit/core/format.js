@@ -9,18 +9,12 @@ const COUNTS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const DATES = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const STAMPS = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
-/**
- * A count in full: 12,345.
- * @param {number | null | undefined} count
- */
+/** A count in full: 12,345. @param {number | null | undefined} count */
 export function whole(count) {
   return count == null ? "" : COUNTS.format(Math.round(count));
 }
 
-/**
- * A count in four letters at most: 950, 1.2k, 34k, 1.2M.
- * @param {number | null | undefined} count
- */
+/** A count in four characters at most: 950, 1.2k, 34k, 1.2M. @param {number | null | undefined} count */
 export function short(count) {
   if (count == null) return "";
   if (count < 1000) return String(Math.round(count));
@@ -36,10 +30,7 @@ export function short(count) {
   return count.toExponential(1);
 }
 
-/**
- * US dollars, with as many places as a small sum needs.
- * @param {number | null | undefined} dollars
- */
+/** US dollars, with as many places as a small sum needs. @param {number | null | undefined} dollars */
 export function money(dollars) {
   if (dollars == null) return "";
   if (dollars === 0) return "$0";
@@ -48,10 +39,7 @@ export function money(dollars) {
   return `${dollars < 0 ? "−" : ""}$${size.toFixed(places)}`;
 }
 
-/**
- * A length of time: 43 ms, 1.23 s, 12.3 s, 2 m 05 s, 1 h 02 m.
- * @param {number | null | undefined} seconds
- */
+/** A length of time: 43 ms, 1.23 s, 12.3 s, 2 m 05 s, 1 h 02 m. @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds == null) return "";
   if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
@@ -62,10 +50,7 @@ export function duration(seconds) {
   return `${Math.floor(rounded / 3600)} h ${pad(Math.floor((rounded % 3600) / MINUTE))} m`;
 }
 
-/**
- * How long something has run so far: 0:07, 14:39, 1:02:03.
- * @param {number} seconds
- */
+/** How long something has run so far: 0:07, 14:39, 1:02:03. @param {number} seconds */
 export function formatRunning(seconds) {
   const whole = Math.max(Math.floor(seconds), 0);
   const hours = Math.floor(whole / 3600);
@@ -86,10 +71,7 @@ export function when(at, now) {
   return Math.abs(now - at) < 300 * DAY ? `${day} ${time.slice(0, 5)}` : `${day} ${then.getFullYear()}`;
 }
 
-/**
- * The full date and time, for a tip.
- * @param {number} at
- */
+/** The full date and time, for a tip. @param {number} at */
 export function stamp(at) {
   return STAMPS.format(new Date(at * 1000));
 }
@@ -102,12 +84,7 @@ export function clientName(client) {
   return (client ?? "").split(/[\s(]/)[0].replace(/\/v?\d.*$/, "");
 }
 
-/**
- * `1 request`, `2 requests`.
- * @param {number} count
- * @param {string} one
- * @param {string} [many]
- */
+/** `1 request`, `2 requests`. @param {number} count @param {string} one @param {string} [many] */
 export function countOf(count, one, many = `${one}s`) {
   return `${whole(count)} ${count === 1 ? one : many}`;
 }

@@ -9,13 +9,14 @@ export class Heights {
   /**
    * @param {number} count
    * @param {number} usual the height of a row that is not measured yet
+   * @param {(index: number) => number | undefined} [known] the height of one that is
    */
-  constructor(count, usual) {
+  constructor(count, usual, known = () => undefined) {
     this.usual = usual;
     this.count = 0;
     this.heights = new Float64Array(0);
     this.sums = new Float64Array(1);
-    this.fill(count, () => undefined);
+    this.fill(count, known);
   }
 
   /**
@@ -40,11 +41,7 @@ export class Heights {
     return this.heights[index] ?? 0;
   }
 
-  /**
-   * @param {number} index
-   * @param {number} height
-   * @returns {number} by how much it has grown
-   */
+  /** @param {number} index @param {number} height @returns {number} by how much it has grown */
   set(index, height) {
     if (index < 0 || index >= this.count) return 0;
     const grown = height - this.heights[index];

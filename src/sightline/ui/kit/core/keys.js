@@ -69,7 +69,8 @@ export function keyCapsOf(keys, isMac = false) {
     step.split(/\+(?=.)/).flatMap((name) => {
       if (isMac && name === "ctrl") return ["⌘"];
       if (/^[A-Z]$/.test(name)) return [CAPS.shift, name];
-      return [CAPS[name] ?? (name.length === 1 ? name.toUpperCase() : name)];
+      // A letter alone is drawn as it is typed: `e` and `E` can be different commands.
+      return [CAPS[name] ?? (step !== name || /^f\d/.test(name) ? name.toUpperCase() : name)];
     }),
   );
 }

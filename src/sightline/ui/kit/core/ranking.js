@@ -40,18 +40,12 @@ export function rank(commands, wanted) {
     .map((each) => each.command);
 }
 
-/**
- * @param {{ label: string, detail?: string }} command
- * @param {string} wanted
- */
+/** @param {{ label: string, detail?: string }} command @param {string} wanted */
 function best(command, wanted) {
   return Math.max(score(wanted, command.label), score(wanted, command.detail ?? "") - (command.detail ? 200 : 1));
 }
 
-/**
- * @param {string} text
- * @param {number} at
- */
+/** @param {string} text @param {number} at */
 function isStart(text, at) {
   return at === 0 || /[\s\-_/.:@]/.test(text[at - 1]);
 }

@@ -13,10 +13,7 @@
 /** The tabs of a request; the first is the usual one. */
 export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
 
-/**
- * @param {string} hash
- * @returns {Route}
- */
+/** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [place, id = "", tab = "", other = ""] = path.split("/").map(decode);
@@ -28,10 +25,7 @@ export function routeOf(hash) {
   return { view: place === "chat" ? "chat" : "traffic", filter: new URLSearchParams(query).get("filter") ?? "" };
 }
 
-/**
- * @param {Route} route
- * @returns {string}
- */
+/** @param {Route} route @returns {string} */
 export function hashOf(route) {
   switch (route.view) {
     case "request":

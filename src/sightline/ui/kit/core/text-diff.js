@@ -1,6 +1,8 @@
 // @ts-check
 /** The differences of two texts: by lines for reading, by ranges for marking places in exact bytes. */
 
+import { diffArrays } from "../../vendor/diff.js";
+
 /** @typedef {{ from: number, to: number, fromB: number, toB: number }} Hunk a[from…to) became b[fromB…toB) */
 /** @typedef {{ text: string, changed: boolean }} Span */
 /** @typedef {{ kind: "same" | "removed" | "added", spans: Span[], a: number, b: number }} DiffLine */
@@ -28,76 +30,22 @@ export function hunks(a, b, most = MOST_STEPS) {
   if (start === endA && start === endB) return [];
   const whole = [{ from: start, to: endA, fromB: start, toB: endB }];
   if (start === endA || start === endB) return whole;
-  return middle(a, b, start, endA, endB, most) ?? whole;
-}
-
-/**
- * The greedy algorithm of Myers; it keeps what each round saw, so that the way back can be walked.
- * @param {readonly string[]} a
- * @param {readonly string[]} b
- * @param {number} start
- * @param {number} endA
- * @param {number} endB
- * @param {number} most
- * @returns {Hunk[] | null}
- */
-function middle(a, b, start, endA, endB, most) {
-  const n = endA - start;
-  const m = endB - start;
-  const limit = Math.min(n + m, most);
-  const furthest = new Int32Array(2 * limit + 3);
-  const zero = limit + 1;
-  /** @type {Int32Array[]} */
-  const rounds = [];
-  for (let d = 0; d <= limit; d++) {
-    rounds.push(furthest.slice(zero - d - 1, zero + d + 2));
-    for (let k = -d; k <= d; k += 2) {
-      const down = k === -d || (k !== d && furthest[zero + k - 1] < furthest[zero + k + 1]);
-      let x = down ? furthest[zero + k + 1] : furthest[zero + k - 1] + 1;
-      let y = x - k;
-      while (x < n && y < m && a[start + x] === b[start + y]) {
-        x++;
-        y++;
-      }
-      furthest[zero + k] = x;
-      if (x >= n && y >= m) return traceBack(rounds, d, n, m, start);
-    }
-  }
-  return null;
-}
-
-/**
- * @param {Int32Array[]} rounds
- * @param {number} last
- * @param {number} n
- * @param {number} m
- * @param {number} start
- * @returns {Hunk[]}
- */
-function traceBack(rounds, last, n, m, start) {
+  const parts = diffArrays(a.slice(start, endA), b.slice(start, endB), { maxEditLength: most });
+  if (!parts) return whole;
   /** @type {Hunk[]} */
   const found = [];
-  let x = n;
-  let y = m;
-  for (let d = last; d > 0; d--) {
-    const seen = rounds[d];
-    const at = (/** @type {number} */ k) => seen[k + d + 1];
-    const k = x - y;
-    const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
-    const previous = down ? k + 1 : k - 1;
-    const fromX = at(previous);
-    const fromY = fromX - previous;
-    const stepX = down ? fromX : fromX + 1;
-    const stepY = down ? fromY + 1 : fromY;
-    const next = found[found.length - 1];
-    if (next && next.from === start + stepX && next.fromB === start + stepY) {
-      next.from = start + fromX;
-      next.fromB = start + fromY;
-    } else found.push({ from: start + fromX, to: start + stepX, fromB: start + fromY, toB: start + stepY });
-    x = fromX;
-    y = fromY;
+  let [from, fromB, isApart] = [start, start, true];
+  for (const { count, added, removed } of parts) {
+    const [to, toB] = [from + (added ? 0 : count), fromB + (removed ? 0 : count)];
+    const last = found.at(-1);
+    if (!added && !removed) isApart = true;
+    else if (isApart || !last) {
+      found.push({ from, to, fromB, toB });
+      isApart = false;
+    } else Object.assign(last, { to, toB });
+    [from, fromB] = [to, toB];
   }
-  return found.reverse();
+  return found;
 }
 
 /**

@@ -99,10 +99,7 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
   return undefined;
 }
 
-/**
- * @param {unknown} error
- * @param {{ again: (quota: Quota) => void, onCancel: () => void }} ways
- */
+/** @param {unknown} error @param {{ again: (quota: Quota) => void, onCancel: () => void }} ways */
 function handleRefusal(error, { again, onCancel }) {
   if (error instanceof ApiError && codeOf(error) === "quota_wait")
     return void (dialog.value = { kind: "quota", error, again, onCancel });

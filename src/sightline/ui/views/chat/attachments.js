@@ -120,10 +120,7 @@ function extensionOf(item) {
   return (/\.([^.]{1,4})$/.exec(item.name)?.[1] ?? item.kind.slice(0, 4)).toUpperCase();
 }
 
-/**
- * The button that opens the picker.
- * @param {{ items: readonly Item[], onItems: (all: Item[]) => void }} props
- */
+/** The button that opens the picker. @param {{ items: readonly Item[], onItems: (all: Item[]) => void }} props */
 export function AttachButton({ items, onItems }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   /** To read files takes a while, in which others may have come. */

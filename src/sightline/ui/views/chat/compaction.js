@@ -5,6 +5,7 @@ import { ApiError, post } from "../../kit/api.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
@@ -93,7 +94,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
       Put it in their place
     </button>`;
   return h(Dialog, {
-    title: `Sum up ${countOf(ids.length, "pair")}`,
+    title: `Summarize ${countOf(ids.length, "pair")}`,
     class: "compaction-dialog",
     isKept: text !== "" || isDrafting,
     onClose,
@@ -107,8 +108,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
           placeholder="What the summary must keep, for instance: all numbers and names"
           value=${instruction}
           disabled=${isDrafting}
-          onInput=${(/** @type {Event} */ event) =>
-            setInstruction(/** @type {HTMLInputElement} */ (event.target).value)}
+          onInput=${onValue(setInstruction)}
           onKeyDown=${(/** @type {KeyboardEvent} */ event) =>
             event.key === "Enter" && (event.preventDefault(), void draft())}
         />
@@ -131,15 +131,14 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
       </div>
       ${isDrafting ? html`<p class="pulse sending-note" role="status">The model is writing…</p>` : null}
       ${
-        problem
-          ? html`<div class="panel-trouble" role="alert">
-              ${h(Icon, { name: "warn" })}
-              <div>
-                <p>${problem.message}</p>
-                ${problem.hint ? html`<p class="soft">${problem.hint}</p>` : null}
-              </div>
-            </div>`
-          : null
+        problem &&
+        html`<div class="panel-trouble" role="alert">
+          ${h(Icon, { name: "warn" })}
+          <div>
+            <p>${problem.message}</p>
+            ${problem.hint ? html`<p class="soft">${problem.hint}</p>` : null}
+          </div>
+        </div>`
       }
       <div class="compaction-text">
         ${h(Editor, {
@@ -153,13 +152,12 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
         ${text || isDrafting ? null : html`<p class="faint compaction-hint">Or write it yourself.</p>`}
       </div>
       ${
-        exchange
-          ? html`<p class="faint">
-              <a href=${`#/x/${encodeURIComponent(exchange)}`} target="_blank" rel="noopener">
-                The request that drafted it
-              </a>
-            </p>`
-          : null
+        exchange &&
+        html`<p class="faint">
+          <a href=${`#/x/${encodeURIComponent(exchange)}`} target="_blank" rel="noopener">
+            The request that drafted it
+          </a>
+        </p>`
       }`,
   });
 }
@@ -198,11 +196,11 @@ function TokenSaving({ sizes }) {
   return html`<span title="Tokens before and after">
     ${about(before)} → <b>${about(after)}</b> tokens
     ${
-      before.tokens > 0 && after.tokens > 0
-        ? html`, <span class=${saved > 0 ? "good" : "bad"}>
-              ${saved > 0 ? `${whole(saved)} fewer` : `${whole(-saved)} more`}
-            </span>`
-        : null
+      before.tokens > 0 &&
+      after.tokens > 0 &&
+      html`, <span class=${saved > 0 ? "good" : "bad"}>
+        ${saved > 0 ? `${whole(saved)} fewer` : `${whole(-saved)} more`}
+      </span>`
     }
   </span>`;
 }

@@ -39,29 +39,26 @@ export function Counter({ view }) {
       ${text}
     </button>
     ${
-      isOpen
-        ? html`<div id="counter-breakdown" class="counter-breakdown" role="tooltip">
-            <p>${view.counter.predicted} of ${view.counter.visible} visible pairs are sent with your next question.</p>
-            ${
-              view.newest_hidden ? html`<p class="counter-note">(-) The newest pair is hidden by the filter.</p>` : null
-            }
-            ${summary ? html`<p class="counter-note">Last send: ${summary}</p>` : null}
-            <table>
-              <tbody>
-                ${breakdown(view, {
-                  written: size.value?.prompt,
-                  charsPerToken: preferences.value.settings.charsPerToken,
-                }).map(
-                  (each) => html`<tr key=${each.label}>
-                    <th scope="row">${each.label}</th>
-                    <td class="number">${each.number}</td>
-                    <td class="faint">${each.meaning}</td>
-                  </tr>`,
-                )}
-              </tbody>
-            </table>
-          </div>`
-        : null
+      isOpen &&
+      html`<div id="counter-breakdown" class="counter-breakdown" role="tooltip">
+        <p>${view.counter.predicted} of ${view.counter.visible} visible pairs are sent with your next question.</p>
+        ${view.newest_hidden ? html`<p class="counter-note">(-) The newest pair is hidden by the filter.</p>` : null}
+        ${summary ? html`<p class="counter-note">Last send: ${summary}</p>` : null}
+        <table>
+          <tbody>
+            ${breakdown(view, {
+              written: size.value?.prompt,
+              charsPerToken: preferences.value.settings.charsPerToken,
+            }).map(
+              (each) => html`<tr key=${each.label}>
+                <th scope="row">${each.label}</th>
+                <td class="number">${each.number}</td>
+                <td class="faint">${each.meaning}</td>
+              </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`
     }
   </div>`;
 }

@@ -7,6 +7,7 @@ import { useNow } from "../../kit/clock.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { when } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
@@ -188,19 +189,17 @@ function Agreement({ text, outcome }) {
           ? html`<ul class="sample" aria-label="The first of them">
               ${outcome.sample.map((each, place) => html`<li key=${place} class="cut">${each || "(no words)"}</li>`)}
               ${
-                outcome.count > outcome.sample.length
-                  ? html`<li class="faint">and ${outcome.count - outcome.sample.length} more</li>`
-                  : null
+                outcome.count > outcome.sample.length &&
+                html`<li class="faint">and ${outcome.count - outcome.sample.length} more</li>`
               }
             </ul>`
           : null
       }
       ${
-        outcome.needs_force
-          ? html`<p class="note">
-              These are many. Agreeing here is the same as writing <code>--force</code>.
-            </p>`
-          : null
+        outcome.needs_force &&
+        html`<p class="note">
+          These are many. Agreeing here is the same as writing <code>--force</code>.
+        </p>`
       }`,
     footer: isDry
       ? html`<button type="button" class="button" ref=${first} onClick=${close}>Close</button>`
@@ -245,7 +244,7 @@ function EditDialog({ pair }) {
         dir="auto"
         rows=${Math.min(Math.max(value.split("\n").length + 1, 4), 14)}
         value=${value}
-        onInput=${(/** @type {Event} */ event) => set(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+        onInput=${onValue(set)}
         onKeyDown=${onKey}
       ></textarea>
     </label>`;

@@ -3,6 +3,7 @@
 
 import { ApiError, get, onAnnounced, onReconnect, put } from "../../kit/api.js";
 import { Heights } from "../../kit/core/heights.js";
+import { resource } from "../../kit/resource.js";
 import { computed, signal } from "../../vendor/preact.js";
 import { moreComplete, applyDelta, NOTHING } from "./core/live.js";
 import { Rows } from "./core/rows.js";
@@ -22,6 +23,11 @@ const DRAWN = 40;
 /** The rows that are fetched first, from the end. */
 const FIRST = 40;
 
+const NO_PREFERENCES = {
+  settings: /** @type {Record<string, any>} */ ({}),
+  saved_filters: /** @type {SavedFilter[]} */ ([]),
+};
+
 /** This page's own, the same after a reload; a view that the server has forgotten is put there again. */
 const id = ownViewId();
 const path = /** @type {const} */ (`/api/chat/views/${id}`);
@@ -32,11 +38,12 @@ export const view = signal(/** @type {ViewShown | null} */ (null));
 export const condition = signal(/** @type {"loading" | "ready" | "failed"} */ ("loading"));
 /** @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
 export const trouble = signal(/** @type {ApiError | null} */ (null));
-/** @type {import("../../vendor/preact.js").Signal<{ settings: Record<string, any>, saved_filters: SavedFilter[] }>} */
-export const preferences = signal({
-  settings: /** @type {Record<string, any>} */ ({}),
-  saved_filters: /** @type {SavedFilter[]} */ ([]),
-});
+/** The user's preferences as the server has them; another page may change them. */
+export const storedPreferences = resource("/api/chat/preferences", (again) =>
+  onAnnounced("chat", (event) => event.kind === "preferences" && again()),
+);
+/** The same for drawing: the page works without them. */
+export const preferences = computed(() => storedPreferences.value.value ?? NO_PREFERENCES);
 /** Goes up whenever rows are others than before. */
 export const tick = signal(0);
 export const sending = computed(() => view.value?.sending ?? "");
@@ -421,19 +428,8 @@ function onChatEvent(event) {
     pieces.push(event);
     drawing ??= setTimeout(drawPieces, DRAWN);
   } else if (event.kind === "changed") noteChange(event.ids ?? [], Boolean(event.wide));
-  else if (event.kind === "preferences") {
-    void fetchPreferences();
-    noteChange([], true);
-  } else if (event.kind === "topics") noteChange([], true);
+  else if (event.kind === "preferences" || event.kind === "topics") noteChange([], true);
   else if (event.kind === "paused") noteChange([event.pair], false);
-}
-
-export async function fetchPreferences() {
-  try {
-    preferences.value = await get("/api/chat/preferences");
-  } catch {
-    // The page works without them.
-  }
 }
 
 /** After a reconnect: a server that was restarted does not know this page's view, which is put there again. */
@@ -450,7 +446,7 @@ async function onReturn() {
 
 /** @param {{ settings?: Record<string, any>, saved_filters?: SavedFilter[] }} change */
 export async function savePreferences(change) {
-  preferences.value = await put("/api/chat/preferences", change);
+  storedPreferences.value.value = await put("/api/chat/preferences", change);
 }
 
 let isFollowed = false;
@@ -464,7 +460,6 @@ export function startChat() {
   onReconnect(() => {
     live.clear();
     void onReturn();
-    void fetchPreferences();
   });
-  void fetchPreferences();
+  storedPreferences.start();
 }

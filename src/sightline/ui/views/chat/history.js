@@ -7,7 +7,7 @@ import { about } from "../../kit/about.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { go } from "../../kit/navigation.js";
-import { TallList } from "../../kit/tall-list.js";
+import { VirtualList } from "../../kit/virtual-list.js";
 import { h, html } from "../../vendor/preact.js";
 import { dialog } from "./actions.js";
 import { standingOf } from "./core/chat.js";
@@ -73,9 +73,10 @@ export function History() {
       ${isLast ? h(Boundary, { shown }) : null}`;
   };
   return html`<div class=${isTypewriter.value ? "history is-typewriter" : "history"}>
-    ${h(TallList, {
+    ${h(VirtualList, {
       heights,
-      tick: tick.value,
+      version: tick.value,
+      edge: "end",
       keyOf: (index) => rows.at(index)?.id ?? "",
       placeOf: (key) => rows.places.get(key),
       render,
@@ -144,7 +145,7 @@ function NothingYet() {
       <li>
         <kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.
       </li>
-      <li><kbd class="key">P</kbd> shows the exact request before you send it.</li>
+      <li><kbd class="key">p</kbd> shows the exact request before you send it.</li>
       <li><kbd class="key">?</kbd> shows every key.</li>
     </ul>
     ${

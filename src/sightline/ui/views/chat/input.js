@@ -1,6 +1,7 @@
 // @ts-check
 /** The field for questions. Typing never waits for the server; the token estimate follows when the user pauses. */
 
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { cancel, choose, dialog, isPosting, isStepping, send } from "./actions.js";
@@ -73,12 +74,11 @@ export function Input({ isPreviewing, onPreview }) {
   >
     ${replaces.value ? h(Replacing, {}) : null}
     ${
-      trouble
-        ? html`<div class="replacing tools-trouble" role="alert">
-            ${h(Icon, { name: "warn" })}
-            <span>${trouble.message}. ${trouble.hint}</span>
-          </div>`
-        : null
+      trouble &&
+      html`<div class="replacing tools-trouble" role="alert">
+        ${h(Icon, { name: "warn" })}
+        <span>${trouble.message}. ${trouble.hint}</span>
+      </div>`
     }
     ${
       items.value.length
@@ -98,8 +98,7 @@ export function Input({ isPreviewing, onPreview }) {
       placeholder=${sending.value ? "Write on; the answer is on its way" : "Ask something"}
       value=${words}
       autocomplete="off"
-      onInput=${(/** @type {Event} */ event) =>
-        write({ text: /** @type {HTMLTextAreaElement} */ (event.target).value })}
+      onInput=${onValue((value) => write({ text: value }))}
       onPaste=${pasted}
       onKeyDown=${(/** @type {KeyboardEvent} */ event) => onInputKey(event)}
     ></textarea>

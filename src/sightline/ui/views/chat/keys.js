@@ -23,7 +23,7 @@ import {
 import { bothSides, copyText, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "./core/chat.js" */
-/** @import { Shortcut } from "../../kit/keyboard.js" */
+/** @import { Wanted } from "../../kit/keyboard.js" */
 
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
@@ -112,13 +112,12 @@ function formula(number, isCopied) {
  * @param {string} key
  * @param {string} label
  * @param {(number: number) => void} run
- * @returns {Shortcut[]}
+ * @returns {Wanted[]}
  */
 function digitShortcuts(key, label, run) {
   return DIGITS.map((digit) => ({
     keys: `${key} ${digit}`,
     label: `${label} 1 … 9`,
-    group: "Chat: copy and look",
     run: () => run(digit),
     isHidden: true,
     isUnlisted: digit > 1,
@@ -127,37 +126,33 @@ function digitShortcuts(key, label, run) {
 
 /** @param {{ onPreview: () => void }} props */
 export function useChatKeys({ onPreview }) {
-  useShortcuts([...movementKeys(), ...markKeys(), ...askKeys(onPreview), ...copyKeys(), ...generalKeys(onPreview)]);
+  // What is registered last is listed first.
+  useShortcuts("Chat: anywhere", generalKeys(onPreview));
+  useShortcuts("Chat: copy and look", copyKeys());
+  useShortcuts("Chat: asking (VIEW)", askKeys(onPreview));
+  useShortcuts("Chat: marking (VIEW)", markKeys());
+  useShortcuts("Chat: moving (VIEW)", movementKeys());
 }
 
-/** @returns {Shortcut[]} */
+/** @returns {Wanted[]} */
 function movementKeys() {
-  const group = "Chat: moving (VIEW)";
   return [
-    { keys: "enter", label: "To the input", group, run: toInput, isHidden: true },
-    { keys: "escape", label: "Stop the answer, or go to the command line", group, run: onEscape, isHidden: true },
-    { keys: "j", also: ["down"], label: "Next pair", group, run: () => move(1), isHidden: true },
-    { keys: "k", also: ["up"], label: "Pair before", group, run: () => move(-1), isHidden: true },
+    { keys: "enter", label: "To the input", run: toInput, isHidden: true },
+    { keys: "escape", label: "Stop the answer, or go to the command line", run: onEscape, isHidden: true },
+    { keys: "j", also: ["down"], label: "Next pair", run: () => move(1), isHidden: true },
+    { keys: "k", also: ["up"], label: "Pair before", run: () => move(-1), isHidden: true },
     {
       keys: "u",
       label: "Beginning of the pair before",
-      group,
       run: () => goTo(cursorIndex() - 1, { where: "start" }),
       isHidden: true,
     },
-    {
-      keys: "U",
-      label: "Beginning of this pair",
-      group,
-      run: () => goTo(cursorIndex(), { where: "start" }),
-      isHidden: true,
-    },
-    { keys: "g g", also: ["home"], label: "First pair", group, run: () => goTo(0) },
+    { keys: "U", label: "Beginning of this pair", run: () => goTo(cursorIndex(), { where: "start" }), isHidden: true },
+    { keys: "g g", also: ["home"], label: "First pair", run: () => goTo(0) },
     {
       keys: "G",
       also: ["end"],
       label: "Last pair",
-      group,
       run: () => {
         goTo(rows.total - 1);
         list.current?.toEnd();
@@ -166,18 +161,16 @@ function movementKeys() {
     {
       keys: "n",
       label: "Newest pair",
-      group,
       run: () => {
         goTo(rows.total - 1, { where: "start" });
         list.current?.follow();
       },
     },
-    { keys: "O", also: ["o"], label: "To the boundary of the context", group, run: toBoundary },
+    { keys: "O", also: ["o"], label: "To the boundary of the context", run: toBoundary },
     {
       keys: "J",
       also: ["shift+down"],
       label: "Choose more, downwards",
-      group,
       run: () => goTo(cursorIndex() + 1, { isExtending: true }),
       isHidden: true,
     },
@@ -185,14 +178,12 @@ function movementKeys() {
       keys: "K",
       also: ["shift+up"],
       label: "Choose more, upwards",
-      group,
       run: () => goTo(cursorIndex() - 1, { isExtending: true }),
       isHidden: true,
     },
     {
       keys: "r",
       label: "Keep the pair in the middle, or not",
-      group,
       run: () => {
         isTypewriter.value = !isTypewriter.value;
         goTo(cursorIndex());
@@ -201,31 +192,27 @@ function movementKeys() {
   ];
 }
 
-/** @returns {Shortcut[]} */
+/** @returns {Wanted[]} */
 function markKeys() {
-  const group = "Chat: marking (VIEW)";
   const star = (/** @type {number} */ stars) => () => void withSelection((ids) => mark_(ids, { star: stars }));
   return [
     {
       keys: "*",
       label: "One star more",
-      group,
       run: () => void withSelection((ids, pair) => mark_(ids, { star: nextStar(pair.star) })),
     },
-    { keys: "1", label: "One star", group, run: star(1), isHidden: true },
-    { keys: "2", label: "Two stars", group, run: star(2), isHidden: true },
-    { keys: "3", label: "Three stars", group, run: star(3), isHidden: true },
-    { keys: "space", also: ["0"], label: "No star", group, run: star(0), isHidden: true },
+    { keys: "1", label: "One star", run: star(1), isHidden: true },
+    { keys: "2", label: "Two stars", run: star(2), isHidden: true },
+    { keys: "3", label: "Three stars", run: star(3), isHidden: true },
+    { keys: "space", also: ["0"], label: "No star", run: star(0), isHidden: true },
     {
       keys: "a",
       label: "Flag blue or grey",
-      group,
       run: () => void withSelection((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
     },
     {
       keys: "x",
       label: "Leave out of the context, or put back",
-      group,
       run: () =>
         void withSelection((ids, pair) =>
           mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" }),
@@ -234,39 +221,30 @@ function markKeys() {
     {
       keys: "X",
       label: "Keep whatever the filter says, or no longer",
-      group,
       run: () => void withSelection((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })),
     },
-    {
-      keys: "t",
-      label: "Move to a topic",
-      group,
-      run: () => void withSelection((ids, pair) => pickTopic(ids, pair.topic)),
-    },
+    { keys: "t", label: "Move to a topic", run: () => void withSelection((ids, pair) => pickTopic(ids, pair.topic)) },
     {
       keys: "d",
       also: ["delete"],
       label: "Delete (can be undone)",
-      group,
       run: () =>
         void withSelection((ids) => {
           mark.value = "";
           return remove(ids);
         }),
     },
-    { keys: "ctrl+z", label: "Undo the last deletion or summary", group, run: () => void undoLast() },
+    { keys: "ctrl+z", label: "Undo the last deletion or summary", run: () => void undoLast() },
     {
       keys: "C",
-      label: "Summarize what is selected",
-      group,
+      label: "Summarize",
       run: () => void withSelection((ids) => void (dialog.value = { kind: "compact", ids })),
     },
   ];
 }
 
-/** @param {() => void} onPreview @returns {Shortcut[]} */
+/** @param {() => void} onPreview @returns {Wanted[]} */
 function askKeys(onPreview) {
-  const group = "Chat: asking (VIEW)";
   const withPair = (/** @type {(pair: PairShown) => void} */ run) => () => {
     const pair = current();
     if (pair) run(pair);
@@ -275,37 +253,28 @@ function askKeys(onPreview) {
     {
       keys: "e",
       label: "Ask again: a failed question in the input, another on a model",
-      group,
       run: withPair((pair) => (pair.state === "error" ? reviseHere(pair) : pickAndReask(pair))),
     },
     {
       keys: "E",
       label: "Swap with the answer before",
-      group,
       run: withPair((pair) => (pair.earlier ? void swap(pair.id) : void toast("This pair has one answer only."))),
     },
-    { keys: "R", label: "Change the question and ask", group, run: withPair(reviseHere) },
-    {
-      keys: "w",
-      label: "Edit the texts",
-      group,
-      run: withPair((pair) => void (dialog.value = { kind: "edit", pair })),
-    },
-    { keys: "", label: "Make a case of this pair for evals", group, run: withPair(makeCaseOf) },
-    { keys: "p", label: "Preview of the next request", group, run: onPreview },
-    { keys: "T", label: "Topic of the next question", group, run: pickTopicOfNext },
-    { keys: "M", label: "Model of the next question", group, run: pickModel },
+    { keys: "R", label: "Change the question and ask", run: withPair(reviseHere) },
+    { keys: "w", label: "Edit the texts", run: withPair((pair) => void (dialog.value = { kind: "edit", pair })) },
+    { keys: "", label: "Make a case of this pair for evals", run: withPair(makeCaseOf) },
+    { keys: "p", label: "Preview of the next request", run: onPreview },
+    { keys: "T", label: "Topic of the next question", run: pickTopicOfNext },
+    { keys: "M", label: "Model of the next question", run: pickModel },
   ];
 }
 
-/** @returns {Shortcut[]} */
+/** @returns {Wanted[]} */
 function copyKeys() {
-  const group = "Chat: copy and look";
   return [
     {
       keys: "y y",
       label: "Copy the answer",
-      group,
       run: () => {
         const pair = current();
         if (pair) void copyText(pair.answer?.text ?? pair.user_text, "Answer");
@@ -314,7 +283,6 @@ function copyKeys() {
     {
       keys: "Y",
       label: "Copy question and answer",
-      group,
       run: () =>
         void withSelection((ids) =>
           copyText(
@@ -334,14 +302,12 @@ function copyKeys() {
     {
       keys: "l",
       label: "First link of the pair",
-      group,
       run: () => focusInside(".pair-answer a[href]:not(.pair-foot a)", "link"),
       isHidden: true,
     },
     {
       keys: "i",
       label: "First picture of the pair",
-      group,
       run: () => focusInside(".question-picture, .pair-answer img", "picture"),
       isHidden: true,
     },
@@ -349,57 +315,45 @@ function copyKeys() {
       keys: "S",
       also: ["ctrl+shift+s"],
       label: "Sources of the answer",
-      group,
       run: () => focusInside(".pair-answer .sources a, .pair-answer .sources summary, .pair-answer .sources", "source"),
       isHidden: true,
     },
   ];
 }
 
-/** @param {() => void} onPreview @returns {Shortcut[]} */
+/** @param {() => void} onPreview @returns {Wanted[]} */
 function generalKeys(onPreview) {
-  const group = "Chat: anywhere";
   const whileTyping = true;
   return [
-    { keys: "ctrl+i", label: "To the input (INPUT)", group, run: toInput, whileTyping, isHidden: true },
-    {
-      keys: "ctrl+d",
-      label: "To the command line (COMMAND)",
-      group,
-      run: () => toCommand(),
-      whileTyping,
-      isHidden: true,
-    },
-    { keys: ":", label: "Begin a command", group, run: () => toCommand(":"), isHidden: true },
-    { keys: "ctrl+m", label: "Model of the next question", group, run: pickModel, whileTyping, isHidden: true },
-    { keys: "alt+t", label: "Topic of the next question", group, run: pickTopicOfNext, whileTyping, isHidden: true },
-    { keys: "alt+shift+t", label: "Topics", group, run: () => void (dialog.value = { kind: "topics" }), whileTyping },
-    { keys: "alt+p", label: "Preview of the next request", group, run: onPreview, whileTyping, isHidden: true },
+    { keys: "ctrl+i", label: "To the input (INPUT)", run: toInput, whileTyping, isHidden: true },
+    { keys: "ctrl+d", label: "To the command line (COMMAND)", run: () => toCommand(), whileTyping, isHidden: true },
+    { keys: ":", label: "Begin a command", run: () => toCommand(":"), isHidden: true },
+    { keys: "ctrl+m", label: "Model of the next question", run: pickModel, whileTyping, isHidden: true },
+    { keys: "alt+t", label: "Topic of the next question", run: pickTopicOfNext, whileTyping, isHidden: true },
+    { keys: "alt+shift+t", label: "Topics", run: () => void (dialog.value = { kind: "topics" }), whileTyping },
+    { keys: "alt+p", label: "Preview of the next request", run: onPreview, whileTyping, isHidden: true },
     {
       keys: "alt+a",
       label: "Attach files",
-      group,
       run: () => /** @type {HTMLElement | null} */ (document.querySelector(".chat-input .attach button"))?.click(),
       whileTyping,
     },
     {
       keys: "ctrl+,",
       label: "Settings of the chat",
-      group,
       run: () => void (dialog.value = { kind: "settings" }),
       whileTyping,
     },
     {
       keys: "ctrl+.",
       label: "Menu of the chat",
-      group,
       run: () =>
         /** @type {HTMLElement | null} */ (document.querySelector('.command-line [aria-label="Chat"]'))?.click(),
       whileTyping,
       isHidden: true,
     },
-    { keys: "H", also: ["ctrl+shift+d"], label: "Show or hide the HUD", group, run: () => showHud(!hasHud.value) },
-    { keys: "", label: "Import a history", group, run: () => void (dialog.value = { kind: "import" }) },
-    { keys: "", label: "Export the history", group, run: () => void (dialog.value = { kind: "export" }) },
+    { keys: "H", also: ["ctrl+shift+d"], label: "Show or hide the HUD", run: () => showHud(!hasHud.value) },
+    { keys: "", label: "Import a history", run: () => void (dialog.value = { kind: "import" }) },
+    { keys: "", label: "Export the history", run: () => void (dialog.value = { kind: "export" }) },
   ];
 }

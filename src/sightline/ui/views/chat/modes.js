@@ -6,7 +6,7 @@ import { rangeOf } from "./core/chat.js";
 import { indexOfPair, rows, tick } from "./feed.js";
 
 /** @import { Mode } from "./core/chat.js" */
-/** @import { TallHandle } from "../../kit/tall-list.js" */
+/** @import { ListHandle } from "../../kit/virtual-list.js" */
 
 export const INPUT = "chat-input";
 export const COMMAND = "chat-command";
@@ -19,7 +19,7 @@ export const cursor = signal({ id: "", index: -1 });
 export const mark = signal("");
 /** Whether the pair that keys are about is kept in the middle. */
 export const isTypewriter = signal(false);
-/** @type {{ current: TallHandle | null }} */
+/** @type {{ current: ListHandle | null }} */
 export const list = { current: null };
 
 /** @param {Element | null} element @returns {Mode} */

@@ -68,26 +68,26 @@ export function Chat({ filter }) {
     <div class="chat-middle">
       <div class="chat-column">${h(History, {})}${h(Input, { isPreviewing, onPreview: preview })}</div>
       ${
-        isPreviewing && shown
-          ? h(PreviewPanel, {
-              view: shown,
-              text: text.value,
-              attachments: items.value,
-              replaces: replaces.value,
-              onClose: () => {
-                setPreviewing(false);
-                toView();
-              },
-              onEdit: () => {
-                setPreviewing(false);
-                void send({ hold: true });
-              },
-              onSend: (/** @type {string} */ sha256) => {
-                if (!isEmpty()) setPreviewing(false);
-                void send({ expect: sha256 });
-              },
-            })
-          : null
+        isPreviewing &&
+        shown &&
+        h(PreviewPanel, {
+          view: shown,
+          text: text.value,
+          attachments: items.value,
+          replaces: replaces.value,
+          onClose: () => {
+            setPreviewing(false);
+            toView();
+          },
+          onEdit: () => {
+            setPreviewing(false);
+            void send({ hold: true });
+          },
+          onSend: (/** @type {string} */ sha256) => {
+            if (!isEmpty()) setPreviewing(false);
+            void send({ expect: sha256 });
+          },
+        })
       }
       ${hasHud.value ? h(Hud, {}) : null}
     </div>

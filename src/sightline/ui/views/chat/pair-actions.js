@@ -142,7 +142,7 @@ export function PairActions({ pair, standing, isMeant }) {
           ? [{ label: "Undo the summary", run: () => void undoCompaction(pair.id) }]
           : [
               {
-                label: `Sum up…${all}`,
+                label: `Summarize…${all}`,
                 run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })),
                 keys: h(KeyCaps, { keys: "C" }),
               },

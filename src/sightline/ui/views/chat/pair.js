@@ -6,8 +6,9 @@ import { useNow } from "../../kit/clock.js";
 import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
 import { memo } from "../../kit/memo.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, useState } from "../../vendor/preact.js";
 import { ApprovalCard } from "../runs/approval.js";
 import { cancel, dialog, remove, resume, revise } from "./actions.js";
 import { formatBytes } from "./core/attachments.js";
@@ -83,21 +84,18 @@ function Head({ pair, standing }) {
   const now = Date.now() / 1000;
   return html`<header class="pair-head">
     ${
-      standing === "excluded"
-        ? html`<span class="badge off" title="Out of context: too much for the model's limit, so it is not sent">
-            off
-          </span>`
-        : null
+      standing === "excluded" &&
+      html`<span class="badge off" title="Out of context: too much for the model's limit, so it is not sent">
+        off
+      </span>`
     }
     ${
-      standing === "left_out"
-        ? html`<span class="badge out" title="Left out by hand: it is shown, and not sent">left out</span>`
-        : null
+      standing === "left_out" &&
+      html`<span class="badge out" title="Left out by hand: it is shown, and not sent">left out</span>`
     }
     ${
-      pair.hand === "in"
-        ? html`<span class="badge in" title="Kept by hand: it is shown whatever the filter says">kept</span>`
-        : null
+      pair.hand === "in" &&
+      html`<span class="badge in" title="Kept by hand: it is shown whatever the filter says">kept</span>`
     }
     ${
       pair.star
@@ -106,9 +104,8 @@ function Head({ pair, standing }) {
     }
     ${pair.flag === "blue" ? null : html`<span class="badge grey" title="Flagged grey">grey</span>`}
     ${
-      pair.is_edited
-        ? html`<span class="badge" title="Edited while the request was held: this is what was sent">edited</span>`
-        : null
+      pair.is_edited &&
+      html`<span class="badge" title="Edited while the request was held: this is what was sent">edited</span>`
     }
     ${
       pair.summary_of.length
@@ -141,17 +138,12 @@ function Question({ pair }) {
   const isLong = text.length > LONG || text.split("\n", LONG_LINES + 1).length > LONG_LINES;
   const [isOpen, setOpen] = useState(false);
   return html`<div class="pair-question">
+    ${text && html`<div class=${isLong && !isOpen ? "question-text is-cut" : "question-text"} dir="auto">${text}</div>`}
     ${
-      text
-        ? html`<div class=${isLong && !isOpen ? "question-text is-cut" : "question-text"} dir="auto">${text}</div>`
-        : null
-    }
-    ${
-      isLong
-        ? html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-            ${isOpen ? "Show less" : `Show all ${whole(text.length)} letters`}
-          </button>`
-        : null
+      isLong &&
+      html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+        ${isOpen ? "Show less" : `Show all ${whole(text.length)} characters`}
+      </button>`
     }
     ${
       pair.attachments.length
@@ -184,9 +176,10 @@ function Answer({ pair, answer }) {
     <footer class="pair-foot number">
       ${why ? html`<span class="badge cut-off">${why}</span>` : null}
       ${
-        answer.model && answer.model !== pair.model && !pair.model.endsWith(`/${answer.model}`)
-          ? html`<span title="The model that answered, as it calls itself">${answer.model}</span>`
-          : null
+        answer.model &&
+        answer.model !== pair.model &&
+        !pair.model.endsWith(`/${answer.model}`) &&
+        html`<span title="The model that answered, as it calls itself">${answer.model}</span>`
       }
       ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
       ${
@@ -197,14 +190,13 @@ function Answer({ pair, answer }) {
           : null
       }
       ${
-        answer.exchange
-          ? html`<a
-              href=${hashOf({ view: "request", id: answer.exchange, tab: "sections" })}
-              title="The request as it was sent, and its reply"
-            >
-              request
-            </a>`
-          : null
+        answer.exchange &&
+        html`<a
+          href=${hashOf({ view: "request", id: answer.exchange, tab: "sections" })}
+          title="The request as it was sent, and its reply"
+        >
+          request
+        </a>`
       }
       ${answer.run ? html`<a href=${`#/runs/${encodeURIComponent(answer.run)}`}>run</a>` : null}
     </footer>`;
@@ -234,7 +226,7 @@ function Arriving({ pair, paused }) {
       <span class="faint number" aria-hidden="true">${formatRunning(now - pair.at)}</span>
       ${pair.asking ? html`<span class="faint">${pair.asking}</span>` : null}
       <button type="button" class="button quiet" onClick=${cancel}>
-        ${h(Icon, { name: "stop" })}Stop<kbd class="key">Esc</kbd>
+        ${h(Icon, { name: "stop" })}Stop ${h(KeyCaps, { keys: "escape" })}
       </button>
     </div>`;
 }
@@ -271,30 +263,28 @@ function Trouble({ pair, trouble }) {
     </p>
     ${trouble.hint ? html`<p class="soft">${trouble.hint}</p>` : null}
     ${
-      isError
-        ? html`<p class="trouble-actions">
-            <button
-              type="button"
-              class="button"
-              onClick=${() => {
-                void revise(pair);
-                toInput();
-              }}
-            >
-              ${h(Icon, { name: "replay" })}Re-ask<kbd class="key">E</kbd>
-            </button>
-            <button type="button" class="button danger" onClick=${() => remove([pair.id])}>
-              ${h(Icon, { name: "trash" })}Delete<kbd class="key">D</kbd>
-            </button>
-            ${
-              pair.exchange
-                ? html`<a class="button quiet" href=${hashOf({ view: "request", id: pair.exchange, tab: "sections" })}>
-                    Request
-                  </a>`
-                : null
-            }
-          </p>`
-        : null
+      isError &&
+      html`<p class="trouble-actions">
+        <button
+          type="button"
+          class="button"
+          onClick=${() => {
+            void revise(pair);
+            toInput();
+          }}
+        >
+          ${h(Icon, { name: "replay" })}Re-ask ${h(KeyCaps, { keys: "e" })}
+        </button>
+        <button type="button" class="button danger" onClick=${() => remove([pair.id])}>
+          ${h(Icon, { name: "trash" })}Delete ${h(KeyCaps, { keys: "d" })}
+        </button>
+        ${
+          pair.exchange &&
+          html`<a class="button quiet" href=${hashOf({ view: "request", id: pair.exchange, tab: "sections" })}>
+            Request
+          </a>`
+        }
+      </p>`
     }
   </div>`;
 }

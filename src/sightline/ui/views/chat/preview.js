@@ -58,22 +58,20 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
       </button>
     </header>
     ${
-      stopped
-        ? html`<div class="panel-trouble" role="alert">
-            ${h(Icon, { name: "warn" })}
-            <div>
-              <p><code>${stopped.code}</code> ${stopped.message}</p>
-              ${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}
-            </div>
-          </div>`
-        : null
+      stopped &&
+      html`<div class="panel-trouble" role="alert">
+        ${h(Icon, { name: "warn" })}
+        <div>
+          <p><code>${stopped.code}</code> ${stopped.message}</p>
+          ${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}
+        </div>
+      </div>`
     }
     ${
-      isNothing
-        ? html`<p class="soft pad preview-nothing">
-            Write a question: the exact request with its history is shown here.
-          </p>`
-        : null
+      isNothing &&
+      html`<p class="soft pad preview-nothing">
+        Write a question: the exact request with its history is shown here.
+      </p>`
     }
     ${shown ? h(Facts, { shown }) : !stopped && !isNothing ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
@@ -88,17 +86,16 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
         ${h(Icon, { name: "edit" })}Edit before sending
       </button>
       ${
-        onSend
-          ? html`<button
-              type="button"
-              class="button primary"
-              disabled=${!canSend}
-              title="Only if it is still exactly these bytes"
-              onClick=${() => shown && onSend(shown.body_sha256)}
-            >
-              ${h(Icon, { name: "send" })}Send exactly this
-            </button>`
-          : null
+        onSend &&
+        html`<button
+          type="button"
+          class="button primary"
+          disabled=${!canSend}
+          title="Only if it is still exactly these bytes"
+          onClick=${() => shown && onSend(shown.body_sha256)}
+        >
+          ${h(Icon, { name: "send" })}Send exactly this
+        </button>`
       }
     </footer>
   </section>`;

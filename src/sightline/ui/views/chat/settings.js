@@ -1,31 +1,24 @@
 // @ts-check
 /** The settings dialog. Each setting is saved when its field is left; a problem is shown at the field. */
 
-import { get, onAnnounced, put } from "../../kit/api.js";
+import { get } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { FIELDS, isUsual, read, USUAL, fieldText } from "./core/settings.js";
+import { savePreferences, storedPreferences } from "./feed.js";
 
 /** @import { ChatSettings, Field } from "./core/settings.js" */
-/** @typedef {import("../../api-types.d.ts").PreferencesShown} Preferences */
 
 /** @param {{ onClose: () => void }} props */
 export function ChatSettingsDialog({ onClose }) {
-  const [kept, setKept] = useState(/** @type {Preferences | null} */ (null));
-  const [problem, setProblem] = useState("");
-  const fetched = () =>
-    get("/api/chat/preferences").then(
-      (response) => (setKept(response), setProblem("")),
-      (error) => setProblem([error.message, error.hint].filter(Boolean).join(" ")),
-    );
-  useEffect(() => {
-    void fetched();
-    return onAnnounced("chat", (value) => value.kind === "preferences" && void fetched());
-  }, []);
+  useEffect(() => void storedPreferences.refresh(), []);
+  const kept = storedPreferences.value.value;
+  const trouble = storedPreferences.trouble.value;
   const save = async (/** @type {Field} */ field, /** @type {unknown} */ value) => {
     // Another page may have set something else meanwhile: what is sent is the newest with this one change.
     const { settings } = await get("/api/chat/preferences");
-    setKept(await put("/api/chat/preferences", { settings: { ...settings, [field.name]: value } }));
+    await savePreferences({ settings: { ...settings, [field.name]: value } });
   };
   return h(Dialog, {
     title: "Chat settings",
@@ -35,7 +28,7 @@ export function ChatSettingsDialog({ onClose }) {
       <span class="shell-gap"></span>
       <button type="button" class="button" onClick=${onClose}>Close</button>`,
     children: html`
-      ${problem ? html`<p class="refusal" role="alert">${problem}</p>` : null}
+      ${trouble && html`<p class="refusal" role="alert">${trouble.message} ${trouble.hint}</p>`}
       ${
         kept
           ? html`<div class="settings">
@@ -48,7 +41,7 @@ export function ChatSettingsDialog({ onClose }) {
                 }),
               )}
             </div>`
-          : problem
+          : trouble
             ? null
             : html`<p class="faint">Loading…</p>`
       }`,
@@ -102,7 +95,7 @@ function Setting({ field, settings, onSave }) {
           class="field"
           ...${shared}
           value=${value}
-          onChange=${(/** @type {Event} */ event) => void commit(/** @type {HTMLSelectElement} */ (event.target).value)}
+          onChange=${onValue(commit)}
         >
           ${field.choices.map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
         </select>`;

@@ -4,6 +4,7 @@
 import { about } from "../../kit/about.js";
 import { post, put } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
@@ -90,7 +91,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
                   aria-label="Name"
                   aria-invalid=${problems.name ? "true" : null}
                   value=${form.name}
-                  onInput=${(/** @type {Event} */ event) => onChange({ name: valueOf(event) })}
+                  onInput=${onValue((value) => onChange({ name: value }))}
                 />`,
               })}
               ${h(Line, {
@@ -99,7 +100,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
                   class="field"
                   aria-label="Below"
                   value=${form.parent}
-                  onChange=${(/** @type {Event} */ event) => onChange({ parent: valueOf(event) })}
+                  onChange=${onValue((value) => onChange({ parent: value }))}
                 >
                   <option value="">(the top)</option>
                   ${parentsFor(rows, topic?.id ?? "new").map(
@@ -147,7 +148,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
             aria-label="Model"
             placeholder=${inherited.model ? `${inherited.model} (from above)` : "the one that is chosen in the chat"}
             value=${form.model ?? ""}
-            onInput=${(/** @type {Event} */ event) => onChange({ model: valueOf(event).trim() || null })}
+            onInput=${onValue((value) => onChange({ model: value.trim() || null }))}
           />
           <datalist id="topic-models">
             ${about.value.models.map((model) => html`<option key=${model.id} value=${model.id}></option>`)}
@@ -169,7 +170,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
                 aria-invalid=${problems[name] ? "true" : null}
                 placeholder=${inherited.parameters[name] != null ? `${inherited.parameters[name]} (from above)` : usual}
                 value=${form[name]}
-                onInput=${(/** @type {Event} */ event) => onChange({ [name]: valueOf(event) })}
+                onInput=${onValue((value) => onChange({ [name]: value }))}
               />`,
             }),
           )}
@@ -177,11 +178,6 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
       </details>
     </form>`,
   });
-}
-
-/** @param {Event} event */
-function valueOf(event) {
-  return /** @type {HTMLInputElement} */ (event.target).value;
 }
 
 /** @param {{ label: string, problem?: string, children: any, aside?: any, key?: string }} props */
@@ -215,12 +211,12 @@ function Text({ form, onChange, name, label, lines, above, nothing }) {
         aria-label=${label}
         placeholder=${above || nothing}
         value=${value ?? ""}
-        onInput=${(/** @type {Event} */ event) => onChange({ [name]: valueOf(event) })}
+        onInput=${onValue((value) => onChange({ [name]: value }))}
       ></textarea>
       ${
-        value === "" && above
-          ? html`<span class="faint">Empty: nothing is sent here, even if a topic above sets it.</span>`
-          : null
+        value === "" &&
+        above &&
+        html`<span class="faint">Empty: nothing is sent here, even if a topic above sets it.</span>`
       }`,
   });
 }

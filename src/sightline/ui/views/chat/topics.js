@@ -138,16 +138,15 @@ export function TopicsDialog({ onClose }) {
       ${topics === null ? html`<p class="faint">Loading…</p>` : null}
       <ul class="topic-tree" aria-label="Topics">
         ${
-          root
-            ? h(TopicRow, {
-                key: "root",
-                topic: root,
-                topics: topics ?? [],
-                label: "Everywhere",
-                depth: 0,
-                onEdit: setEdited,
-              })
-            : null
+          root &&
+          h(TopicRow, {
+            key: "root",
+            topic: root,
+            topics: topics ?? [],
+            label: "Everywhere",
+            depth: 0,
+            onEdit: setEdited,
+          })
         }
         ${rows.map(({ topic, depth, path }) =>
           h(TopicRow, {
@@ -161,11 +160,11 @@ export function TopicsDialog({ onClose }) {
         )}
       </ul>
       ${
-        topics && !rows.length
-          ? html`<p class="rules-empty soft">
-              There are no topics yet. A topic has a system prompt, a model and tools of its own.
-            </p>`
-          : null
+        topics &&
+        !rows.length &&
+        html`<p class="rules-empty soft">
+          There are no topics yet. A topic has a system prompt, a model and tools of its own.
+        </p>`
       }`,
   });
 }

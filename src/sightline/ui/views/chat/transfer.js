@@ -160,26 +160,19 @@ function ImportRow({ candidate, onRemove }) {
       <span class="shell-gap"></span>
       ${words ? html`<span class=${state === "done" ? "good" : "soft pulse"} role="status">${words}</span>` : null}
       ${
-        state === "ready" || state === "failed"
-          ? html`<button
-              type="button"
-              class="button quiet icon"
-              aria-label=${`Leave out ${file.name}`}
-              onClick=${onRemove}
-            >
-              ${h(Icon, { name: "close" })}
-            </button>`
-          : null
+        (state === "ready" || state === "failed") &&
+        html`<button type="button" class="button quiet icon" aria-label=${`Leave out ${file.name}`} onClick=${onRemove}>
+          ${h(Icon, { name: "close" })}
+        </button>`
       }
     </div>
     ${
-      report
-        ? html`<p class="number soft">
-            ${FORMATS[report.format] ?? report.format}: ${countOf(report.pairs, "pair")}
-            ${report.topics ? `, ${countOf(report.topics, "topic")}` : ""}
-            ${report.skipped ? `; ${whole(report.skipped)} skipped` : ""}
-          </p>`
-        : null
+      report &&
+      html`<p class="number soft">
+        ${FORMATS[report.format] ?? report.format}: ${countOf(report.pairs, "pair")}
+        ${report.topics ? `, ${countOf(report.topics, "topic")}` : ""}
+        ${report.skipped ? `; ${whole(report.skipped)} skipped` : ""}
+      </p>`
     }
     ${problem ? html`<p class="bad" role="alert">${problem}</p>` : null}
     ${
@@ -192,9 +185,8 @@ function ImportRow({ candidate, onRemove }) {
             <ul class="fold-inside import-problems">
               ${problems.slice(0, MOST_PROBLEMS).map((each, index) => html`<li key=${index}>${each}</li>`)}
               ${
-                problems.length > MOST_PROBLEMS
-                  ? html`<li class="faint">and ${whole(problems.length - MOST_PROBLEMS)} more</li>`
-                  : null
+                problems.length > MOST_PROBLEMS &&
+                html`<li class="faint">and ${whole(problems.length - MOST_PROBLEMS)} more</li>`
               }
             </ul>
           </details>`
@@ -269,12 +261,11 @@ export function ExportDialog({ view, filter, onClose }) {
       <fieldset class="choices">
         <legend>Which</legend>
         ${
-          filter.trim()
-            ? html`<label class="choice">
-                <input type="radio" name="export-range" checked=${!isAll} onChange=${() => setAll(false)} />
-                <span><b>What the filter shows</b><code class="faint cut">${filter}</code></span>
-              </label>`
-            : null
+          filter.trim() &&
+          html`<label class="choice">
+            <input type="radio" name="export-range" checked=${!isAll} onChange=${() => setAll(false)} />
+            <span><b>What the filter shows</b><code class="faint cut">${filter}</code></span>
+          </label>`
         }
         <label class="choice">
           <input type="radio" name="export-range" checked=${isAll} onChange=${() => setAll(true)} />
@@ -282,12 +273,11 @@ export function ExportDialog({ view, filter, onClose }) {
         </label>
       </fieldset>
       ${
-        kind === "jsonl"
-          ? html`<label class="check">
-              <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> One conversation for
-              each topic, instead of one for each pair
-            </label>`
-          : null
+        kind === "jsonl" &&
+        html`<label class="check">
+          <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> One conversation for
+          each topic, instead of one for each pair
+        </label>`
       }`,
   });
 }

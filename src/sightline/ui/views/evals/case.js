@@ -8,6 +8,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toExchange } from "../../kit/navigation.js";
+import { Stale } from "../../kit/notices.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
@@ -74,33 +75,30 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   const ownCells = run?.matrix.find((each) => each.case === name)?.cells ?? [];
   const trials = ownCells.find((cell) => cell.target === target)?.trials ?? [];
   useShortcuts(
+    "Case",
     [
-      { keys: "escape", label: "Back to the run", group: "Case", run: () => go(back) },
-      { keys: "n", also: ["]"], label: "Next case", group: "Case", run: () => step(1) },
-      { keys: "p", also: ["["], label: "Case before", group: "Case", run: () => step(-1) },
-      { keys: "r", label: "Run the case again", group: "Case", run: () => void runAgain() },
+      { keys: "escape", label: "Back to the run", run: () => go(back) },
+      { keys: "n", also: ["]"], label: "Next case", run: () => step(1) },
+      { keys: "p", also: ["["], label: "Case before", run: () => step(-1) },
+      { keys: "r", label: "Run the case again", run: () => void runAgain() },
       {
         keys: "e",
         label: "Open the request in the editor",
-        group: "Case",
         run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "sections" }),
       },
       {
         keys: "w",
         label: "Exact wire",
-        group: "Case",
         run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "wire" }),
       },
       {
         keys: "E",
         label: "Edit the request and run the case again",
-        group: "Case",
         run: () => shown && exchangeOf(shown) && canHold.value && void editAgain(),
       },
       {
         keys: "t",
         label: "Next target",
-        group: "Case",
         run: () => {
           const cells = ownCells.filter((cell) => cell.trials.length);
           const next = cells[(cells.findIndex((cell) => cell.target === target) + 1) % cells.length];
@@ -110,7 +108,6 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       {
         keys: "T",
         label: "Next try",
-        group: "Case",
         run: () =>
           trials.length > 1 &&
           to(target, trials[(trials.findIndex((each) => each.trial === trial) + 1) % trials.length].trial),
@@ -129,13 +126,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       onRerun: () => void runAgain(),
       onEdit: () => void editAgain(),
     })}
-    ${
-      trouble
-        ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
-          </p>`
-        : null
-    }
+    ${h(Stale, { trouble })}
     <div class="case-body">
       <div class="case-talk">
         ${h(Fault, { shown })}
@@ -210,31 +201,30 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
       </button>
     </span>
     ${
-      exchange
-        ? html`<a
-            class="button"
-            href=${hashOf({ view: "request", id: exchange, tab: "sections" })}
-            title="The request as it was sent, section by section (e)"
-          >
-            ${h(Icon, { name: "edit" })}
-            <span class="wide-only">Open in the editor</span>
-            <span class="narrow-only">Request</span>
-          </a>`
-        : null
+      exchange &&
+      html`<a
+        class="button"
+        href=${hashOf({ view: "request", id: exchange, tab: "sections" })}
+        title="The request as it was sent, section by section (e)"
+      >
+        ${h(Icon, { name: "edit" })}
+        <span class="wide-only">Open in the editor</span>
+        <span class="narrow-only">Request</span>
+      </a>`
     }
     ${
-      exchange && canHold.value
-        ? html`<button
-            type="button"
-            class="button"
-            title="Run the case again, with its request held in the editor before it is sent (Shift E)"
-            onClick=${onEdit}
-          >
-            ${h(Icon, { name: "pause" })}
-            <span class="wide-only">Edit and re-run</span>
-            <span class="narrow-only">Edit</span>
-          </button>`
-        : null
+      exchange &&
+      canHold.value &&
+      html`<button
+        type="button"
+        class="button"
+        title="Run the case again, with its request held in the editor before it is sent (Shift E)"
+        onClick=${onEdit}
+      >
+        ${h(Icon, { name: "pause" })}
+        <span class="wide-only">Edit and re-run</span>
+        <span class="narrow-only">Edit</span>
+      </button>`
     }
     <button type="button" class="button" title="Run the case again (r)" onClick=${onRerun}>
       ${h(Icon, { name: "replay" })}Re-run
@@ -357,11 +347,11 @@ function Talk({ id, shown }) {
                   : html`<p class="faint">An empty answer.</p>`
               }
               ${
-                shown.finish && !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish)
-                  ? html`<p class="answer-ending">
-                      ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
-                    </p>`
-                  : null
+                shown.finish &&
+                !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish) &&
+                html`<p class="answer-ending">
+                  ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
+                </p>`
               }
             </div>
           </section>`
@@ -483,14 +473,13 @@ function Wire({ shown }) {
       )}
       ${shown.run ? html`<li><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>` : null}
       ${
-        shown.body_sha256
-          ? html`<li class="case-hash">
-              <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
-                ${shown.body_sha256.slice(0, 16)}
-              </code>
-              ${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}
-            </li>`
-          : null
+        shown.body_sha256 &&
+        html`<li class="case-hash">
+          <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
+            ${shown.body_sha256.slice(0, 16)}
+          </code>
+          ${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}
+        </li>`
       }
     </ul>
   </section>`;

@@ -5,6 +5,7 @@
 
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -29,14 +30,8 @@ export function CompareEvals({ a, b, targetA = "", targetB = "" }) {
   const chosenA = targetA || first?.targets[0] || "";
   const chosenB = targetB || pickTarget(chosenA, second) || "";
   useShortcuts(
-    [
-      {
-        keys: "escape",
-        label: "Back",
-        group: "Compare evals",
-        run: () => go(a === b ? { view: "eval", id: a } : { view: "evals" }),
-      },
-    ],
+    "Compare evals",
+    [{ keys: "escape", label: "Back", run: () => go(a === b ? { view: "eval", id: a } : { view: "evals" }) }],
     [a, b],
   );
   if (!first || !second)
@@ -87,7 +82,8 @@ function Head({ first, second, targetA, targetB }) {
     go({ view: "eval-compare", a: first.run, b: second.run, targetA: one, targetB: other }, { isReplacing: true });
   const swap = () => go({ view: "eval-compare", a: second.run, b: first.run, targetA: targetB, targetB: targetA });
   useShortcuts(
-    [{ keys: "s", label: "Swap the two sides", group: "Compare evals", run: swap }],
+    "Compare evals",
+    [{ keys: "s", label: "Swap the two sides", run: swap }],
     [first.run, second.run, targetA, targetB],
   );
   const isOne = first.run === second.run;
@@ -126,7 +122,7 @@ function Side({ letter, run, target, onTarget }) {
             class="field"
             aria-label=${`Target of ${name}`}
             value=${target}
-            onChange=${(/** @type {Event} */ event) => onTarget(/** @type {HTMLSelectElement} */ (event.target).value)}
+            onChange=${onValue(onTarget)}
           >
             ${run.targets.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
           </select>`
@@ -181,10 +177,10 @@ function Verdict({ comparison }) {
           <dd class="number">
             <b>${formatDifference(comparison.difference) || "–"}</b>
             ${
-              comparison.low !== null && comparison.high !== null
-                ? html`<span class="soft"> (${formatDifference(comparison.low)} to ${formatDifference(comparison.high)})
-                  </span>`
-                : null
+              comparison.low !== null &&
+              comparison.high !== null &&
+              html`<span class="soft"> (${formatDifference(comparison.low)} to ${formatDifference(comparison.high)})
+              </span>`
             }
           </dd>
         </div>
@@ -200,15 +196,14 @@ function Verdict({ comparison }) {
         </div>`
         }
         ${
-          passing
-            ? html`<div>
-                <dt>passes</dt>
-                <dd class="number">
-                  ${formatDifference(passing.difference)}
-                  <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>
-                </dd>
-              </div>`
-            : null
+          passing &&
+          html`<div>
+            <dt>passes</dt>
+            <dd class="number">
+              ${formatDifference(passing.difference)}
+              <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>
+            </dd>
+          </div>`
         }
       </dl>
       ${
@@ -223,11 +218,10 @@ function Verdict({ comparison }) {
       </p>
     </div>
     ${
-      comparison.said.length > 1
-        ? html`<ul class="eval-said soft">
-            ${comparison.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
-          </ul>`
-        : null
+      comparison.said.length > 1 &&
+      html`<ul class="eval-said soft">
+        ${comparison.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
+      </ul>`
     }
   </section>`;
 }
@@ -319,11 +313,10 @@ function Cases({ comparison, first, second, targetA, targetB }) {
               </tbody>
             </table>
             ${
-              rows.length > most
-                ? html`<p class="run-more">
-                    <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
-                  </p>`
-                : null
+              rows.length > most &&
+              html`<p class="run-more">
+                <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
+              </p>`
             }`
         : html`<p class="soft">No case has another score.</p>`
     }

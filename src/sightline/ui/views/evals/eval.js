@@ -6,6 +6,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
+import { Stale } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { evalTone, evalWords, standingCounts } from "./core/evals.js";
@@ -19,11 +20,11 @@ import { Summary } from "./summary.js";
 export function EvalView({ id, filter = "", order = "" }) {
   const { value: run, trouble, again } = useEval(id);
   useShortcuts(
+    "Eval",
     [
       {
         keys: "escape",
         label: "Back to the evals",
-        group: "Eval",
         run: () =>
           filter ? go({ view: "eval", id, ...(order && { order }) }, { isReplacing: true }) : go({ view: "evals" }),
       },
@@ -33,13 +34,7 @@ export function EvalView({ id, filter = "", order = "" }) {
   if (!run) return h(NotThere, { trouble, again, what: "This run" });
   return html`<main class="runs-view eval-view" aria-label="Eval">
     ${h(Head, { run })}
-    ${
-      trouble
-        ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
-          </p>`
-        : null
-    }
+    ${h(Stale, { trouble })}
     <div class="runs-body">
       ${h(Progress, { run })}
       ${h(Summary, { run })}
@@ -100,23 +95,15 @@ function Head({ run }) {
   };
   const other = { view: /** @type {const} */ ("evals"), suite: run.suite, compare: run.run };
   useShortcuts(
+    "Eval",
     [
-      ...(isStoppable ? [{ keys: "S", label: "Stop the run", group: "Eval", run: stop }] : []),
-      ...(isRerunnable ? [{ keys: "R", label: "Run again what did not pass", group: "Eval", run: again }] : []),
+      ...(isStoppable ? [{ keys: "S", label: "Stop the run", run: stop }] : []),
+      ...(isRerunnable ? [{ keys: "R", label: "Run again what did not pass", run: again }] : []),
       ...(run.suite
-        ? [
-            {
-              keys: "t",
-              label: "Trend of its suite",
-              group: "Eval",
-              run: () => go({ view: "eval-trend", suite: run.suite }),
-            },
-          ]
+        ? [{ keys: "t", label: "Trend of its suite", run: () => go({ view: "eval-trend", suite: run.suite }) }]
         : []),
-      ...(run.targets.length > 1
-        ? [{ keys: "m", label: "Compare its targets", group: "Eval", run: () => go(targets) }]
-        : []),
-      { keys: "c", label: "Compare with another run", group: "Eval", run: () => go(other) },
+      ...(run.targets.length > 1 ? [{ keys: "m", label: "Compare its targets", run: () => go(targets) }] : []),
+      { keys: "c", label: "Compare with another run", run: () => go(other) },
     ],
     [run, isBusy],
   );
@@ -141,50 +128,46 @@ function Head({ run }) {
       ${evalWords(run)}
     </span>
     ${
-      isStoppable
-        ? html`<button
-            type="button"
-            class="button"
-            disabled=${isBusy}
-            title="What is under way is finished; the rest can be resumed (Shift S)"
-            onClick=${stop}
-          >
-            ${h(Icon, { name: "stop" })}Stop
-          </button>`
-        : null
+      isStoppable &&
+      html`<button
+        type="button"
+        class="button"
+        disabled=${isBusy}
+        title="What is under way is finished; the rest can be resumed (Shift S)"
+        onClick=${stop}
+      >
+        ${h(Icon, { name: "stop" })}Stop
+      </button>`
     }
     ${
-      isRerunnable
-        ? html`<button
-            type="button"
-            class="button"
-            disabled=${isBusy}
-            title="What failed, had an error or could not be graded (Shift R)"
-            onClick=${again}
-          >
-            ${h(Icon, { name: "replay" })}Re-run ${bad} <span class="wide-only">that did not pass</span>
-          </button>`
-        : null
+      isRerunnable &&
+      html`<button
+        type="button"
+        class="button"
+        disabled=${isBusy}
+        title="What failed, had an error or could not be graded (Shift R)"
+        onClick=${again}
+      >
+        ${h(Icon, { name: "replay" })}Re-run ${bad} <span class="wide-only">that did not pass</span>
+      </button>`
     }
     ${
-      run.suite
-        ? html`<a
-            class="button"
-            href=${hashOf({ view: "eval-trend", suite: run.suite })}
-            title="Its suite over all runs (t)"
-          >
-            ${h(Icon, { name: "gauge" })}Trend
-          </a>`
-        : null
+      run.suite &&
+      html`<a
+        class="button"
+        href=${hashOf({ view: "eval-trend", suite: run.suite })}
+        title="Its suite over all runs (t)"
+      >
+        ${h(Icon, { name: "gauge" })}Trend
+      </a>`
     }
     ${
-      run.targets.length > 1
-        ? html`<a class="button" href=${hashOf(targets)} title="One target of this run with another (m)">
-            ${h(Icon, { name: "columns" })}
-            <span class="wide-only">Compare targets</span>
-            <span class="narrow-only">Targets</span>
-          </a>`
-        : null
+      run.targets.length > 1 &&
+      html`<a class="button" href=${hashOf(targets)} title="One target of this run with another (m)">
+        ${h(Icon, { name: "columns" })}
+        <span class="wide-only">Compare targets</span>
+        <span class="narrow-only">Targets</span>
+      </a>`
     }
     <a class="button" href=${hashOf(other)} title="This run with another (c)">
       ${h(Icon, { name: "columns" })}Compare…

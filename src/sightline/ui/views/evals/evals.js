@@ -4,6 +4,7 @@
 import { CopyBlock } from "../../kit/copy.js";
 import { stamp, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -36,21 +37,16 @@ export function Evals({ suite = "", compare = "" }) {
   const pair = inOrder(chosen, runs ?? []);
   const compareChosen = () => pair && go({ view: "eval-compare", a: pair[0], b: pair[1] });
   useShortcuts(
+    "Evals",
     [
-      { keys: "j", also: ["down"], label: "Next run", group: "Evals", run: () => move(1) },
-      { keys: "k", also: ["up"], label: "Run before", group: "Evals", run: () => move(-1) },
-      {
-        keys: "enter",
-        label: "Open the run",
-        group: "Evals",
-        run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }),
-      },
-      { keys: "x", label: "Choose the run to compare", group: "Evals", run: () => runs?.[at] && toggle(runs[at].run) },
-      { keys: "c", label: "Compare the two chosen runs", group: "Evals", run: () => void compareChosen() },
+      { keys: "j", also: ["down"], label: "Next run", run: () => move(1) },
+      { keys: "k", also: ["up"], label: "Run before", run: () => move(-1) },
+      { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }) },
+      { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].run) },
+      { keys: "c", label: "Compare the two chosen runs", run: () => void compareChosen() },
       {
         keys: "t",
         label: "Trend of the run's suite",
-        group: "Evals",
         run: () => runs?.[at]?.suite && go({ view: "eval-trend", suite: runs[at].suite }),
       },
     ],
@@ -60,19 +56,18 @@ export function Evals({ suite = "", compare = "" }) {
   const hasRows = (runs?.length ?? 0) > 0;
   return html`<main class=${hasRows || suite ? "runs-view" : "runs-view is-empty"} aria-label="Evals">
     ${
-      hasRows || suite
-        ? h(Head, { runs: runs ?? [], suite, chosen, canCompare: pair !== null, onCompare: compareChosen })
-        : null
+      (hasRows || suite) &&
+      h(Head, { runs: runs ?? [], suite, chosen, canCompare: pair !== null, onCompare: compareChosen })
     }
     ${
-      trouble && !runs
-        ? html`<div class="empty" role="alert">
-            <h1>Evals could not be loaded</h1>
-            <p class="soft">${trouble.message}</p>
-            <p class="soft">${trouble.hint ?? ""}</p>
-            <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
-          </div>`
-        : null
+      trouble &&
+      !runs &&
+      html`<div class="empty" role="alert">
+        <h1>Evals could not be loaded</h1>
+        <p class="soft">${trouble.message}</p>
+        <p class="soft">${trouble.hint ?? ""}</p>
+        <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+      </div>`
     }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
     ${
@@ -87,40 +82,38 @@ export function Evals({ suite = "", compare = "" }) {
         : null
     }
     ${
-      hasRows
-        ? html`<div class="runs-body eval-list">
-            <table class="run-table eval-table">
-              <thead>
-                <tr>
-                  <th scope="col"><span class="unseen">Compare</span></th>
-                  <th scope="col">Run</th>
-                  <th scope="col">Results, and the mean score from 0 to 1 with its interval</th>
-                  <th scope="col" class="wide-cell">Cases</th>
-                  <th scope="col" class="wide-cell">Cost</th>
-                  <th scope="col" class="wide-cell">Began</th>
-                </tr>
-              </thead>
-              <tbody>
-                ${(runs ?? []).map((run, index) =>
-                  h(Line, {
-                    key: run.run,
-                    run,
-                    isHere: index === at,
-                    isChosen: chosen.includes(run.run),
-                    onToggle: () => toggle(run.run),
-                  }),
-                )}
-              </tbody>
-            </table>
-            ${
-              (runs?.length ?? 0) >= limit
-                ? html`<p class="run-more">
-                    <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>Show more</button>
-                  </p>`
-                : null
-            }
-          </div>`
-        : null
+      hasRows &&
+      html`<div class="runs-body eval-list">
+        <table class="run-table eval-table">
+          <thead>
+            <tr>
+              <th scope="col"><span class="unseen">Compare</span></th>
+              <th scope="col">Run</th>
+              <th scope="col">Results, and the mean score from 0 to 1 with its interval</th>
+              <th scope="col" class="wide-cell">Cases</th>
+              <th scope="col" class="wide-cell">Cost</th>
+              <th scope="col" class="wide-cell">Began</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${(runs ?? []).map((run, index) =>
+              h(Line, {
+                key: run.run,
+                run,
+                isHere: index === at,
+                isChosen: chosen.includes(run.run),
+                onToggle: () => toggle(run.run),
+              }),
+            )}
+          </tbody>
+        </table>
+        ${
+          (runs?.length ?? 0) >= limit &&
+          html`<p class="run-more">
+            <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>Show more</button>
+          </p>`
+        }
+      </div>`
     }
   </main>`;
 }
@@ -157,8 +150,7 @@ function Head({ runs, suite, chosen, canCompare, onCompare }) {
               <span class="unseen">Suite</span>
               <select
                 class="field"
-                onChange=${(/** @type {Event} */ event) =>
-                  go({ view: "evals", suite: /** @type {HTMLSelectElement} */ (event.target).value })}
+                onChange=${onValue((value) => go({ view: "evals", suite: value }))}
               >
                 <option value="">All suites</option>
                 ${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
@@ -169,11 +161,10 @@ function Head({ runs, suite, chosen, canCompare, onCompare }) {
     <span class="shell-gap"></span>
     <span class="soft" role="status">${chosen.length === 1 ? "Choose one more to compare." : ""}</span>
     ${
-      suite || suites.length === 1
-        ? html`<a class="button" href=${hashOf({ view: "eval-trend", suite: suite || suites[0] })}>
-            ${h(Icon, { name: "gauge" })}Trend
-          </a>`
-        : null
+      (suite || suites.length === 1) &&
+      html`<a class="button" href=${hashOf({ view: "eval-trend", suite: suite || suites[0] })}>
+        ${h(Icon, { name: "gauge" })}Trend
+      </a>`
     }
     <button type="button" class="button" disabled=${!canCompare} onClick=${onCompare}>
       ${h(Icon, { name: "columns" })}Compare
@@ -197,11 +188,11 @@ function Line({ run, isHere, isChosen, onToggle }) {
           ${evalWords(run)}
         </span>
         ${
-          run.suite && run.suite !== title
-            ? html`<a class="cut" href=${hashOf({ view: "evals", suite: run.suite })} title=${`Runs of ${run.suite}`}>
-                ${run.suite}
-              </a>`
-            : null
+          run.suite &&
+          run.suite !== title &&
+          html`<a class="cut" href=${hashOf({ view: "evals", suite: run.suite })} title=${`Runs of ${run.suite}`}>
+            ${run.suite}
+          </a>`
         }
         <span class="narrow-cell number">${when(run.at, Date.now() / 1000)}</span>
       </p>

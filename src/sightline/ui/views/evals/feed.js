@@ -8,9 +8,7 @@ import { useEffect } from "../../vendor/preact.js";
 import { mode, setMode } from "../interception/feed.js";
 import { held, onHeld } from "../traffic/feed.js";
 
-/** @import { Eval, EvalBrief } from "./core/evals.js" */
-/** @import { Case } from "./core/case.js" */
-/** @import { Comparison, TrendPoint } from "./core/plot.js" */
+/** @import { Eval } from "./core/evals.js" */
 
 /** What a recorded exchange would be as a case. @typedef {import("../../api-types.d.ts").MadeShown} Made */
 /** What was written into a suite, or would be. @typedef {import("../../api-types.d.ts").SavedShown} Saved */

@@ -4,6 +4,7 @@
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
+import { onValue } from "../../kit/fields.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { fileNamed } from "./core/case.js";
@@ -148,26 +149,25 @@ function SuiteChoice({ suites, suite, name, onSuite, onName }) {
       <select
         class="field"
         value=${suite}
-        onChange=${(/** @type {Event} */ event) => onSuite(/** @type {HTMLSelectElement} */ (event.target).value)}
+        onChange=${onValue(onSuite)}
       >
         ${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
         <option value=${NEW}>A new file…</option>
       </select>
     </label>
     ${
-      suite === NEW
-        ? html`<label class="edit-field">
-            <span class="soft">Name of the file</span>
-            <input
-              class="field mono"
-              value=${name}
-              placeholder="support.yaml"
-              spellcheck=${false}
-              autocomplete="off"
-              onInput=${(/** @type {Event} */ event) => onName(/** @type {HTMLInputElement} */ (event.target).value)}
-            />
-          </label>`
-        : null
+      suite === NEW &&
+      html`<label class="edit-field">
+        <span class="soft">Name of the file</span>
+        <input
+          class="field mono"
+          value=${name}
+          placeholder="support.yaml"
+          spellcheck=${false}
+          autocomplete="off"
+          onInput=${onValue(onName)}
+        />
+      </label>`
     }`;
 }
 

@@ -3,6 +3,7 @@
 
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
@@ -88,25 +89,18 @@ export function Matrix({ run, filter, order }) {
     focusSoon(next);
   };
   useShortcuts(
+    "Eval",
     [
-      { keys: "/", label: "Filter the cases", group: "Eval", run: () => box.current?.focus() },
+      { keys: "/", label: "Filter the cases", run: () => box.current?.focus() },
       {
         keys: "o",
         label: "Failures first, or as the suite has them",
-        group: "Eval",
         run: () => setOrder(order === "worst" ? "suite" : "worst"),
       },
-      { keys: "j", also: ["down"], label: "Case below", group: "Eval", run: () => move(1, 0), isHidden: true },
-      { keys: "k", also: ["up"], label: "Case above", group: "Eval", run: () => move(-1, 0), isHidden: true },
-      {
-        keys: "l",
-        also: ["right"],
-        label: "Target to the right",
-        group: "Eval",
-        run: () => move(0, 1),
-        isHidden: true,
-      },
-      { keys: "h", also: ["left"], label: "Target to the left", group: "Eval", run: () => move(0, -1), isHidden: true },
+      { keys: "j", also: ["down"], label: "Case below", run: () => move(1, 0), isHidden: true },
+      { keys: "k", also: ["up"], label: "Case above", run: () => move(-1, 0), isHidden: true },
+      { keys: "l", also: ["right"], label: "Target to the right", run: () => move(0, 1), isHidden: true },
+      { keys: "h", also: ["left"], label: "Target to the left", run: () => move(0, -1), isHidden: true },
     ],
     [rows, here, most, targets.length, filter, order],
   );
@@ -138,7 +132,7 @@ export function Matrix({ run, filter, order }) {
           spellcheck=${false}
           autocomplete="off"
           value=${filter}
-          onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value)}
+          onInput=${onValue(write)}
           onKeyDown=${(/** @type {KeyboardEvent} */ event) => {
             if (event.key === "Escape") {
               event.preventDefault();
@@ -209,13 +203,12 @@ export function Matrix({ run, filter, order }) {
               </table>
             </div>
             ${
-              rows.length > most
-                ? html`<p class="run-more">
-                    <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>
-                      Show more: ${rows.length - most} are left
-                    </button>
-                  </p>`
-                : null
+              rows.length > most &&
+              html`<p class="run-more">
+                <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>
+                  Show more: ${rows.length - most} are left
+                </button>
+              </p>`
             }`
         : html`<p class="soft pad">${run.matrix.length ? "No case is like that." : "There are no cases yet."}</p>`
     }
@@ -276,14 +269,13 @@ function CellView({ run, name, target, cell, place, isHere, among }) {
       ${score === null ? (standing === "open" ? "" : standing) : formatScore(score)}
     </span>
     ${
-      trials.length > 1
-        ? html`<span class="cell-trials" aria-hidden="true">
-            ${trials.map(
-              (trial) =>
-                html`<i key=${trial.trial} class=${toneOf(trialStanding(trial))}>${MARKS[trialStanding(trial)]}</i>`,
-            )}
-          </span>`
-        : null
+      trials.length > 1 &&
+      html`<span class="cell-trials" aria-hidden="true">
+        ${trials.map(
+          (trial) =>
+            html`<i key=${trial.trial} class=${toneOf(trialStanding(trial))}>${MARKS[trialStanding(trial)]}</i>`,
+        )}
+      </span>`
     }
     ${
       trials.length && trials.every((trial) => trial.cached)

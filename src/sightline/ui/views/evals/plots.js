@@ -60,16 +60,16 @@ export function IntervalPlot({ what, mean, low, high, range, level = 0.95, isSig
       />`,
     )}
     ${
-      low !== null && high !== null
-        ? html`<g class="whisker">
-            <line x1=${x(low)} x2=${x(high)} y1=${middle} y2=${middle} />
-            ${[low, high].map((end) =>
-              end < range.low || end > range.high
-                ? null
-                : html`<line key=${end} x1=${x(end)} x2=${x(end)} y1=${middle - cap} y2=${middle + cap} />`,
-            )}
-          </g>`
-        : null
+      low !== null &&
+      high !== null &&
+      html`<g class="whisker">
+        <line x1=${x(low)} x2=${x(high)} y1=${middle} y2=${middle} />
+        ${[low, high].map((end) =>
+          end < range.low || end > range.high
+            ? null
+            : html`<line key=${end} x1=${x(end)} x2=${x(end)} y1=${middle - cap} y2=${middle + cap} />`,
+        )}
+      </g>`
     }
     ${mean === null ? null : html`<circle class="mean" cx=${x(mean)} cy=${middle} r="4.5" />`}
   </svg>`;

@@ -124,28 +124,26 @@ function withoutLastEnd({ before, after }) {
 export function SavingNote({ saving, onRerun }) {
   const { done, isStale, isBusy } = saving;
   return html`${
-    isStale
-      ? html`<p class="note" role="alert">
-          ${h(Icon, { name: "warn" })} The file was changed in the meantime, so that nothing was saved. <button
-            type="button"
-            class="button"
-            onClick=${saving.reload}
-          >
-            Load it again
-          </button>
-        </p>`
-      : null
+    isStale &&
+    html`<p class="note" role="alert">
+      ${h(Icon, { name: "warn" })} The file was changed in the meantime, so that nothing was saved. <button
+        type="button"
+        class="button"
+        onClick=${saving.reload}
+      >
+        Load it again
+      </button>
+    </p>`
   }
     ${
-      done
-        ? html`<p class="note" role="status">
-            <code>${done.words}</code> was changed in <code>${done.saved.file}</code>
-            ; what is shown of this run is from before. <button type="button" class="button" onClick=${onRerun}>
-              ${h(Icon, { name: "replay" })}Run it again
-            </button> <button type="button" class="button" disabled=${isBusy} onClick=${() => void saving.undo()}>
-              Undo
-            </button>
-          </p>`
-        : null
+      done &&
+      html`<p class="note" role="status">
+        <code>${done.words}</code> was changed in <code>${done.saved.file}</code>
+        ; what is shown of this run is from before. <button type="button" class="button" onClick=${onRerun}>
+          ${h(Icon, { name: "replay" })}Run it again
+        </button> <button type="button" class="button" disabled=${isBusy} onClick=${() => void saving.undo()}>
+          Undo
+        </button>
+      </p>`
     }`;
 }

@@ -47,38 +47,37 @@ function Branch({ score, depth }) {
         : html`<div class="score-head is-leaf">${title}</div>`
     }
     ${
-      hasMore && isOpen
-        ? html`<div class="score-inside">
-            ${score.reason ? html`<p class="score-reason">${score.reason}</p>` : null}
-            ${
-              checks.length
-                ? html`<ul class="checks">
-                    ${checks.map((check, index) => h(CheckLine, { key: String(index), check }))}
-                  </ul>`
-                : null
-            }
-            ${
-              inside.length
-                ? html`<ul class="score-tree">
-                    ${inside.map((each, index) => h(Branch, { key: String(index), score: each, depth: depth + 1 }))}
-                  </ul>`
-                : null
-            }
-            ${
-              hasDetails
-                ? html`<details class="score-details">
-                    <summary class="soft">Details</summary>
-                    ${h(JsonView, { text: JSON.stringify(score.details), open: 1, label: `Details of ${score.name}` })}
-                  </details>`
-                : null
-            }
-            ${(score.exchanges ?? []).map(
-              (id, index) => html`<a key=${id} href=${`#/x/${encodeURIComponent(id)}`}>
-                The judge's request${(score.exchanges ?? []).length > 1 ? ` ${index + 1}` : ""}
-              </a>`,
-            )}
-          </div>`
-        : null
+      hasMore &&
+      isOpen &&
+      html`<div class="score-inside">
+        ${score.reason ? html`<p class="score-reason">${score.reason}</p>` : null}
+        ${
+          checks.length
+            ? html`<ul class="checks">
+                ${checks.map((check, index) => h(CheckLine, { key: String(index), check }))}
+              </ul>`
+            : null
+        }
+        ${
+          inside.length
+            ? html`<ul class="score-tree">
+                ${inside.map((each, index) => h(Branch, { key: String(index), score: each, depth: depth + 1 }))}
+              </ul>`
+            : null
+        }
+        ${
+          hasDetails &&
+          html`<details class="score-details">
+            <summary class="soft">Details</summary>
+            ${h(JsonView, { text: JSON.stringify(score.details), open: 1, label: `Details of ${score.name}` })}
+          </details>`
+        }
+        ${(score.exchanges ?? []).map(
+          (id, index) => html`<a key=${id} href=${`#/x/${encodeURIComponent(id)}`}>
+            The judge's request${(score.exchanges ?? []).length > 1 ? ` ${index + 1}` : ""}
+          </a>`,
+        )}
+      </div>`
     }
   </li>`;
 }

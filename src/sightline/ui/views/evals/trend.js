@@ -31,7 +31,7 @@ const KINDS = 5;
 export function EvalTrend({ suite }) {
   const { value: points, trouble, again } = useTrend(suite);
   const trend = useMemo(() => trendOf(points ?? []), [points]);
-  useShortcuts([{ keys: "escape", label: "Back to the evals", group: "Trend", run: () => go({ view: "evals" }) }], []);
+  useShortcuts("Trend", [{ keys: "escape", label: "Back to the evals", run: () => go({ view: "evals" }) }], []);
   if (!points) return h(NotThere, { trouble, again, what: "This suite" });
   return html`<main class="runs-view" aria-label="Trend">
     <header class="runs-head">
@@ -149,9 +149,9 @@ function TrendLine({ line, index, count, x, y }) {
     ${line.points.map(
       (point) => html`<g key=${point.run}>
         ${
-          point.low !== null && point.high !== null
-            ? html`<line class="reach" x1=${at(point)} x2=${at(point)} y1=${y(point.low)} y2=${y(point.high)} />`
-            : null
+          point.low !== null &&
+          point.high !== null &&
+          html`<line class="reach" x1=${at(point)} x2=${at(point)} y1=${y(point.low)} y2=${y(point.high)} />`
         }
         <a
           href=${hashOf({ view: "eval", id: point.run })}
@@ -263,16 +263,15 @@ function Cell({ line, index }) {
   const isTold = point.finding === "better" || point.finding === "worse";
   return html`<b>${formatScore(point.mean)}</b>
     ${
-      point.low !== null && point.high !== null
-        ? html`<span class="soft"> ${formatScore(point.low)} to ${formatScore(point.high)}</span>`
-        : null
+      point.low !== null &&
+      point.high !== null &&
+      html`<span class="soft"> ${formatScore(point.low)} to ${formatScore(point.high)}</span>`
     }
     <span class="faint"> ${percent(point.pass_rate)}</span>
     ${
-      isTold
-        ? html` <span class=${`chip ${point.finding}`} title=${change}>
-              ${point.finding === "better" ? "▲" : "▼"} ${point.finding}
-            </span>`
-        : null
+      isTold &&
+      html` <span class=${`chip ${point.finding}`} title=${change}>
+        ${point.finding === "better" ? "▲" : "▼"} ${point.finding}
+      </span>`
     }`;
 }

@@ -46,10 +46,7 @@ export async function setMode(wanted) {
   }
 }
 
-/**
- * Put other rules in place; a refusal is the caller's to show.
- * @param {Rule[]} wanted
- */
+/** Put other rules in place; a refusal is the caller's to show. @param {Rule[]} wanted */
 export async function saveRules(wanted) {
   const response = await put("/api/rules", wanted);
   ruleList.value.value = Array.isArray(response) ? response : wanted;

@@ -11,11 +11,11 @@ import { canHold, mode, rules, setMode } from "./feed.js";
 /** @param {{ onRules: () => void }} props */
 export function Interception({ onRules }) {
   useShortcuts(
+    "Holding",
     MODES.map((each) => ({
       keys: { off: "h o", next: "h n", every: "h e", rules: "h r" }[each.mode],
       label: `Hold: ${each.label.toLowerCase()}`,
       detail: each.help,
-      group: "Holding",
       run: () => void setMode(each.mode),
     })),
   );
@@ -41,7 +41,7 @@ export function Interception({ onRules }) {
   }));
   return html`<div class=${`holding mode-${chosen}`}>
     <span class="holding-label" id="holding-label">Hold</span>
-    <div class="segments" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
+    <div class="segmented" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
       ${MODES.map(
         (each) => html`<button
           key=${each.mode}

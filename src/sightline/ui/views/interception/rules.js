@@ -3,6 +3,7 @@
 
 import { splitAtError } from "../../kit/core/filter.js";
 import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
@@ -17,10 +18,7 @@ export function Rules({ onClose }) {
   const [list, setList] = useState(first);
   const [refusal, setRefusal] = useState(/** @type {Refusal | null} */ (null));
   const [isSaving, setSaving] = useState(false);
-  /**
-   * @param {number} index
-   * @param {Partial<Rule>} change
-   */
+  /** @param {number} index @param {Partial<Rule>} change */
   const change = (index, change) => {
     if (refusal?.rule === index) setRefusal(null);
     setList(list.map((rule, place) => (place === index ? { ...rule, ...change } : rule)));
@@ -62,11 +60,7 @@ export function Rules({ onClose }) {
               . <button type="button" class="link" onClick=${() => setMode("rules")}>Use rules</button>
             </p>`
       }
-      ${
-        refusal && refusal.rule < 0
-          ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint}</p>`
-          : null
-      }
+      ${refusal && refusal.rule < 0 && html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint}</p>`}
       <form id="rules-form" onSubmit=${save}>
         <ol class="rules">
           ${list.map((rule, index) =>
@@ -93,15 +87,13 @@ export function Rules({ onClose }) {
  */
 function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
   const name = `Rule ${index + 1}`;
-  /** @param {Event} event */
-  const value = (event) => /** @type {HTMLInputElement} */ (event.target).value;
   return html`<li class=${refusal ? "rule wrong" : "rule"} aria-label=${name}>
     <span class="rule-number faint number">${index + 1}</span>
     <select
       class="field"
       aria-label=${`${name}: action`}
       value=${rule.action}
-      onChange=${(/** @type {Event} */ event) => onChange({ action: /** @type {Rule["action"]} */ (value(event)) })}
+      onChange=${onValue((value) => onChange({ action: /** @type {Rule["action"]} */ (value) }))}
     >
       <option value="hold">Hold</option>
       <option value="pass">Let pass</option>
@@ -111,7 +103,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       class="field"
       aria-label=${`${name}: phase`}
       value=${rule.phase}
-      onChange=${(/** @type {Event} */ event) => onChange({ phase: /** @type {Rule["phase"]} */ (value(event)) })}
+      onChange=${onValue((value) => onChange({ phase: /** @type {Rule["phase"]} */ (value) }))}
     >
       <option value="request">requests</option>
       <option value="tool_calls">tool calls</option>
@@ -124,7 +116,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       value=${rule.filter}
       spellcheck=${false}
       autocomplete="off"
-      onInput=${(/** @type {Event} */ event) => onChange({ filter: value(event) })}
+      onInput=${onValue((value) => onChange({ filter: value }))}
     />
     <label class="rule-check">
       <input
@@ -159,34 +151,31 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       </button>
     </span>
     ${
-      rule.action === "hold"
-        ? html`<span class="rule-time soft">
-            After
-            <input
-              class="field number"
-              type="number"
-              min="0.1"
-              step="any"
-              aria-label=${`${name}: timeout in seconds`}
-              placeholder="no limit"
-              value=${rule.timeout_s ?? ""}
-              onInput=${(/** @type {Event} */ event) =>
-                onChange({ timeout_s: value(event) === "" ? null : Number(value(event)) })}
-            />
-            s
-            <select
-              class="field"
-              aria-label=${`${name}: when the time is over`}
-              value=${rule.on_timeout ?? "send"}
-              disabled=${rule.timeout_s == null}
-              onChange=${(/** @type {Event} */ event) =>
-                onChange({ on_timeout: /** @type {"send" | "drop"} */ (value(event)) })}
-            >
-              <option value="send">send it as it is</option>
-              <option value="drop">drop it</option>
-            </select>
-          </span>`
-        : null
+      rule.action === "hold" &&
+      html`<span class="rule-time soft">
+        After
+        <input
+          class="field number"
+          type="number"
+          min="0.1"
+          step="any"
+          aria-label=${`${name}: timeout in seconds`}
+          placeholder="no limit"
+          value=${rule.timeout_s ?? ""}
+          onInput=${onValue((value) => onChange({ timeout_s: value === "" ? null : Number(value) }))}
+        />
+        s
+        <select
+          class="field"
+          aria-label=${`${name}: when the time is over`}
+          value=${rule.on_timeout ?? "send"}
+          disabled=${rule.timeout_s == null}
+          onChange=${onValue((value) => onChange({ on_timeout: /** @type {"send" | "drop"} */ (value) }))}
+        >
+          <option value="send">send it as it is</option>
+          <option value="drop">drop it</option>
+        </select>
+      </span>`
     }
     <span class="rule-sentence faint">${sentence(rule).replace(/(\d) s /, "$1\u00a0s ")}</span>
     ${refusal ? h(RuleError, { refusal, text: rule.filter }) : null}

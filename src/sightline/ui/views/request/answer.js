@@ -3,9 +3,11 @@
 
 import { isJson } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
+import { PanelHead } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
 
@@ -62,28 +64,16 @@ export function Answer({ desk, onClose }) {
     return undefined;
   };
   useShortcuts(
-    [
-      {
-        keys: "ctrl+enter",
-        label: "Send the answer",
-        group: "Answer by hand",
-        run: () => void send(),
-        whileTyping: true,
-      },
-    ],
+    "Answer by hand",
+    [{ keys: "ctrl+enter", label: "Send the answer", run: () => void send(), whileTyping: true }],
     [calls, finish],
   );
   return html`<div class="answer">
-    <div class="toolbar">
-      <h2>Answer by hand</h2>
-      <span class="soft wide-only">
-        The request is not sent. The client gets this as the model's reply, in its own dialect.
-      </span>
-      <span class="card-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
-        ${h(Icon, { name: "close" })}
-      </button>
-    </div>
+    ${h(PanelHead, {
+      title: "Answer by hand",
+      about: "The request is not sent. The client gets this as the model's reply, in its own dialect.",
+      onClose,
+    })}
     <div class="answer-body">
       <h3 class="field-label">Text</h3>
       ${h(Editor, {
@@ -103,16 +93,14 @@ export function Answer({ desk, onClose }) {
                 class="field mono"
                 list="known-tools"
                 value=${call.name}
-                onInput=${(/** @type {InputEvent} */ event) =>
-                  change(call.key, { name: /** @type {HTMLInputElement} */ (event.target).value })}
+                onInput=${onValue((value) => change(call.key, { name: value }))}
               />
             </label>
             <label>
               Id <input
                 class="field mono"
                 value=${call.id}
-                onInput=${(/** @type {InputEvent} */ event) =>
-                  change(call.key, { id: /** @type {HTMLInputElement} */ (event.target).value })}
+                onInput=${onValue((value) => change(call.key, { id: value }))}
               />
             </label>
             <button
@@ -140,7 +128,7 @@ export function Answer({ desk, onClose }) {
             class="field"
             disabled=${calls.length > 0}
             value=${calls.length ? "tool_calls" : finish}
-            onChange=${(/** @type {Event} */ event) => setFinish(/** @type {HTMLSelectElement} */ (event.target).value)}
+            onChange=${onValue(setFinish)}
           >
             ${(calls.length ? ["tool_calls"] : FINISHES).map((name) => html`<option key=${name}>${name}</option>`)}
           </select>

@@ -39,7 +39,7 @@ import { Problems } from "./problems.js";
 
 /** @type {(props: CardProps) => any} */
 export const Card = memo(function Card(/** @type {CardProps} */ props) {
-  const { desk, section, problems, isActive, isEditable, isEdited, editing, position, count } = props;
+  const { desk, section, problems, isActive, isEditable, editing, position, count } = props;
   const root = useRef(/** @type {HTMLElement | null} */ (null));
   const isNear = useNear(root, (count < 40 && position < 12) || isActive || editing !== null);
   const canEdit = isEditable && section.editable; // an edit of what is deleted restores it
@@ -146,73 +146,75 @@ function CardHead(props) {
     ${section.deleted ? html`<span class="chip deleted">deleted</span>` : null}
     ${section.has_cache_mark ? html`<span class="chip cache" title="This section has a cache mark">cache</span>` : null}
     ${
-      isEditable && section.reason && !section.deleted && !section.parts.some((part) => part.editable)
-        ? html`<span class="chip" title=${section.reason}>read-only</span>`
-        : null
+      isEditable &&
+      section.reason &&
+      !section.deleted &&
+      !section.parts.some((part) => part.editable) &&
+      html`<span class="chip" title=${section.reason}>read-only</span>`
     }
     <span class="card-gap"></span>
     ${
-      isEditable && !section.deleted && editing === null
-        ? html`<span class="card-actions">
-            ${
-              canEdit
-                ? html`<button
-                    type="button"
-                    class="button quiet icon"
-                    aria-label=${`Edit ${section.label}`}
-                    title="Edit (Enter)"
-                    onClick=${() => desk.edit({ section: section.id })}
-                  >
-                    ${h(Icon, { name: "edit" })}
-                  </button>`
-                : null
-            }
-            <button
-              type="button"
-              class="button quiet icon"
-              aria-label=${`Delete ${section.label}`}
-              title="Delete (d); it can be restored"
-              onClick=${() => void desk.apply({ op: "delete", section: section.id })}
-            >
-              ${h(Icon, { name: "trash" })}
-            </button>
-          </span>`
-        : null
-    }
-    ${
-      tokens
-        ? html`<span
-            class="card-tokens number"
-            title=${band(tokens) ? `Between ${band(tokens)} tokens` : "Counted exactly"}
-          >
-            ${short(tokens.tokens)}
-            <span class="faint"> tok${share ? ` · ${share}%` : ""}</span>
-          </span>`
-        : null
-    }
-    ${
-      canEdit && section.deleted && editing === null
-        ? html`<button
+      isEditable &&
+      !section.deleted &&
+      editing === null &&
+      html`<span class="card-actions">
+        ${
+          canEdit &&
+          html`<button
             type="button"
             class="button quiet icon"
             aria-label=${`Edit ${section.label}`}
-            title="Edit (Enter); this restores it"
+            title="Edit (Enter)"
             onClick=${() => desk.edit({ section: section.id })}
           >
             ${h(Icon, { name: "edit" })}
           </button>`
-        : null
+        }
+        <button
+          type="button"
+          class="button quiet icon"
+          aria-label=${`Delete ${section.label}`}
+          title="Delete (d); it can be restored"
+          onClick=${() => void desk.apply({ op: "delete", section: section.id })}
+        >
+          ${h(Icon, { name: "trash" })}
+        </button>
+      </span>`
     }
     ${
-      isEditable && section.deleted
-        ? html`<button
-            type="button"
-            class="button restore"
-            onClick=${() => void desk.apply({ op: "restore", section: section.id })}
-          >
-            Restore
-          </button>`
-        : null
+      tokens &&
+      html`<span
+        class="card-tokens number"
+        title=${band(tokens) ? `Between ${band(tokens)} tokens` : "Counted exactly"}
+      >
+        ${short(tokens.tokens)}
+        <span class="faint"> tok${share ? ` · ${share}%` : ""}</span>
+      </span>`
+    }
+    ${
+      canEdit &&
+      section.deleted &&
+      editing === null &&
+      html`<button
+        type="button"
+        class="button quiet icon"
+        aria-label=${`Edit ${section.label}`}
+        title="Edit (Enter); this restores it"
+        onClick=${() => desk.edit({ section: section.id })}
+      >
+        ${h(Icon, { name: "edit" })}
+      </button>`
+    }
+    ${
+      isEditable &&
+      section.deleted &&
+      html`<button
+        type="button"
+        class="button restore"
+        onClick=${() => void desk.apply({ op: "restore", section: section.id })}
+      >
+        Restore
+      </button>`
     }
     ${section.deleted ? null : h(Menu, { label: `More for ${section.label}`, choices: choicesOf(props) })}
   </header>`;
@@ -271,7 +273,7 @@ function CallLink({ call, onGo }) {
 
 /** @param {CardProps & { canEdit: boolean }} props */
 function CardBody(props) {
-  const { desk, section, editing, isSource, canEdit, isEditable } = props;
+  const { desk, section, editing, isSource } = props;
   const isMarkdown = isProse(section) && !isSource;
   if (section.deleted && editing === null)
     return html`<div class="deleted-text">
@@ -336,55 +338,51 @@ function PartRow({ desk, section, part, isMarkdown, isEditable, editing, isBare 
             <span class="part-name">${partName(part)}</span>
             ${part.call_id ? html`<code class="faint cut part-id">${part.call_id}</code>` : null}
             ${
-              part.reason && !part.deleted && ["thinking", "tool_call", "tool_result", "text"].includes(part.type)
-                ? html`<span class="faint cut" title=${part.reason}>${part.reason}</span>`
-                : null
+              part.reason &&
+              !part.deleted &&
+              ["thinking", "tool_call", "tool_result", "text"].includes(part.type) &&
+              html`<span class="faint cut" title=${part.reason}>${part.reason}</span>`
             }
             <span class="card-gap"></span>
             ${
-              part.tokens != null && !isBare
-                ? html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>`
-                : null
+              part.tokens != null &&
+              !isBare &&
+              html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>`
             }
-            ${
-              canEdit && !isEditing
-                ? html`<button
-                    type="button"
-                    class="part-action"
-                    aria-label=${`Edit ${partName(part)}`}
-                    onClick=${() => desk.edit(target)}
-                  >
-                    Edit
-                  </button>`
-                : null
-            }
-            ${
-              isEditable && !part.deleted && !isBare && !isEditing
-                ? html`<button
-                    type="button"
-                    class="part-action"
-                    aria-label=${`Delete ${partName(part)}`}
-                    onClick=${() => void desk.apply({ op: "delete", ...target })}
-                  >
-                    Delete
-                  </button>`
-                : null
-            }
-            ${
-              isEditable && part.deleted
-                ? html`<button
-                    type="button"
-                    class="part-action shown"
-                    onClick=${() => void desk.apply({ op: "restore", ...target })}
-                  >
-                    Restore
-                  </button>`
-                : null
-            }
+            ${h(PartActions, {
+              desk,
+              target,
+              editLabel: canEdit && !isEditing ? `Edit ${partName(part)}` : "",
+              deleteLabel: part.deleted || isBare || isEditing ? "" : `Delete ${partName(part)}`,
+              isEditable,
+              isDeleted: part.deleted,
+            })}
           </div>`
     }
     ${body}
   </div>`;
+}
+
+/**
+ * The buttons of a part; one without a label is left out.
+ * @param {{ desk: Desk, target: { section: string, part: string }, editLabel: string, deleteLabel: string, isEditable:
+ *   boolean, isDeleted: boolean | undefined }} props
+ */
+function PartActions({ desk, target, editLabel, deleteLabel, isEditable, isDeleted }) {
+  if (!isEditable) return null;
+  if (isDeleted)
+    return html`<button
+      type="button"
+      class="part-action shown"
+      onClick=${() => void desk.apply({ op: "restore", ...target })}
+    >
+      Restore
+    </button>`;
+  /** @param {string} label @param {string} words @param {() => unknown} run */
+  const button = (label, words, run) =>
+    label && html`<button type="button" class="part-action" aria-label=${label} onClick=${run}>${words}</button>`;
+  return html`${button(editLabel, "Edit", () => desk.edit(target))}
+  ${button(deleteLabel, "Delete", () => void desk.apply({ op: "delete", ...target }))}`;
 }
 
 /**
@@ -429,41 +427,14 @@ function Bundle(props) {
           }
           ${isShort && editing !== part.id ? html`<span class="card-gap"></span>` : null}
           ${part.tokens != null ? html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>` : null}
-          ${
-            canEdit && editing !== part.id && !isShort
-              ? html`<button
-                  type="button"
-                  class="part-action"
-                  aria-label=${`Edit ${part.name} as JSON`}
-                  onClick=${() => desk.edit(target)}
-                >
-                  Edit
-                </button>`
-              : null
-          }
-          ${
-            isEditable && !part.deleted && editing !== part.id
-              ? html`<button
-                  type="button"
-                  class="part-action"
-                  aria-label=${`Delete ${part.name}`}
-                  onClick=${() => void desk.apply({ op: "delete", ...target })}
-                >
-                  Delete
-                </button>`
-              : null
-          }
-          ${
-            isEditable && part.deleted
-              ? html`<button
-                  type="button"
-                  class="part-action shown"
-                  onClick=${() => void desk.apply({ op: "restore", ...target })}
-                >
-                  Restore
-                </button>`
-              : null
-          }
+          ${h(PartActions, {
+            desk,
+            target,
+            editLabel: canEdit && editing !== part.id && !isShort ? `Edit ${part.name} as JSON` : "",
+            deleteLabel: part.deleted || editing === part.id ? "" : `Delete ${part.name}`,
+            isEditable,
+            isDeleted: part.deleted,
+          })}
         </div>
         ${
           editing === part.id

@@ -5,9 +5,11 @@ import { about } from "../../kit/about.js";
 import { bytes, get, onFact } from "../../kit/api.js";
 import { duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { PanelHead } from "../../kit/notices.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
@@ -53,13 +55,7 @@ export function Compare({ desk, onClose }) {
     return undefined;
   };
   return html`<div class="compare">
-    <div class="toolbar">
-      <h2>Replay and compare</h2>
-      <span class="card-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
-        ${h(Icon, { name: "close" })}
-      </button>
-    </div>
+    ${h(PanelHead, { title: "Replay and compare", onClose })}
     <div class="compare-choice">
       ${
         edited !== null
@@ -83,17 +79,16 @@ export function Compare({ desk, onClose }) {
       </button>
     </div>
     ${
-      edited !== null
-        ? html`<div class="compare-editor">
-            ${h(Editor, {
-              value: edited,
-              label: "Body to replay",
-              language: "json",
-              isFocused: true,
-              onChange: (text) => (typed.current = text),
-            })}
-          </div>`
-        : null
+      edited !== null &&
+      html`<div class="compare-editor">
+        ${h(Editor, {
+          value: edited,
+          label: "Body to replay",
+          language: "json",
+          isFocused: true,
+          onChange: (text) => (typed.current = text),
+        })}
+      </div>`
     }
     <div class="compare-columns">${columns.map((column) => h(Result, { key: column.id, column }))}</div>
   </div>`;
@@ -126,7 +121,7 @@ function Models({ models, own, chosen, onChange }) {
       placeholder=${chosen.length ? "another model" : "to another model…"}
       aria-label="Model"
       value=${text}
-      onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
+      onInput=${onValue(setText)}
       onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.preventDefault(), add())}
       onBlur=${add}
     />
@@ -181,15 +176,10 @@ function Result({ column }) {
     <p class="result-facts number soft">
       <span class=${`state-badge ${line?.state ?? "received"}`}>${line?.state ?? "…"}</span>
       ${line?.elapsed != null ? html`<span>${duration(line.elapsed)}</span>` : null}
+      ${line?.first_byte != null && html`<span title="Until the first byte">${duration(line.first_byte)} first</span>`}
       ${
-        line?.first_byte != null
-          ? html`<span title="Until the first byte">${duration(line.first_byte)} first</span>`
-          : null
-      }
-      ${
-        usage.output_tokens != null
-          ? html`<span>${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out</span>`
-          : null
+        usage.output_tokens != null &&
+        html`<span>${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out</span>`
       }
       ${cost != null ? html`<span>${money(cost)}</span>` : null}
     </p>

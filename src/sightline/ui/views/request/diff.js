@@ -4,6 +4,7 @@
 import { get } from "../../kit/api.js";
 import { clientName, money, when } from "../../kit/core/format.js";
 import { rowsOf, scan } from "../../kit/core/json.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
@@ -69,13 +70,12 @@ export function Diff({ desk }) {
       ${isOther ? h(Others, { own: desk.id, chosen: against === "other" ? "" : against, onChoose: pick }) : null}
       <span class="card-gap"></span>
       ${
-        items.length > differing.length
-          ? html`<label class="check">
-              <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Show the ${
-                items.length - differing.length
-              } that are the same
-            </label>`
-          : null
+        items.length > differing.length &&
+        html`<label class="check">
+          <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Show the ${
+            items.length - differing.length
+          } that are the same
+        </label>`
       }
     </div>
     <div class="diff-list">
@@ -83,12 +83,12 @@ export function Diff({ desk }) {
       ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
       ${!answer && !problem && against !== "other" ? html`<p class="faint pad">Comparing…</p>` : null}
       ${
-        answer && !differing.length
-          ? html`<div class="empty">
-              <p>Nothing differs.</p>
-              <p class="soft">${against === "original" ? "What is shown is what the client sent." : ""}</p>
-            </div>`
-          : null
+        answer &&
+        !differing.length &&
+        html`<div class="empty">
+          <p>Nothing differs.</p>
+          <p class="soft">${against === "original" ? "What is shown is what the client sent." : ""}</p>
+        </div>`
       }
       ${(isAll ? items : differing).map((item, index) => h(Entry, { key: `${index}`, item }))}
     </div>
@@ -161,13 +161,12 @@ function Prefix({ cost }) {
       <i class="broken" style=${{ width: `${(broken / whole) * 100}%` }}></i>
     </div>
     ${
-      cost.reason
-        ? html`<p class="soft">
-            ${h(Icon, { name: "warn" })}
-            ${cost.reason}
-            ${cost.pointer ? html` <code>${cost.pointer}</code>` : null}
-          </p>`
-        : null
+      cost.reason &&
+      html`<p class="soft">
+        ${h(Icon, { name: "warn" })}
+        ${cost.reason}
+        ${cost.pointer ? html` <code>${cost.pointer}</code>` : null}
+      </p>`
     }
   </div>`;
 }
@@ -180,8 +179,7 @@ function Others({ own, chosen, onChoose }) {
     class="field"
     aria-label="Which exchange"
     value=${chosen}
-    onChange=${(/** @type {Event} */ event) =>
-      onChoose(/** @type {HTMLSelectElement} */ (event.target).value || "other")}
+    onChange=${onValue((value) => onChoose(value || "other"))}
   >
     <option value="">Choose…</option>
     ${lines.map(

@@ -101,16 +101,15 @@ export function JsonPane({ desk, section }) {
   if (text === null && !problem) return html`<p class="faint">Loading…</p>`;
   return html`<div class="editing">
     ${
-      text !== null
-        ? h(Editor, {
-            value: text,
-            label: `${section.label} as JSON`,
-            language: "json",
-            isFocused: true,
-            onChange: setTyped,
-            onDone: () => desk.stopEditing(),
-          })
-        : null
+      text !== null &&
+      h(Editor, {
+        value: text,
+        label: `${section.label} as JSON`,
+        language: "json",
+        isFocused: true,
+        onChange: setTyped,
+        onDone: () => desk.stopEditing(),
+      })
     }
     ${problem ? html`<p class="editing-refusal" role="alert">${problem}</p>` : null}
     <div class="editing-foot">

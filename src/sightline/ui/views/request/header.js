@@ -10,7 +10,7 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange, toTraffic } from "../../kit/navigation.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { faultOf, holdClock, isHeld, proof, sendable } from "./core/exchange.js";
@@ -50,11 +50,7 @@ export function Header({ desk, view, panel, onPanel }) {
             ${each}`,
         )}
       </span>
-      ${
-        view.session
-          ? html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>`
-          : null
-      }
+      ${view.session && html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>`}
       <span class="card-gap"></span>
       ${h(Facts, { view })}
       ${isWaiting ? h(Queue, { view }) : null}
@@ -131,8 +127,8 @@ function HoldActions({ desk, view, panel, onPanel }) {
   const doing = desk.doing.value;
   const isCalls = view.hold?.phase === "tool_calls";
   const send = () => void desk.send();
-  const group = "Held request";
   useShortcuts(
+    "Held request",
     [
       // While an answer is written, the same keys send that.
       ...(panel === "answer"
@@ -141,27 +137,20 @@ function HoldActions({ desk, view, panel, onPanel }) {
             {
               keys: "ctrl+enter",
               label: isCalls ? "Pass the tool calls on" : "Send what is shown",
-              group,
               run: send,
               whileTyping: true,
             },
           ]),
-      {
-        keys: "ctrl+z",
-        label: "Undo",
-        group,
-        run: () => desk.view.peek()?.can_undo && void desk.apply({ op: "undo" }),
-      },
+      { keys: "ctrl+z", label: "Undo", run: () => desk.view.peek()?.can_undo && void desk.apply({ op: "undo" }) },
       {
         keys: "ctrl+shift+z",
         also: ["ctrl+y"],
         label: "Redo",
-        group,
         run: () => desk.view.peek()?.can_redo && void desk.apply({ op: "redo" }),
       },
-      { keys: "a", label: "Answer by hand", group, run: () => onPanel(panel === "answer" ? "" : "answer") },
-      { keys: "X", label: "Drop the request", group, run: () => void desk.drop() },
-      { keys: "n", label: "Next held request", group, run: () => nextHeld(view.id) },
+      { keys: "a", label: "Answer by hand", run: () => onPanel(panel === "answer" ? "" : "answer") },
+      { keys: "X", label: "Drop the request", run: () => void desk.drop() },
+      { keys: "n", label: "Next held request", run: () => nextHeld(view.id) },
     ],
     [view.id, panel, isCalls],
   );
@@ -284,13 +273,13 @@ function Countdown({ view }) {
 
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function AfterActions({ desk, view, panel, onPanel }) {
-  const group = "Request";
   const [isMaking, setMaking] = useState(false);
   const hasEvals = about.value.places?.includes("evals") ?? false;
   useShortcuts(
+    "Request",
     [
-      { keys: "r", label: "Replay and compare", group, run: () => onPanel(panel === "compare" ? "" : "compare") },
-      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", group, run: () => setMaking(true) }] : []),
+      { keys: "r", label: "Replay and compare", run: () => onPanel(panel === "compare" ? "" : "compare") },
+      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
     ],
     [view.id, panel, hasEvals],
   );
@@ -312,24 +301,23 @@ function AfterActions({ desk, view, panel, onPanel }) {
       Kept edits
     </button>
     ${
-      hasEvals && view.state !== "sending"
-        ? html`<button
-            type="button"
-            class="button quiet"
-            title="Put it into a suite of evals (Shift+M)"
-            onClick=${() => setMaking(true)}
-          >
-            Make a case of this
-          </button>`
-        : null
+      hasEvals &&
+      view.state !== "sending" &&
+      html`<button
+        type="button"
+        class="button quiet"
+        title="Put it into a suite of evals (Shift+M)"
+        onClick=${() => setMaking(true)}
+      >
+        Make a case of this
+      </button>`
     }
     ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
     ${
-      view.origin
-        ? html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>
-            ${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}
-          </a>`
-        : null
+      view.origin &&
+      html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>
+        ${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}
+      </a>`
     }
     ${
       (view.replays ?? []).length
@@ -337,16 +325,15 @@ function AfterActions({ desk, view, panel, onPanel }) {
         : null
     }
     ${
-      view.state === "cancelled" && !faultOf(view)
-        ? html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
-        : null
+      view.state === "cancelled" &&
+      !faultOf(view) &&
+      html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
     }
     ${
-      view.state === "sending"
-        ? html`<span class="soft pulse" role="status">
-            ${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}
-          </span>`
-        : null
+      view.state === "sending" &&
+      html`<span class="soft pulse" role="status">
+        ${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}
+      </span>`
     }`;
 }
 
@@ -370,10 +357,10 @@ function Proof({ view }) {
     ${h(Icon, { name: state === "different" ? "warn" : state === "same" ? "check" : "link" })}
     <span>${words[state]}</span>
     ${
-      hash && state !== "nothing"
-        ? html`<code>${hash.slice(0, 12)}</code>
-            ${h(CopyButton, { text: hash, label: "Copy SHA-256" })}`
-        : null
+      hash &&
+      state !== "nothing" &&
+      html`<code>${hash.slice(0, 12)}</code>
+      ${h(CopyButton, { text: hash, label: "Copy SHA-256" })}`
     }
   </span>`;
 }

@@ -33,11 +33,7 @@ export function Losses({ desk }) {
     </div>`;
   }
   return html`<div class="losses">
-    ${
-      translated
-        ? html`<p class="soft">Translated from <b>${view?.dialect}</b> to <b>${translated.dialect}</b>.</p>`
-        : null
-    }
+    ${translated && html`<p class="soft">Translated from <b>${view?.dialect}</b> to <b>${translated.dialect}</b>.</p>`}
     ${losses.length ? h(Table, { title: `${losses.length} not carried over`, rows: losses }) : null}
     ${additions.length ? h(Table, { title: `${additions.length} added`, rows: additions }) : null}
   </div>`;

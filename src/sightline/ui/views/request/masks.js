@@ -2,7 +2,9 @@
 /** Kept edits: what is applied to later requests, what became of each here, and stripping by class. */
 
 import { get, put } from "../../kit/api.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
+import { PanelHead } from "../../kit/notices.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
@@ -53,25 +55,20 @@ export function Masks({ desk, onClose }) {
       toast("No longer kept.", { action: { label: "Undo", run: () => void save(before) } });
   };
   return html`<div class="masks">
-    <div class="toolbar">
-      <h2>Kept edits</h2>
-      <span class="soft wide-only">
-        They change later requests by themselves; what they are about is found by its content, never by its position.
-      </span>
-      <span class="card-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
-        ${h(Icon, { name: "close" })}
-      </button>
-    </div>
+    ${h(PanelHead, {
+      title: "Kept edits",
+      about: "They change later requests by themselves. Their place is found by its content, never by its position.",
+      onClose,
+    })}
     ${problem ? html`<p class="bad pad" role="alert">${problem}</p>` : null}
     ${masks === null && !problem ? html`<p class="faint pad">Loading…</p>` : null}
     ${
-      masks && !masks.length
-        ? html`<div class="empty">
-            <p>No edits are kept.</p>
-            <p class="soft">While a request is held, choose “Keep edits…” before or after you edit it.</p>
-          </div>`
-        : null
+      masks &&
+      !masks.length &&
+      html`<div class="empty">
+        <p>No edits are kept.</p>
+        <p class="soft">While a request is held, choose “Keep edits…” before or after you edit it.</p>
+      </div>`
     }
     <ul class="mask-list">
       ${(masks ?? []).map((mask, index) => {
@@ -82,11 +79,10 @@ export function Masks({ desk, onClose }) {
           <span class="mask-what">${describeMask(mask)}</span>
           <span class="card-gap"></span>
           ${
-            outcome
-              ? html`<span class=${`outcome ${outcome.outcome}`} title=${outcome.why ?? ""}>
-                  ${OUTCOMES[outcome.outcome] ?? outcome.outcome}
-                </span>`
-              : null
+            outcome &&
+            html`<span class=${`outcome ${outcome.outcome}`} title=${outcome.why ?? ""}>
+              ${OUTCOMES[outcome.outcome] ?? outcome.outcome}
+            </span>`
           }
           <button
             type="button"
@@ -134,7 +130,6 @@ function Strip({ session, onAdd }) {
   const [tool, setTool] = useState("");
   const [scope, setScope] = useState(session ? "session" : "all");
   const project = session.includes("@") ? session.slice(session.lastIndexOf("@") + 1) : "";
-  const value = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value;
   const add = () => {
     const strip =
       what === "tool_results"
@@ -159,43 +154,41 @@ function Strip({ session, onAdd }) {
       class="field"
       aria-label="What"
       value=${what}
-      onChange=${(/** @type {Event} */ event) => setWhat(value(event))}
+      onChange=${onValue(setWhat)}
     >
       <option value="tool_results">old tool results</option>
       <option value="thinking">all thinking</option>
       <option value="tool">one tool</option>
     </select>
     ${
-      what === "tool_results"
-        ? html`<label class="check">
-            older than <input
-              class="field number-field"
-              type="number"
-              min="0"
-              max="999"
-              value=${age}
-              onInput=${(/** @type {Event} */ event) => setAge(Number(value(event)))}
-            /> turns
-          </label>`
-        : null
+      what === "tool_results" &&
+      html`<label class="check">
+        older than <input
+          class="field number-field"
+          type="number"
+          min="0"
+          max="999"
+          value=${age}
+          onInput=${onValue((value) => setAge(Number(value)))}
+        /> turns
+      </label>`
     }
     ${
-      what === "tool"
-        ? html`<input
-            class="field"
-            aria-label="Tool"
-            placeholder="name of the tool"
-            required
-            value=${tool}
-            onInput=${(/** @type {Event} */ event) => setTool(value(event))}
-          />`
-        : null
+      what === "tool" &&
+      html`<input
+        class="field"
+        aria-label="Tool"
+        placeholder="name of the tool"
+        required
+        value=${tool}
+        onInput=${onValue(setTool)}
+      />`
     }
     <select
       class="field"
       aria-label="Where"
       value=${scope}
-      onChange=${(/** @type {Event} */ event) => setScope(value(event))}
+      onChange=${onValue(setScope)}
     >
       ${session ? html`<option value="session">in this session</option>` : null}
       ${project ? html`<option value="project">in this project</option>` : null}

@@ -54,22 +54,21 @@ export const Meter = memo(function Meter(
           ></span>`,
       )}
       ${
-        drawn.band && drawn.band.width >= LEAST_BAND
-          ? html`<span
-              class="meter-band"
-              style=${{ left: `${drawn.band.start}%`, width: `${drawn.band.width}%` }}
-              title=${`The true count is between ${whole(drawn.low)} and ${whole(drawn.high)} tokens`}
-            ></span>`
-          : null
+        drawn.band &&
+        drawn.band.width >= LEAST_BAND &&
+        html`<span
+          class="meter-band"
+          style=${{ left: `${drawn.band.start}%`, width: `${drawn.band.width}%` }}
+          title=${`The true count is between ${whole(drawn.low)} and ${whole(drawn.high)} tokens`}
+        ></span>`
       }
       ${
-        drawn.windowAt !== null
-          ? html`<span
-              class="meter-window"
-              style=${{ left: `${drawn.windowAt}%` }}
-              title=${`The window ends at ${whole(drawn.window ?? 0)} tokens`}
-            ></span>`
-          : null
+        drawn.windowAt !== null &&
+        html`<span
+          class="meter-window"
+          style=${{ left: `${drawn.windowAt}%` }}
+          title=${`The window ends at ${whole(drawn.window ?? 0)} tokens`}
+        ></span>`
       }
     </div>
     <div class="meter-legend">

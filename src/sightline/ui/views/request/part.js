@@ -31,9 +31,7 @@ export function partName(part) {
   return part.name ? `${NAMES[part.type] ?? part.type} ${part.name}` : (NAMES[part.type] ?? part.type);
 }
 
-/**
- * @param {{ part: SectionPart, isMarkdown: boolean, onSet: Setter | null, key?: string }} props
- */
+/** @param {{ part: SectionPart, isMarkdown: boolean, onSet: Setter | null, key?: string }} props */
 export function PartBody({ part, isMarkdown, onSet }) {
   const text = part.text ?? "";
   switch (part.type) {

@@ -81,25 +81,22 @@ export function Reply({ desk }) {
       ${isLive ? html`<span class="sending-note pulse" role="status">arriving…</span>` : null}
       <span class="card-gap"></span>
       ${
-        answer?.by_hand
-          ? html`<span class="chip edited" title="The client got what a person wrote or changed">by hand</span>`
-          : null
+        answer?.by_hand &&
+        html`<span class="chip edited" title="The client got what a person wrote or changed">by hand</span>`
       }
       ${
-        reply?.finish
-          ? html`<span
-              title="Why the reply ended"
-              class=${`chip finish ${["error", "cancelled", "content_filter"].includes(reply.finish) ? "bad" : ""}`}
-            >
-              ${reply.finish.replaceAll("_", " ")}
-            </span>`
-          : null
+        reply?.finish &&
+        html`<span
+          title="Why the reply ended"
+          class=${`chip finish ${["error", "cancelled", "content_filter"].includes(reply.finish) ? "bad" : ""}`}
+        >
+          ${reply.finish.replaceAll("_", " ")}
+        </span>`
       }
       ${answer ? html`<span class="soft number">${whole(answer.events)} events</span>` : null}
       ${
-        view?.first_byte != null
-          ? html`<span class="soft number" title="Until the first byte">first byte ${duration(view.first_byte)}</span>`
-          : null
+        view?.first_byte != null &&
+        html`<span class="soft number" title="Until the first byte">first byte ${duration(view.first_byte)}</span>`
       }
       <button
         type="button"
@@ -116,40 +113,37 @@ export function Reply({ desk }) {
     <div class="reply-body" aria-live=${isLive ? "polite" : null} aria-busy=${isLive}>
       ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
       ${
-        answer && isRaw
-          ? html`<pre class="raw-frames" tabindex="0" aria-label="Raw frames">
-              ${answer.raw || "Nothing has arrived."}
-            </pre>`
-          : null
+        answer &&
+        isRaw &&
+        html`<pre class="raw-frames" tabindex="0" aria-label="Raw frames">
+          ${answer.raw || "Nothing has arrived."}
+        </pre>`
       }
       ${
-        !isRaw && answer && hasNothing
-          ? html`<div class="empty">
-              <p>
-                ${
-                  isHeld(view) && view?.hold?.phase !== "tool_calls"
-                    ? "It has not been sent yet."
-                    : isLive
-                      ? "Nothing has arrived yet."
-                      : "There is no reply."
-                }
-              </p>
-              ${
-                isHeld(view)
-                  ? html`<p class="soft">Send it, or answer by hand. The reply shows here as it arrives.</p>`
-                  : null
-              }
-            </div>`
-          : null
+        !isRaw &&
+        answer &&
+        hasNothing &&
+        html`<div class="empty">
+          <p>
+            ${
+              isHeld(view) && view?.hold?.phase !== "tool_calls"
+                ? "It has not been sent yet."
+                : isLive
+                  ? "Nothing has arrived yet."
+                  : "There is no reply."
+            }
+          </p>
+          ${isHeld(view) && html`<p class="soft">Send it, or answer by hand. The reply shows here as it arrives.</p>`}
+        </div>`
       }
       ${!isRaw ? parts.map((part, index) => h(ReplyPartView, { key: String(index), part })) : null}
       ${
-        !isRaw && reply?.fault
-          ? html`<div class="fault" role="alert">
-              ${h(Icon, { name: "warn" })}
-              <div><p><b>${reply.fault.code}</b> ${reply.fault.message}</p></div>
-            </div>`
-          : null
+        !isRaw &&
+        reply?.fault &&
+        html`<div class="fault" role="alert">
+          ${h(Icon, { name: "warn" })}
+          <div><p><b>${reply.fault.code}</b> ${reply.fault.message}</p></div>
+        </div>`
       }
       ${!isRaw && reply?.usage ? h(Usage, { usage: reply.usage }) : null}
     </div>

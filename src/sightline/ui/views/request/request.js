@@ -7,6 +7,7 @@ import { loadEditor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toTraffic } from "../../kit/navigation.js";
+import { Stale } from "../../kit/notices.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { Answer } from "./answer.js";
 import { Compare } from "./compare.js";
@@ -69,17 +70,12 @@ export function RequestView({ id, tab }) {
     go({ view: "request", id, tab: name });
   };
   useShortcuts(
+    "Request",
     [
-      ...TABS.map((name, index) => ({
-        keys: String(index + 1),
-        label: `Show ${NAMES[name]}`,
-        group: "Request",
-        run: () => show(name),
-      })),
+      ...TABS.map((name, index) => ({ keys: String(index + 1), label: `Show ${NAMES[name]}`, run: () => show(name) })),
       {
         keys: "escape",
         label: "Back",
-        group: "Request",
         run: () => (panel ? setPanel("") : desk.editing.peek() ? desk.stopEditing() : toTraffic()),
       },
     ],
@@ -123,13 +119,7 @@ export function RequestView({ id, tab }) {
     ${h(Header, { desk, view, panel, onPanel: setPanel })}
     <div class="request-budget">${h(Budget, { desk })}${h(CostOfEdit, { view })}</div>
     ${h(Tabs, { view, tab: panel ? "" : tab, onTab: show })}
-    ${
-      trouble
-        ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
-          </p>`
-        : null
-    }
+    ${h(Stale, { trouble })}
     <div
       class=${`request-body ${panel ? `panel-${panel}` : `tab-${tab}`}`}
       role=${panel ? "region" : "tabpanel"}

@@ -71,12 +71,11 @@ export function Sections({ desk }) {
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
     <div class="cards" ref=${cards} role="feed" aria-label="Sections">
       ${
-        isCalls
-          ? html`<p class="cards-note soft">
-              The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the
-              call, then pass it on.
-            </p>`
-          : null
+        isCalls &&
+        html`<p class="cards-note soft">
+          The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the
+          call, then pass it on.
+        </p>`
       }
       ${sections.map((section, position) =>
         h(Card, {
@@ -126,26 +125,22 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
     const section = desk.sections.peek().find((each) => each.id === chosen.current);
     if (section) void act(section);
   };
-  const group = "Sections";
   const whileHeld = isEditable
     ? [
         {
           keys: "e",
           label: "Edit the section",
-          group,
           run: on((section) => section.editable && desk.edit({ section: section.id })),
         },
         {
           keys: "d",
           also: ["delete", "backspace"],
           label: "Delete or restore the section",
-          group,
           run: on((section) => desk.apply({ op: section.deleted ? "restore" : "delete", section: section.id })),
         },
         {
           keys: "c",
           label: "Compare with the original while editing",
-          group,
           run: () => (desk.isCompared.value = !desk.isCompared.peek()),
         },
       ]
@@ -156,28 +151,27 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
           {
             keys: "D",
             label: "Duplicate the section",
-            group,
             run: on((section) => desk.apply({ op: "duplicate", section: section.id })),
           },
-          { keys: "alt+up", label: "Move the section up", group, run: on((section) => desk.move(section.id, -1)) },
-          { keys: "alt+down", label: "Move the section down", group, run: on((section) => desk.move(section.id, 1)) },
-          { keys: "o", label: "Insert a message below", group, run: on((section) => insert(desk, section, "user")) },
+          { keys: "alt+up", label: "Move the section up", run: on((section) => desk.move(section.id, -1)) },
+          { keys: "alt+down", label: "Move the section down", run: on((section) => desk.move(section.id, 1)) },
+          { keys: "o", label: "Insert a message below", run: on((section) => insert(desk, section, "user")) },
           {
             keys: "J",
             label: "Edit the section as JSON",
-            group,
             run: on((section) => !section.deleted && desk.edit({ section: section.id, mode: "json" })),
           },
         ]
       : [];
   useShortcuts(
+    "Sections",
     [
-      { keys: "j", label: "Next section", group, run: () => step(1) },
-      { keys: "k", label: "Previous section", group, run: () => step(-1) },
-      { keys: "home", label: "First section", group, run: () => step(-1e9) },
-      { keys: "end", label: "Last section", group, run: () => step(1e9) },
-      { keys: "m", label: "Show texts rendered or as written", group, run: flipSource },
-      { keys: "y", label: "Copy the section's text", group, run: on((section) => copyText(section.text)) },
+      { keys: "j", label: "Next section", run: () => step(1) },
+      { keys: "k", label: "Previous section", run: () => step(-1) },
+      { keys: "home", label: "First section", run: () => step(-1e9) },
+      { keys: "end", label: "Last section", run: () => step(1e9) },
+      { keys: "m", label: "Show texts rendered or as written", run: flipSource },
+      { keys: "y", label: "Copy the section's text", run: on((section) => copyText(section.text)) },
       ...whileHeld,
       ...whole,
     ],

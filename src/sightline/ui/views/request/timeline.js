@@ -33,12 +33,11 @@ export function Timeline({ desk }) {
   if (!drawn) return html`<div class="empty"><p>Nothing has happened yet.</p></div>`;
   return html`<div class="timeline">
     ${
-      after.length < facts.length
-        ? html`<label class="check">
-            <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> With the time that it
-            was held
-          </label>`
-        : null
+      after.length < facts.length &&
+      html`<label class="check">
+        <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> With the time that it
+        was held
+      </label>`
     }
     ${h(Chart, { drawn })}
     ${h(Log, { drawn })}
@@ -99,40 +98,38 @@ function Chart({ drawn }) {
         </g>`;
       })}
       ${
-        hasFrames
-          ? html`<g class="chart-frames">
-              <text class="chart-label" x="0" y=${framesTop + 14}>Frames</text>
-              <text class="chart-note" x="0" y=${framesTop + 30}>${whole(drawn.pieces.length)}</text>
-              ${columns.map((bytes, index) =>
-                bytes
-                  ? html`<rect
-                      key=${index}
-                      x=${left + (index / columns.length) * room}
-                      y=${framesTop + FRAMES - Math.max(2, (bytes / most) * FRAMES)}
-                      width=${Math.max(1, room / columns.length - 1)}
-                      height=${Math.max(2, (bytes / most) * FRAMES)}
-                    >
-                      <title>${`${whole(bytes)} bytes`}</title>
-                    </rect>`
-                  : null,
-              )}
-              <line class="chart-base" x1=${left} x2=${left + room} y1=${framesTop + FRAMES} y2=${framesTop + FRAMES} />
-            </g>`
-          : null
+        hasFrames &&
+        html`<g class="chart-frames">
+          <text class="chart-label" x="0" y=${framesTop + 14}>Frames</text>
+          <text class="chart-note" x="0" y=${framesTop + 30}>${whole(drawn.pieces.length)}</text>
+          ${columns.map((bytes, index) =>
+            bytes
+              ? html`<rect
+                  key=${index}
+                  x=${left + (index / columns.length) * room}
+                  y=${framesTop + FRAMES - Math.max(2, (bytes / most) * FRAMES)}
+                  width=${Math.max(1, room / columns.length - 1)}
+                  height=${Math.max(2, (bytes / most) * FRAMES)}
+                >
+                  <title>${`${whole(bytes)} bytes`}</title>
+                </rect>`
+              : null,
+          )}
+          <line class="chart-base" x1=${left} x2=${left + room} y1=${framesTop + FRAMES} y2=${framesTop + FRAMES} />
+        </g>`
       }
       ${
-        first
-          ? html`<g class="chart-first">
-              <line x1=${x(first.at)} x2=${x(first.at)} y1="18" y2=${height} />
-              <text
-                x=${x(first.at) + (x(first.at) > width - 90 ? -4 : 4)}
-                text-anchor=${x(first.at) > width - 90 ? "end" : "start"}
-                y=${height - FRAMES - 12}
-              >
-                first byte
-              </text>
-            </g>`
-          : null
+        first &&
+        html`<g class="chart-first">
+          <line x1=${x(first.at)} x2=${x(first.at)} y1="18" y2=${height} />
+          <text
+            x=${x(first.at) + (x(first.at) > width - 90 ? -4 : 4)}
+            text-anchor=${x(first.at) > width - 90 ? "end" : "start"}
+            y=${height - FRAMES - 12}
+          >
+            first byte
+          </text>
+        </g>`
       }
     </svg>
   </div>`;
@@ -179,11 +176,10 @@ function Log({ drawn }) {
       )}
     </ol>
     ${
-      pieces.length > 1
-        ? html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-            ${isOpen ? "Hide the frames" : "List every frame"}
-          </button>`
-        : null
+      pieces.length > 1 &&
+      html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+        ${isOpen ? "Hide the frames" : "List every frame"}
+      </button>`
     }
   </div>`;
 }

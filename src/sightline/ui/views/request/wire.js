@@ -2,12 +2,13 @@
 /** The exact bytes: to be sent, received, or replied, with every edited place marked. */
 
 import { bytes } from "../../kit/api.js";
+import { Heights } from "../../kit/core/heights.js";
 import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";
 import { rangesOfChanges } from "../../kit/core/text-diff.js";
-import { FixedList } from "../../kit/fixed-list.js";
 import { Icon } from "../../kit/icon.js";
 import { segmentControl } from "../../kit/segmented.js";
-import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { VirtualList } from "../../kit/virtual-list.js";
+import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { copyText } from "./actions.js";
 import { isHeld, proof } from "./core/exchange.js";
 
@@ -130,12 +131,11 @@ function Hash({ desk, body, of }) {
     of !== "sent" ? "" : claim.state === "same" ? "sent = shown" : claim.state === "different" ? "sent ≠ shown" : "";
   return html`<span class="wire-hash">
     ${
-      words
-        ? html`<span class=${`proof ${claim.state}`}>
-            ${h(Icon, { name: claim.state === "same" ? "check" : "warn" })}
-            ${words}
-          </span>`
-        : null
+      words &&
+      html`<span class=${`proof ${claim.state}`}>
+        ${h(Icon, { name: claim.state === "same" ? "check" : "warn" })}
+        ${words}
+      </span>`
     }
     <span class="soft number">${body.size.toLocaleString("en-US")} bytes${body.isText ? "" : ", not UTF-8"}</span>
     <code
@@ -194,6 +194,11 @@ export function Bytes({ desk, body, marks, isIndented }) {
         ? marks[(place - 1) % marks.length][0]
         : -1;
   const active = useMemo(() => (target < 0 ? -1 : rowOf(rows, target)), [rows, target]);
+  const heights = useMemo(() => new Heights(rows.length, ROW), [rows]);
+  const list = useRef(/** @type {import("../../kit/virtual-list.js").ListHandle | null} */ (null));
+  useLayoutEffect(() => {
+    if (active >= 0) list.current?.show(active, "third");
+  }, [active, place, pointer, find]);
   const step = (/** @type {number} */ by) =>
     setPlace(
       (now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1),
@@ -212,15 +217,14 @@ export function Bytes({ desk, body, marks, isIndented }) {
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)}
       />
       ${
-        find
-          ? html`<span class="soft number" role="status">
-              ${
-                hits.length
-                  ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}`
-                  : "not found"
-              }
-            </span>`
-          : null
+        find &&
+        html`<span class="soft number" role="status">
+          ${
+            hits.length
+              ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}`
+              : "not found"
+          }
+        </span>`
       }
       <span class="card-gap"></span>
       ${
@@ -237,26 +241,23 @@ export function Bytes({ desk, body, marks, isIndented }) {
           : null
       }
       ${
-        pointer
-          ? html`<button
-              type="button"
-              class="button quiet"
-              title="Stop showing this place"
-              onClick=${() => (desk.shownPointer.value = "")}
-            >
-              <code>${pointer}</code>
-              ${h(Icon, { name: "close" })}
-            </button>`
-          : null
+        pointer &&
+        html`<button
+          type="button"
+          class="button quiet"
+          title="Stop showing this place"
+          onClick=${() => (desk.shownPointer.value = "")}
+        >
+          <code>${pointer}</code>
+          ${h(Icon, { name: "close" })}
+        </button>`
       }
     </div>
     <div class="wire-bytes" ref=${box} dir="ltr">
-      ${h(FixedList, {
-        count: rows.length,
-        rowHeight: ROW,
-        active,
-        aim: `${place} ${pointer} ${find}`,
-        label: "Exact bytes",
+      ${h(VirtualList, {
+        heights,
+        handle: list,
+        attributes: { tabindex: 0, role: "region", "aria-label": "Exact bytes" },
         render: (index) =>
           h(WireRow, { text, row: rows[index], number: index + 1, marks, hits, aimed, isHere: index === active }),
       })}

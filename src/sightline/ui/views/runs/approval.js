@@ -188,27 +188,26 @@ function Approve({ run, calls, objections, attempts }) {
       )}
     </ul>
     ${
-      calls.length > 1
-        ? html`<div class="run-all">
-            <span class="shell-gap"></span>
-            <button
-              type="button"
-              class="button danger"
-              disabled=${sending.length > 0}
-              onClick=${() => all({ decision: "denied", reason: "" })}
-            >
-              Deny all ${calls.length}
-            </button>
-            <button
-              type="button"
-              class="button"
-              disabled=${sending.length > 0}
-              onClick=${() => all({ decision: "allowed" })}
-            >
-              Allow all ${calls.length} as they are
-            </button>
-          </div>`
-        : null
+      calls.length > 1 &&
+      html`<div class="run-all">
+        <span class="shell-gap"></span>
+        <button
+          type="button"
+          class="button danger"
+          disabled=${sending.length > 0}
+          onClick=${() => all({ decision: "denied", reason: "" })}
+        >
+          Deny all ${calls.length}
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled=${sending.length > 0}
+          onClick=${() => all({ decision: "allowed" })}
+        >
+          Allow all ${calls.length} as they are
+        </button>
+      </div>`
     }
   </div>`;
 }

@@ -2,10 +2,12 @@
 /** One call that waits for a decision. Its arguments can be edited, and the decision can apply to later calls too. */
 
 import { Editor } from "../../kit/editor.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
+import { Repairs } from "./round.js";
 
 /** @import { Arguments, Decision, PendingCall, Rule } from "./core/runs.js" */
 /** @typedef {"" | "deny" | "answer" | "rule"} Form */
@@ -75,18 +77,7 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     }
     ${problem && isEditing ? html`<p class="field-problem" role="alert">${problem}</p>` : null}
     ${objection ? html`<p class="field-problem objection" role="alert">${objection}</p>` : null}
-    ${
-      call.repairs?.length
-        ? html`<ul class="run-repairs soft" aria-label="Repairs">
-            ${call.repairs.map(
-              (repair, index) => html`<li key=${index}>
-                ${h(Icon, { name: "warn" })}
-                <span><code>${repair.pointer || "/"}</code> ${repair.what}</span>
-              </li>`,
-            )}
-          </ul>`
-        : null
-    }
+    ${h(Repairs, { repairs: call.repairs })}
     <div class="run-choices">
       <button
         type="button"
@@ -136,13 +127,8 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     ${form === "deny" ? h(Deny, { onDecide }) : null}
     ${form === "answer" ? h(AnswerByHand, { onDecide }) : null}
     ${
-      form === "rule"
-        ? h(RuleForm, {
-            call,
-            args: "value" in read ? read.value : call.arguments,
-            onAllow: (rule) => allow(rule, true),
-          })
-        : null
+      form === "rule" &&
+      h(RuleForm, { call, args: "value" in read ? read.value : call.arguments, onAllow: (rule) => allow(rule, true) })
     }
   </li>`;
 }
@@ -179,7 +165,7 @@ function Deny({ onDecide }) {
       aria-label="Why it is denied"
       placeholder="Why? The model reads this, and can try something else."
       value=${reason}
-      onInput=${(/** @type {Event} */ event) => setReason(/** @type {HTMLInputElement} */ (event.target).value)}
+      onInput=${onValue(setReason)}
     />
     <button type="submit" class="button danger">Deny</button>
   </form>`;
@@ -198,7 +184,7 @@ function AnswerByHand({ onDecide }) {
       aria-label="Result for the model"
       placeholder="The tool does not run. The model gets this as its result."
       value=${text}
-      onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+      onInput=${onValue(setText)}
     ></textarea>
     <div class="run-all">
       <label class="check">
@@ -252,8 +238,7 @@ function RuleForm({ call, args, onAllow }) {
           aria-label=${`Pattern for ${each.name}`}
           disabled=${!each.isUsed}
           value=${each.pattern}
-          onInput=${(/** @type {Event} */ event) =>
-            change(index, { pattern: /** @type {HTMLInputElement} */ (event.target).value })}
+          onInput=${onValue((value) => change(index, { pattern: value }))}
         />
       </div>`,
     )}

@@ -18,10 +18,7 @@ export function CompareRuns({ a, b }) {
   const left = useRun(a);
   const right = useRun(b);
   const [isOnlyDifferent, setOnlyDifferent] = useState(false);
-  useShortcuts(
-    [{ keys: "escape", label: "Back to the runs", group: "Compare runs", run: () => go({ view: "runs" }) }],
-    [],
-  );
+  useShortcuts("Compare runs", [{ keys: "escape", label: "Back to the runs", run: () => go({ view: "runs" }) }], []);
   const trouble = left.trouble ?? right.trouble;
   const rounds = useMemo(
     () => (left.run && right.run ? compareRounds(left.run.rounds, right.run.rounds) : []),
@@ -117,15 +114,18 @@ function Pair({ round }) {
     </div>
     ${round.calls.map((call, index) => h(CallComparison, { key: String(index), call }))}
     ${
-      round.left && round.right && round.left.text !== round.right.text && round.left.text && round.right.text
-        ? html`<details class="fold-block">
-            <summary>
-              <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">What differs in the words</span>
-            </summary>
-            <div class="fold-inside">${h(LineDiff, { before: round.left.text, after: round.right.text })}</div>
-          </details>`
-        : null
+      round.left &&
+      round.right &&
+      round.left.text !== round.right.text &&
+      round.left.text &&
+      round.right.text &&
+      html`<details class="fold-block">
+        <summary>
+          <span class="fold-mark" aria-hidden="true"></span>
+          <span class="fold-title">What differs in the words</span>
+        </summary>
+        <div class="fold-inside">${h(LineDiff, { before: round.left.text, after: round.right.text })}</div>
+      </details>`
     }
   </section>`;
 }
@@ -137,11 +137,10 @@ function Side({ round, name }) {
     <p class="soft number compared-line">
       ${roundLine(round)}
       ${
-        round.exchange
-          ? html`${" "}
-              <a href=${`#/x/${encodeURIComponent(round.exchange)}`}>request</a>${" "}
-              <a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>reply</a>`
-          : null
+        round.exchange &&
+        html`${" "}
+        <a href=${`#/x/${encodeURIComponent(round.exchange)}`}>request</a>${" "}
+        <a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>reply</a>`
       }
     </p>
     ${round.text ? h(RichText, { text: round.text }) : html`<p class="faint">no words</p>`}
@@ -173,14 +172,16 @@ function CallComparison({ call }) {
       )}
     </div>
     ${
-      left && right && difference === "arguments"
-        ? h(LineDiff, { before: argumentsText(parseArguments(left)), after: argumentsText(parseArguments(right)) })
-        : null
+      left &&
+      right &&
+      difference === "arguments" &&
+      h(LineDiff, { before: argumentsText(parseArguments(left)), after: argumentsText(parseArguments(right)) })
     }
     ${
-      left?.result && right?.result && difference === "result"
-        ? h(LineDiff, { before: left.result.text, after: right.result.text })
-        : null
+      left?.result &&
+      right?.result &&
+      difference === "result" &&
+      h(LineDiff, { before: left.result.text, after: right.result.text })
     }
   </div>`;
 }

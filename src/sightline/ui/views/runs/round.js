@@ -34,65 +34,60 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
       </button>
       <span class="round-line soft number">${roundLine(round)}</span>
       ${
-        round.exchange
-          ? html`<span class="round-links">
-              <a href=${`#/x/${encodeURIComponent(round.exchange)}`}>Request</a>
-              <a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>Reply</a>
-            </span>`
-          : null
+        round.exchange &&
+        html`<span class="round-links">
+          <a href=${`#/x/${encodeURIComponent(round.exchange)}`}>Request</a>
+          <a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>Reply</a>
+        </span>`
       }
     </div>
     <div class="round-track" aria-hidden="true">
       ${
-        span
-          ? html`<i class="track model" style=${{ left: `${span.start}%`, width: `${span.model}%` }}></i>
-              <i class="track tools" style=${{ left: `${span.start + span.model}%`, width: `${span.tools}%` }}></i>`
-          : null
+        span &&
+        html`<i class="track model" style=${{ left: `${span.start}%`, width: `${span.model}%` }}></i>
+        <i class="track tools" style=${{ left: `${span.start + span.model}%`, width: `${span.tools}%` }}></i>`
       }
     </div>
     ${
-      isOpen
-        ? html`<div class="round-body">
-            ${
-              round.thinking
-                ? h(FoldBlock, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
-                : null
-            }
-            ${round.text ? h(RichText, { text: round.text, isLive }) : null}
-            ${round.calls.map((call) => h(RunCallView, { key: call.key, call }))}
-            ${
-              round.context
-                ? html`<div class="round-context">
-                    <h4>Also sent to the model</h4>
-                    <p class="soft">${round.context}</p>
-                  </div>`
-                : null
-            }
-            ${
-              !round.text && !round.calls.length && !round.thinking
-                ? html`<p class="faint">${isLive ? "Waiting for the model…" : "An empty reply."}</p>`
-                : null
-            }
-            ${
-              round.fault
-                ? html`<div class="fault" role="alert">
-                    ${h(Icon, { name: "warn" })}
-                    <div>
-                      <p><b>${round.fault.code}</b> ${round.fault.message}</p>
-                      ${round.fault.hint ? html`<p class="soft">${round.fault.hint}</p>` : null}
-                    </div>
-                  </div>`
-                : null
-            }
-            ${
-              round.finish && !round.fault && !["stop", "tool_calls", "tool_use", "end_turn"].includes(round.finish)
-                ? html`<p class="answer-ending">
-                    ${h(Icon, { name: "warn" })}The reply ended with ${round.finish.replaceAll("_", " ")}.
-                  </p>`
-                : null
-            }
+      isOpen &&
+      html`<div class="round-body">
+        ${
+          round.thinking && h(FoldBlock, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
+        }
+        ${round.text ? h(RichText, { text: round.text, isLive }) : null}
+        ${round.calls.map((call) => h(RunCallView, { key: call.key, call }))}
+        ${
+          round.context &&
+          html`<div class="round-context">
+            <h4>Also sent to the model</h4>
+            <p class="soft">${round.context}</p>
           </div>`
-        : null
+        }
+        ${
+          !round.text &&
+          !round.calls.length &&
+          !round.thinking &&
+          html`<p class="faint">${isLive ? "Waiting for the model…" : "An empty reply."}</p>`
+        }
+        ${
+          round.fault &&
+          html`<div class="fault" role="alert">
+            ${h(Icon, { name: "warn" })}
+            <div>
+              <p><b>${round.fault.code}</b> ${round.fault.message}</p>
+              ${round.fault.hint ? html`<p class="soft">${round.fault.hint}</p>` : null}
+            </div>
+          </div>`
+        }
+        ${
+          round.finish &&
+          !round.fault &&
+          !["stop", "tool_calls", "tool_use", "end_turn"].includes(round.finish) &&
+          html`<p class="answer-ending">
+            ${h(Icon, { name: "warn" })}The reply ended with ${round.finish.replaceAll("_", " ")}.
+          </p>`
+        }
+      </div>`
     }
   </li>`;
 }
@@ -116,23 +111,12 @@ export function RunCallView({ call }) {
   const ran = call.ran == null ? wrote : argumentsText(call.ran);
   const notes = html`
     ${
-      call.is_edited && ran !== wrote
-        ? html`<div class="call-part"><h4>Edited before it ran</h4></div>
-            ${h(LineDiff, { before: wrote, after: ran })}`
-        : null
+      call.is_edited &&
+      ran !== wrote &&
+      html`<div class="call-part"><h4>Edited before it ran</h4></div>
+      ${h(LineDiff, { before: wrote, after: ran })}`
     }
-    ${
-      call.repairs?.length
-        ? html`<ul class="run-repairs soft">
-            ${call.repairs.map(
-              (repair, index) => html`<li key=${index}>
-                ${h(Icon, { name: "warn" })}
-                <span><code>${repair.pointer || "/"}</code> ${repair.what}</span>
-              </li>`,
-            )}
-          </ul>`
-        : null
-    }
+    ${h(Repairs, { repairs: call.repairs })}
     ${call.seconds != null ? html`<p class="faint number">${duration(call.seconds)}</p>` : null}`;
   return h(CallBlock, {
     name: call.name,
@@ -153,4 +137,17 @@ function readable(args) {
   } catch {
     return args;
   }
+}
+
+/** What was changed in a call so that it could run. @param {{ repairs: RunCall["repairs"] }} props */
+export function Repairs({ repairs }) {
+  if (!repairs?.length) return null;
+  return html`<ul class="run-repairs soft" aria-label="Repairs">
+    ${repairs.map(
+      (repair, index) => html`<li key=${index}>
+        ${h(Icon, { name: "warn" })}
+        <span><code>${repair.pointer || "/"}</code> ${repair.what}</span>
+      </li>`,
+    )}
+  </ul>`;
 }

@@ -26,20 +26,15 @@ export function Runs({ compare = "" }) {
   const toggle = (/** @type {string} */ id) =>
     setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
   useShortcuts(
+    "Runs",
     [
-      { keys: "j", also: ["down"], label: "Next run", group: "Runs", run: () => move(1) },
-      { keys: "k", also: ["up"], label: "Run before", group: "Runs", run: () => move(-1) },
-      {
-        keys: "enter",
-        label: "Open the run",
-        group: "Runs",
-        run: () => runs?.[at] && go({ view: "run", id: runs[at].id }),
-      },
-      { keys: "x", label: "Choose the run to compare", group: "Runs", run: () => runs?.[at] && toggle(runs[at].id) },
+      { keys: "j", also: ["down"], label: "Next run", run: () => move(1) },
+      { keys: "k", also: ["up"], label: "Run before", run: () => move(-1) },
+      { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "run", id: runs[at].id }) },
+      { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].id) },
       {
         keys: "c",
         label: "Compare the two chosen runs",
-        group: "Runs",
         run: () => chosen.length === 2 && go({ view: "compare", a: chosen[0], b: chosen[1] }),
       },
     ],
@@ -49,28 +44,27 @@ export function Runs({ compare = "" }) {
   const isEmpty = runs?.length === 0;
   return html`<main class=${runs?.length ? "runs-view" : "runs-view is-empty"} aria-label="Runs">
     ${
-      trouble && !runs
-        ? html`<div class="empty" role="alert">
-            <h1>Runs could not be loaded</h1>
-            <p class="soft">${trouble.message}</p>
-            <p class="soft">${trouble.hint ?? ""}</p>
-            <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
-          </div>`
-        : null
+      trouble &&
+      !runs &&
+      html`<div class="empty" role="alert">
+        <h1>Runs could not be loaded</h1>
+        <p class="soft">${trouble.message}</p>
+        <p class="soft">${trouble.hint ?? ""}</p>
+        <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+      </div>`
     }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
     ${
-      isEmpty
-        ? html`<div class="empty">
-            <h1>No runs yet</h1>
-            <p class="soft">
-              A run is a model that calls tools until it is done. Give a topic of the chat some tools, or start one on
-              the command line:
-            </p>
-            <p><code>sightline ask --tools tools.py "…"</code></p>
-            ${h(Approvals, { version: "" })}
-          </div>`
-        : null
+      isEmpty &&
+      html`<div class="empty">
+        <h1>No runs yet</h1>
+        <p class="soft">
+          A run is a model that calls tools until it is done. Give a topic of the chat some tools, or start one on
+          the command line:
+        </p>
+        <p><code>sightline ask --tools tools.py "…"</code></p>
+        ${h(Approvals, { version: "" })}
+      </div>`
     }
     ${
       runs?.length
@@ -116,13 +110,12 @@ export function Runs({ compare = "" }) {
                 </tbody>
               </table>
               ${
-                runs.length >= limit
-                  ? html`<p class="run-more">
-                      <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>
-                        Show more
-                      </button>
-                    </p>`
-                  : null
+                runs.length >= limit &&
+                html`<p class="run-more">
+                  <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>
+                    Show more
+                  </button>
+                </p>`
               }
             </div>`
         : null

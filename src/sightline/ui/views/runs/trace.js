@@ -5,6 +5,7 @@ import { duration, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
+import { Stale } from "../../kit/notices.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { RunControls } from "./approval.js";
 import { describeLimit, spans, spendings, stateWords, toneOf } from "./core/runs.js";
@@ -16,7 +17,7 @@ import { RoundView } from "./round.js";
 /** @param {{ id: string, key?: string }} props */
 export function Trace({ id }) {
   const { run, trouble, again } = useRun(id);
-  useShortcuts([{ keys: "escape", label: "Back to the runs", group: "Run", run: () => go({ view: "runs" }) }], []);
+  useShortcuts("Run", [{ keys: "escape", label: "Back to the runs", run: () => go({ view: "runs" }) }], []);
   if (!run) {
     return html`<main class="runs-view is-empty">
       ${
@@ -37,13 +38,7 @@ export function Trace({ id }) {
   }
   return html`<main class="runs-view" aria-label="Run">
     ${h(Head, { run })}
-    ${
-      trouble
-        ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
-          </p>`
-        : null
-    }
+    ${h(Stale, { trouble })}
     <div class="runs-body">
       ${run.state === "ended" ? null : h(RunControls, { run, hasLink: false })}
       ${h(Rounds, { key: run.id, run })}

@@ -102,10 +102,9 @@ function Steps({ client }) {
   const variables = Object.entries(client.env ?? {}).map(([name, value]) => `export ${name}=${value}`);
   return html`
     ${
-      client.command
-        ? html`<p class="step">Start it through Sightline; your own configuration is not changed:</p>
-            ${h(CopyBlock, { text: client.command, label: "Copy command" })}`
-        : null
+      client.command &&
+      html`<p class="step">Start it through Sightline; your own configuration is not changed:</p>
+      ${h(CopyBlock, { text: client.command, label: "Copy command" })}`
     }
     ${
       variables.length

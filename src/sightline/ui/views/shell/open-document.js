@@ -4,6 +4,7 @@
 import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { DIALECTS, missingFrom, readDocument } from "./core/documents.js";
@@ -21,7 +22,6 @@ export function OpenDocument({ onClose }) {
   const found = readDocument(text);
   const chosen = dialect || found?.dialect || "";
   const missing = missingFrom(text, chosen, model.trim() || found?.model || "");
-  const valueOf = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value;
   const write = (/** @type {string} */ written) => {
     setText(written);
     setProblem("");
@@ -69,7 +69,7 @@ export function OpenDocument({ onClose }) {
         spellcheck=${false}
         rows="10"
         value=${text}
-        onInput=${(/** @type {Event} */ event) => write(valueOf(event))}
+        onInput=${onValue(write)}
         onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()}
         onDrop=${(/** @type {DragEvent} */ event) => {
           event.preventDefault();
@@ -90,7 +90,7 @@ export function OpenDocument({ onClose }) {
         <button type="button" class="button" onClick=${() => file.current?.click()}>Choose a file…</button>
         <label class="field-label">
           Dialect
-          <select class="field" value=${chosen} onChange=${(/** @type {Event} */ event) => setDialect(valueOf(event))}>
+          <select class="field" value=${chosen} onChange=${onValue(setDialect)}>
             <option value="" disabled>choose</option>
             ${DIALECTS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
           </select>
@@ -104,7 +104,7 @@ export function OpenDocument({ onClose }) {
             value=${model}
             spellcheck=${false}
             autocomplete="off"
-            onInput=${(/** @type {Event} */ event) => setModel(valueOf(event))}
+            onInput=${onValue(setModel)}
           />
           <datalist id="open-document-models">
             ${about.value.models.map(

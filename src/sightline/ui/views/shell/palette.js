@@ -75,10 +75,7 @@ function commandsNow() {
   return [...waiting, ...actions, ...exchanges];
 }
 
-/**
- * @param {string} text
- * @returns {Command}
- */
+/** @param {string} text @returns {Command} */
 function searchFor(text) {
   const filter = text.includes(":") ? text : `text:"${text.replaceAll('"', "")}"`;
   return { label: `Filter traffic: ${filter}`, group: "Search", run: () => go({ view: "traffic", filter }) };

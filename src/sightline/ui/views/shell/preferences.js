@@ -15,10 +15,7 @@ const kept = (name) => {
   }
 };
 
-/**
- * @param {string} name
- * @param {string} value
- */
+/** @param {string} name @param {string} value */
 const keep = (name, value) => {
   try {
     localStorage.setItem(`sightline.${name}`, value);

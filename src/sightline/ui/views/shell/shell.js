@@ -65,41 +65,28 @@ export function Shell() {
   const [panel, setPanel] = useState(/** @type {Panel} */ (""));
   const at = route.value;
   useTitle();
-  useShortcuts([
-    {
-      keys: "ctrl+k",
-      label: "Find a command",
-      group: "Everywhere",
-      run: () => setPanel("palette"),
-      whileTyping: true,
-      isHidden: true,
-    },
-    { keys: "?", label: "Show shortcuts", group: "Everywhere", run: () => setPanel("shortcuts") },
+  useShortcuts("Everywhere", [
+    { keys: "ctrl+k", label: "Find a command", run: () => setPanel("palette"), whileTyping: true, isHidden: true },
+    { keys: "?", label: "Show shortcuts", run: () => setPanel("shortcuts") },
     {
       keys: "f1",
       also: ["ctrl+;"],
       label: "Show shortcuts, also while writing",
-      group: "Everywhere",
       run: () => setPanel("shortcuts"),
       whileTyping: true,
       isHidden: true,
     },
-    { keys: "g t", label: "Go to traffic", group: "Everywhere", run: toTraffic },
-    { keys: "g a", label: "Go to the chat", group: "Everywhere", run: toChat },
-    { keys: "g e", label: "Go to the evals", group: "Everywhere", run: () => go({ view: "evals" }) },
-    { keys: "g u", label: "Go to the runs", group: "Everywhere", run: () => go({ view: "runs" }) },
-    {
-      keys: "g h",
-      label: "Go to the first held request",
-      group: "Everywhere",
-      run: () => held.value[0] && toExchange(held.value[0].id),
-    },
-    { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
-    { keys: "g r", label: "Edit the rules that hold requests", group: "Everywhere", run: () => setPanel("rules") },
-    { keys: "g o", label: "Open a document in the editor", group: "Everywhere", run: () => setPanel("document") },
-    { keys: "", label: "Theme: like the system", group: "Everywhere", run: () => (theme.value = "") },
-    { keys: "", label: "Theme: light", group: "Everywhere", run: () => (theme.value = "light") },
-    { keys: "", label: "Theme: dark", group: "Everywhere", run: () => (theme.value = "dark") },
+    { keys: "g t", label: "Go to traffic", run: toTraffic },
+    { keys: "g a", label: "Go to the chat", run: toChat },
+    { keys: "g e", label: "Go to the evals", run: () => go({ view: "evals" }) },
+    { keys: "g u", label: "Go to the runs", run: () => go({ view: "runs" }) },
+    { keys: "g h", label: "Go to the first held request", run: () => held.value[0] && toExchange(held.value[0].id) },
+    { keys: "g c", label: "Connect a client", run: () => setPanel("connect") },
+    { keys: "g r", label: "Edit the rules that hold requests", run: () => setPanel("rules") },
+    { keys: "g o", label: "Open a document in the editor", run: () => setPanel("document") },
+    { keys: "", label: "Theme: like the system", run: () => (theme.value = "") },
+    { keys: "", label: "Theme: light", run: () => (theme.value = "light") },
+    { keys: "", label: "Theme: dark", run: () => (theme.value = "dark") },
   ]);
   const close = () => setPanel("");
   const panels = {
@@ -123,22 +110,20 @@ export function Shell() {
       ${at.view === "evals" ? h(Evals, { suite: at.suite, compare: at.compare }) : null}
       ${at.view === "eval" ? h(EvalView, { key: at.id, id: at.id, filter: at.filter, order: at.order }) : null}
       ${
-        at.view === "eval-case"
-          ? h(EvalCase, {
-              key: `${at.id} ${at.case} ${at.target} ${at.trial}`,
-              id: at.id,
-              name: at.case,
-              target: at.target,
-              trial: at.trial,
-              filter: at.filter,
-              order: at.order,
-            })
-          : null
+        at.view === "eval-case" &&
+        h(EvalCase, {
+          key: `${at.id} ${at.case} ${at.target} ${at.trial}`,
+          id: at.id,
+          name: at.case,
+          target: at.target,
+          trial: at.trial,
+          filter: at.filter,
+          order: at.order,
+        })
       }
       ${
-        at.view === "eval-compare"
-          ? h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
-          : null
+        at.view === "eval-compare" &&
+        h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
       }
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}

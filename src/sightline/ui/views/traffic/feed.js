@@ -32,10 +32,7 @@ export const heldCount = computed(() => held.value.length);
 /** @type {Set<(line: Line) => void>} */
 const heldListeners = new Set();
 
-/**
- * Called when a request begins to wait.
- * @param {(line: Line) => void} listener
- */
+/** Called when a request begins to wait. @param {(line: Line) => void} listener */
 export function onHeld(listener) {
   heldListeners.add(listener);
   return () => void heldListeners.delete(listener);
@@ -44,10 +41,7 @@ export function onHeld(listener) {
 /** @type {AbortController | null} */
 let loading = null;
 
-/**
- * Show what a filter takes, from the newest on.
- * @param {string} wanted
- */
+/** Show what a filter takes, from the newest on. @param {string} wanted */
 export async function showFilter(wanted) {
   filter.value = wanted;
   loading?.abort();
@@ -133,10 +127,7 @@ function addHeld(id) {
   for (const each of heldListeners) each(line);
 }
 
-/**
- * @param {Line[]} kept
- * @param {string} id
- */
+/** @param {Line[]} kept @param {string} id */
 function without(kept, id) {
   return kept.some((line) => line.id === id) ? kept.filter((line) => line.id !== id) : kept;
 }

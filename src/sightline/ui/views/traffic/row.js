@@ -76,10 +76,7 @@ function renderRow(props) {
   }
 }
 
-/**
- * @param {RowProps} props
- * @param {string} kind
- */
+/** @param {RowProps} props @param {string} kind */
 function attributes(props, kind) {
   return {
     id: `row-${props.index}`,
@@ -104,10 +101,7 @@ function onRowClick(event, { row, onActivate }) {
   else if (event.button === 0) onActivate(row);
 }
 
-/**
- * @param {RowProps} props
- * @param {Extract<Row, { kind: "line" }>} row
- */
+/** @param {RowProps} props @param {Extract<Row, { kind: "line" }>} row */
 function lineRow(props, row) {
   const { line, label } = row;
   const marks = { "is-inside": row.isInside, "is-pinned": row.isHeld, "is-side": line.is_side };
@@ -142,11 +136,7 @@ function lineRow(props, row) {
   </div>`;
 }
 
-/**
- * @param {RowProps} props
- * @param {Extract<Row, { kind: "line" }>} row
- * @param {string} kind
- */
+/** @param {RowProps} props @param {Extract<Row, { kind: "line" }>} row @param {string} kind */
 function narrowLine(props, row, kind) {
   const { line, label } = row;
   const facts = [
@@ -166,10 +156,7 @@ function narrowLine(props, row, kind) {
   </div>`;
 }
 
-/**
- * @param {RowProps} props
- * @param {Extract<Row, { kind: "conversation" }>} row
- */
+/** @param {RowProps} props @param {Extract<Row, { kind: "conversation" }>} row */
 function conversationRow(props, row) {
   const { conversation } = row;
   const newest = conversation.lines[0] ?? conversation.sides[0];
@@ -227,11 +214,7 @@ function conversationRow(props, row) {
   </div>`;
 }
 
-/**
- * @param {RowProps} props
- * @param {string} text
- * @param {boolean} isOpen
- */
+/** @param {RowProps} props @param {string} text @param {boolean} isOpen */
 function foldRow(props, text, isOpen) {
   return html`<div ...${{ ...attributes(props, "is-fold"), "aria-level": 2, "aria-expanded": isOpen }}>
     <span class="cell fold-text" role="gridcell">

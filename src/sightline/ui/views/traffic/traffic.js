@@ -3,11 +3,12 @@
 
 import { useNow } from "../../kit/clock.js";
 import { countOf } from "../../kit/core/format.js";
+import { Heights } from "../../kit/core/heights.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
-import { computed, h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
+import { computed, h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { mostTokens, rowsOf } from "./core/lines.js";
 import { condition, filter as shown, isComplete, lines, loadOlder, showFilter, trouble } from "./feed.js";
 import { COLUMNS, TrafficRow } from "./row.js";
@@ -30,16 +31,17 @@ const openSides = signal(new Set());
 const rows = computed(() => rowsOf(lines.value, opened.value, openSides.value));
 const keys = computed(() => rows.value.map((row) => row.key));
 const most = computed(() => mostTokens(lines.value));
-const heights = computed(() => rows.value.map(() => ROW));
-const tallHeights = computed(() =>
-  rows.value.map((row) => (row.kind === "line" || row.kind === "conversation" ? TALL_ROW : LOW_ROW)),
-);
+const heights = computed(() => new Heights(rows.value.length, ROW));
+const tallHeights = computed(() => {
+  const heightOf = (/** @type {number} */ index) =>
+    ["line", "conversation"].includes(rows.value[index].kind) ? TALL_ROW : LOW_ROW;
+  return new Heights(rows.value.length, LOW_ROW, heightOf);
+});
+/** @type {{ current: import("../../kit/virtual-list.js").ListHandle | null }} */
+const table = { current: null };
 const active = signal("");
 
-/**
- * @param {string} key
- * @param {Openness} openness
- */
+/** @param {string} key @param {Openness} openness */
 function setOpenness(key, openness) {
   opened.value = new Map(opened.value).set(key, openness);
 }
@@ -75,6 +77,12 @@ export function Traffic({ filter, onConnect }) {
   useListKeys();
   const list = rows.value;
   const place = keys.value.indexOf(active.value);
+  const seen = useRef("");
+  useLayoutEffect(() => {
+    if (place < 0 || !table.current || seen.current === active.value) return;
+    seen.current = active.value;
+    table.current.show(place);
+  });
   const now = Math.floor(useNow(lines.value.some((line) => RUNNING.has(line.state))));
   /** @param {number} index */
   const render = (index) =>
@@ -90,7 +98,7 @@ export function Traffic({ filter, onConnect }) {
     });
   const leave = () => {
     if (!active.value && list.length) move(1);
-    /** @type {HTMLElement | null} */ (document.querySelector(".virtual-list"))?.focus();
+    table.current?.element()?.focus();
   };
   return html`<main class="traffic" aria-label="Traffic">
     <div class="traffic-bar">
@@ -123,11 +131,12 @@ export function Traffic({ filter, onConnect }) {
                 )}
               </div>`,
           headerHeight: isNarrow ? 0 : HEAD,
-          keys: keys.value,
           heights: (isNarrow ? tallHeights : heights).value,
-          active: place,
+          keyOf: (index) => keys.value[index],
+          placeOf: (key) => keys.value.indexOf(key),
           render,
-          onNearEnd: loadOlder,
+          onWindow: (_, last) => last >= list.length - 20 && void loadOlder(),
+          handle: table,
           attributes: {
             tabindex: 0,
             role: "treegrid",
@@ -141,11 +150,7 @@ export function Traffic({ filter, onConnect }) {
   </main>`;
 }
 
-/**
- * What is shown in place of an empty list.
- * @param {string} filter
- * @param {() => void} onConnect
- */
+/** What is shown in place of an empty list. @param {string} filter @param {() => void} onConnect */
 function bodyFor(filter, onConnect) {
   if (condition.value === "loading") return h(Loading, {});
   if (condition.value === "failed" && trouble.value && trouble.value.code !== "usage")
@@ -182,33 +187,30 @@ function fold(isOpening) {
 }
 
 function useListKeys() {
-  const group = "Traffic";
-  useShortcuts([
-    { keys: "j", also: ["down"], label: "Next row", group, run: () => move(1), isHidden: true },
-    { keys: "k", also: ["up"], label: "Row before", group, run: () => move(-1), isHidden: true },
-    { keys: "pagedown", label: "A page down", group, run: () => move(20), isHidden: true },
-    { keys: "pageup", label: "A page up", group, run: () => move(-20), isHidden: true },
-    { keys: "home", label: "First row", group, run: () => move(-Infinity), isHidden: true },
-    { keys: "end", label: "Last row", group, run: () => move(Number.MAX_SAFE_INTEGER), isHidden: true },
+  useShortcuts("Traffic", [
+    { keys: "j", also: ["down"], label: "Next row", run: () => move(1), isHidden: true },
+    { keys: "k", also: ["up"], label: "Row before", run: () => move(-1), isHidden: true },
+    { keys: "pagedown", label: "A page down", run: () => move(20), isHidden: true },
+    { keys: "pageup", label: "A page up", run: () => move(-20), isHidden: true },
+    { keys: "home", label: "First row", run: () => move(-Infinity), isHidden: true },
+    { keys: "end", label: "Last row", run: () => move(Number.MAX_SAFE_INTEGER), isHidden: true },
     {
       keys: "enter",
       also: ["o"],
       label: "Open",
-      group,
       isHidden: true,
       run: () => {
         const row = rows.value[keys.value.indexOf(active.value)];
         if (row) activate(row);
       },
     },
-    { keys: "right", label: "Unfold", group, run: () => fold(true), isHidden: true },
-    { keys: "left", label: "Fold", group, run: () => fold(false), isHidden: true },
-    { keys: "z c", label: "Fold all conversations", group, run: () => foldAll("none") },
-    { keys: "z o", label: "Unfold all conversations", group, run: () => foldAll("all") },
+    { keys: "right", label: "Unfold", run: () => fold(true), isHidden: true },
+    { keys: "left", label: "Fold", run: () => fold(false), isHidden: true },
+    { keys: "z c", label: "Fold all conversations", run: () => foldAll("none") },
+    { keys: "z o", label: "Unfold all conversations", run: () => foldAll("all") },
     {
       keys: "f e",
       label: "Only failed ones",
-      group,
       run: () => go({ view: "traffic", filter: shown.value === "state:failed" ? "" : "state:failed" }),
     },
   ]);

@@ -131,10 +131,7 @@ export function sortFiles(files, already = []) {
   return { taken, refused };
 }
 
-/**
- * 12 bytes, 3.4 KB, 20 MB.
- * @param {number} bytes
- */
+/** 12 bytes, 3.4 KB, 20 MB. @param {number} bytes */
 export function formatBytes(bytes) {
   if (bytes < 1000) return countOf(bytes, "byte");
   const [size, unit] = bytes < 1024 * 1000 ? [bytes / 1024, "KB"] : [bytes / 1024 / 1024, "MB"];

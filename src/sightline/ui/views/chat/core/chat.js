@@ -11,14 +11,11 @@ import { countOf, money, duration, whole } from "../../../kit/core/format.js";
 /** @typedef {import("../../../api-types.d.ts").CommandShown} CommandShown */
 /** @typedef {import("../../../api-types.d.ts").EstimateShown} EstimateShown */
 /** @typedef {import("../../../api-types.d.ts").TokenBand} Band */
-/** @typedef {import("../../../api-types.d.ts").SavedFilterShown} SavedFilter */
+/** @typedef {import("../../../api-types.d.ts").SavedFilter} SavedFilter */
 /** @typedef {PairShown["standing"]} Standing */
 /** @typedef {"view" | "input" | "command"} Mode */
 
-/**
- * `X / Y`, with a sign in front while the newest pair is hidden by the filter.
- * @param {ViewShown} view
- */
+/** `X / Y`, with a sign in front while the newest pair is hidden by the filter. @param {ViewShown} view */
 export function counterText(view) {
   return `${view.newest_hidden ? "(-) " : ""}${view.counter.text}`;
 }
@@ -61,10 +58,7 @@ export function breakdown(view, { written, charsPerToken } = {}) {
   return rows;
 }
 
-/**
- * `~120 ± 8`; where it could be more than double, `~33, at most 146`.
- * @param {Band} band
- */
+/** `~120 ± 8`; where it could be more than double, `~33, at most 146`. @param {Band} band */
 export function about(band) {
   const half = Math.max(band.high - band.tokens, band.tokens - band.low, 0);
   if (half > band.tokens && band.tokens > 0) return `~${whole(band.tokens)}, at most ${whole(band.high)}`;
@@ -182,12 +176,7 @@ export function hasCommand(text) {
 
 /** @typedef {{ name: string, rows: { label: string, value: string }[] }} HudGroup */
 
-/**
- * The three groups of the HUD.
- * @param {ViewShown} view
- * @param {Record<string, any>} settings
- * @returns {HudGroup[]}
- */
+/** The three groups of the HUD. @param {ViewShown} view @param {Record<string, any>} settings @returns {HudGroup[]} */
 export function hud(view, settings) {
   const telemetry = view.last?.telemetry ?? null;
   const { room } = view;
@@ -288,11 +277,7 @@ export function limitLine(line) {
   return words && `${words[0].toUpperCase()}${words.slice(1)}.`;
 }
 
-/**
- * How long until a moment: `0:42`; empty once it has come.
- * @param {number} then
- * @param {number} now
- */
+/** How long until a moment: `0:42`; empty once it has come. @param {number} then @param {number} now */
 export function timeUntil(then, now) {
   const left = Math.ceil(then - now);
   if (left <= 0) return "";

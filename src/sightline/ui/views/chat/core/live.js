@@ -3,7 +3,7 @@
 
 /** @import { AnswerShown, Block } from "./chat.js" */
 /**
- * `offset` is how many letters of the block came before.
+ * `offset` is how many characters of the block came before.
  * @typedef {{ pair: string, block: number, type: "text" | "thinking" | "call" | "refusal", offset: number, text:
  *   string, name?: string, id?: string }} Delta
  */
@@ -51,11 +51,7 @@ export function applyDelta(answer, delta) {
   );
 }
 
-/**
- * The one of two states of the same answer that knows more.
- * @param {AnswerShown} one
- * @param {AnswerShown} other
- */
+/** The one of two states of the same answer that knows more. @param {AnswerShown} one @param {AnswerShown} other */
 export function moreComplete(one, other) {
   if (results(other) !== results(one)) return results(other) > results(one) ? other : one;
   return countCharacters(other) > countCharacters(one) || other.blocks.length > one.blocks.length ? other : one;

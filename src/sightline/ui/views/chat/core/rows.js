@@ -48,10 +48,7 @@ export class Rows {
     return hasMoved;
   }
 
-  /**
-   * @param {number} index
-   * @param {PairShown} pair
-   */
+  /** @param {number} index @param {PairShown} pair */
   put(index, pair) {
     const before = this.known.get(index);
     if (before && before.id !== pair.id && this.places.get(before.id) === index) this.places.delete(before.id);

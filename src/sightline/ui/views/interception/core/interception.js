@@ -24,10 +24,7 @@ export function newRule() {
   return { filter: "", action: "hold", phase: "request", once: false, timeout_s: null, on_timeout: "send" };
 }
 
-/**
- * A rule in one sentence.
- * @param {Rule} rule
- */
+/** A rule in one sentence. @param {Rule} rule */
 export function sentence(rule) {
   const what = rule.phase === "tool_calls" ? "tool calls of replies" : "requests";
   const verb = { hold: "Hold", pass: "Let pass", drop: "Drop" }[rule.action];

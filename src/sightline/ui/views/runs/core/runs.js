@@ -97,10 +97,7 @@ function patternOf(value) {
   return folder ? `${folder}*` : text;
 }
 
-/**
- * The rule in words: `edit_file where path is src/*`.
- * @param {Rule} rule
- */
+/** The rule in words: `edit_file where path is src/*`. @param {Rule} rule */
 export function ruleWords(rule) {
   const parts = Object.entries(rule.arguments ?? {}).map(
     ([pointer, pattern]) => `${pointer.slice(1) || "its text"} is ${pattern}`,
@@ -261,11 +258,7 @@ export function roundLine(round) {
  *   right: RunCall | null, difference: "" | "only left" | "only right" | "arguments" | "result" }[] }} ComparedRound
  */
 
-/**
- * @param {readonly Round[]} left
- * @param {readonly Round[]} right
- * @returns {ComparedRound[]}
- */
+/** @param {readonly Round[]} left @param {readonly Round[]} right @returns {ComparedRound[]} */
 export function compareRounds(left, right) {
   return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => {
     const [a, b] = [left[index] ?? null, right[index] ?? null];

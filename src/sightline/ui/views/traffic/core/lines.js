@@ -49,10 +49,7 @@ export function mergeLines(known, fresh) {
   return isNew ? lines.sort(newestFirst) : lines;
 }
 
-/**
- * @param {Line} a
- * @param {Line} b
- */
+/** @param {Line} a @param {Line} b */
 export function newestFirst(a, b) {
   return b.at - a.at || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);
 }
@@ -118,10 +115,7 @@ export function applyFacts(lines, facts, { isFiltered }) {
   return fresh.length ? mergeLines(next, fresh) : next;
 }
 
-/**
- * Held ones, in the order in which they came.
- * @param {readonly Line[]} lines
- */
+/** Held ones, in the order in which they came. @param {readonly Line[]} lines */
 export function onlyHeld(lines) {
   return lines.filter((line) => line.state === "held").reverse();
 }
@@ -147,10 +141,7 @@ export function conversations(lines) {
   return [...found.values()];
 }
 
-/**
- * The first exchange of each one's conversation, as far back as it is known.
- * @param {readonly Line[]} lines
- */
+/** The first exchange of each one's conversation, as far back as it is known. @param {readonly Line[]} lines */
 function rootsOf(lines) {
   const known = new Map(lines.map((line) => [line.id, line]));
   /** @type {Map<string, string>} */
@@ -253,11 +244,7 @@ function addConversation(rows, conversation, opened, sides) {
   }
 }
 
-/**
- * @param {Line} line
- * @param {string} label
- * @returns {Row}
- */
+/** @param {Line} line @param {string} label @returns {Row} */
 function inside(line, label) {
   return { kind: "line", key: line.id, line, label, isInside: true, isHeld: false };
 }
@@ -305,29 +292,20 @@ export function costWords({ cost, unpriced }) {
   return cost == null ? "" : `${money(cost)}${unpriced ? "+" : ""}`;
 }
 
-/**
- * The title of a conversation: how it began, as far as that is known.
- * @param {Conversation} conversation
- */
+/** The title of a conversation: how it began, as far as that is known. @param {Conversation} conversation */
 export function titleOf(conversation) {
   const titled = conversation.lines.filter((line) => line.title);
   return titled[titled.length - 1]?.title ?? conversation.sides[0]?.title ?? "";
 }
 
-/**
- * The state that stands for a conversation: the liveliest of its newest.
- * @param {Conversation} conversation
- */
+/** The state that stands for a conversation: the liveliest of its newest. @param {Conversation} conversation */
 export function stateOf(conversation) {
   const all = [...conversation.lines, ...conversation.sides];
   for (const state of ["held", "sending", "received"]) if (all.some((line) => line.state === state)) return state;
   return (conversation.lines[0] ?? conversation.sides[0])?.state ?? "finished";
 }
 
-/**
- * The largest exchange of a list, for the bars.
- * @param {readonly Line[]} lines
- */
+/** The largest exchange of a list, for the bars. @param {readonly Line[]} lines */
 export function mostTokens(lines) {
   return lines.reduce((most, line) => Math.max(most, (line.input_tokens ?? 0) + (line.output_tokens ?? 0)), 0);
 }

@@ -1,0 +1,484 @@
+"""A Messages request body and a canonical request, both ways: `system`, the messages, and tools."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.dialects.anthropic.blocks import BlockWriter, bare_text, read_cache, read_content, write_cache
+from sightline.dialects.anthropic.names import NAME, ROLES
+from sightline.dialects.anthropic.options import MODELLED, any_open, close_objects, read_settings, write_settings
+from sightline.dialects.conversation import (
+    SYSTEM_ROLES,
+    as_turns,
+    leading_count,
+    with_answers,
+    with_ids,
+    with_policy,
+    with_somebody,
+)
+from sightline.dialects.dialect import Target
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    compact,
+    merge,
+    opt_bool,
+    opt_list,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+    unknown,
+)
+from sightline.dialects.losses import describe
+from sightline.dialects.tool_names import function_for, function_instead
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
+from sightline.wire.jsontext import encode
+
+_KNOWN = frozenset({"type", "name", "cache_control"})
+_SCREEN = frozenset({"display_width_px", "display_height_px"})
+
+_STRING: JsonObject = {"type": "string"}
+_NUMBER: JsonObject = {"type": "integer"}
+_POINT: JsonObject = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+
+
+def _words(*words: Json) -> JsonObject:
+    return {"type": "string", "enum": list(words)}
+
+
+def _object(required: list[Json], **properties: Json) -> JsonObject:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+_FILE: JsonObject = {
+    "path": {"type": "string", "description": "The file or folder."},
+    "view_range": {**_POINT, "description": "The first and last line to show; -1 is the end."},
+    "file_text": {"type": "string", "description": "The content of a new file."},
+    "old_str": {"type": "string", "description": "The text to replace, which must be there exactly once."},
+    "new_str": {"type": "string", "description": "The text in its place."},
+    "insert_line": {"type": "integer", "description": "The line behind which to insert; 0 is the top."},
+    "insert_text": {"type": "string", "description": "The text to insert."},
+}
+
+_COMPUTER = _object(
+    ["action"],
+    action=_words(
+        *("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", "double_click"),
+        *("triple_click", "left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wait", "screenshot"),
+        *("cursor_position", "zoom"),
+    ),
+    coordinate={**_POINT, "description": "x and y on the screen."},
+    start_coordinate={**_POINT, "description": "Where a drag begins."},
+    text={"type": "string", "description": "The text to type, or the keys to press."},
+    scroll_direction=_words("up", "down", "left", "right"),
+    scroll_amount=_NUMBER,
+    duration={"type": "number", "description": "Seconds to wait or to hold."},
+    region={"type": "array", "items": _NUMBER, "description": "x1, y1, x2, y2 of the part of the screen to show."},
+)
+
+_TOOLS: Mapping[str, tuple[str, JsonObject]] = {
+    "bash_": (
+        "Run a command in a bash session that lasts from call to call, and return its output.",
+        _object([], command=_STRING, restart={"type": "boolean", "description": "Start a new session instead."}),
+    ),
+    "text_editor_": (
+        "View, create and edit text files.",
+        _object(["command", "path"], command=_words("view", "create", "str_replace", "insert", "undo_edit"), **_FILE),
+    ),
+    "computer_": ("Control a computer with mouse and keyboard. A screenshot shows the result.", _COMPUTER),
+    "memory_": (
+        "Keep notes across conversations in files below /memories.",
+        _object(
+            ["command"],
+            command=_words("view", "create", "str_replace", "insert", "delete", "rename"),
+            **_FILE,
+            old_path=_STRING,
+            new_path=_STRING,
+        ),
+    ),
+}
+"""Description and schema by the beginning of the type, which ends in a date."""
+
+
+def read_client_tool(tool: JsonObject, at: str) -> OpaqueTool | None:
+    """The tool, whole and as a function; None where it is not one of these."""
+    kind, name = str(tool["type"]), tool.get("name")
+    found = next((entry for head, entry in _TOOLS.items() if kind.startswith(head)), None)
+    if found is None or not isinstance(name, str):
+        return None
+    description, schema = found
+    known = _KNOWN
+    if kind.startswith("computer_"):
+        width, height = (encode(tool.get(key)).decode() for key in ("display_width_px", "display_height_px"))
+        description, known = f"{description} The screen has {width} by {height} pixels.", _KNOWN | _SCREEN
+    function = FunctionTool(name, description, schema, cache=read_cache(tool, at), at=at)
+    return OpaqueTool(NAME, tool, functions=(function,), at=at, extras=rest(tool, known))
+
+
+_TOOL = frozenset({"name", "description", "input_schema", "strict", "cache_control"})
+_CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
+_MODES: dict[str, ChoiceMode] = {"auto": "auto", "any": "required", "tool": "named", "none": "none"}
+_WORDS: dict[ChoiceMode, str] = {"auto": "auto", "required": "any", "named": "tool", "none": "none"}
+
+
+def read_tools(body: JsonObject) -> tuple[Tool, ...]:
+    """The tools of a request; a typed one that is not `custom` is the provider's own and stays whole."""
+    return tuple(_read_tool(value, f"/tools/{index}") for index, value in enumerate(opt_list(body, "tools", "")))
+
+
+def _read_tool(value: Json, at: str) -> Tool:
+    tool = as_object(value, at)
+    if opt_str(tool, "type", at) not in (None, "custom"):
+        return read_client_tool(tool, at) or OpaqueTool(NAME, tool, at=at)
+    return FunctionTool(
+        str_of(tool, "name", at),
+        opt_str(tool, "description", at),
+        opt_object(tool, "input_schema", at),
+        opt_bool(tool, "strict", at),
+        cache=read_cache(tool, at),
+        at=at,
+        extras=rest(tool, _TOOL),
+    )
+
+
+def write_tools(request: Request, body: JsonObject, report: Report, *, same: bool) -> None:
+    """Put the tools into the body."""
+    tools: list[Json] = []
+    for tool in request.tools:
+        written = _own_tool(tool) if same else _foreign_tool(tool, f"/tools/{len(tools)}", report)
+        if written is not None:
+            tools.append(written)
+    if tools:
+        body["tools"] = tools
+
+
+def _own_tool(tool: Tool) -> Json:
+    if isinstance(tool, OpaqueTool):
+        return tool.value
+    return merge(_function(function_for(tool) if isinstance(tool, CustomTool) else tool, same=True), tool.extras)
+
+
+def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
+    if isinstance(tool, OpaqueTool):
+        if tool.dialect == NAME:
+            return tool.value
+        report.lose(tool.at, describe(tool), f"{NAME} does not know it", "option")
+        return None
+    if isinstance(tool, CustomTool):
+        tool = function_instead(tool, place, report, NAME)
+    written = _function(tool, same=False)
+    schema: JsonObject = {"type": "object", "properties": {}} if tool.schema is None else {**tool.schema}
+    if tool.schema is None or "type" not in schema:
+        report.add(f"{place}/input_schema", "input_schema of an object", f"{NAME} demands one")
+        schema.setdefault("type", "object")
+    if tool.strict and any_open(schema):
+        report.lose(tool.at, "strict", f"{NAME} keeps to a schema only where every object of it is closed", "option")
+        del written["strict"]
+    elif tool.strict:
+        schema = close_objects(schema, tool.at, f"{place}/input_schema", report)
+    written["input_schema"] = schema
+    return written
+
+
+def _function(tool: FunctionTool, *, same: bool) -> JsonObject:
+    return compact(
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": tool.schema,
+            "strict": tool.strict,
+            "cache_control": None if tool.cache is None else write_cache(tool.cache, same=same),
+        }
+    )
+
+
+def read_choice(body: JsonObject) -> tuple[ToolChoice | None, bool | None]:
+    """The choice, and whether calls may come in parallel, which is said inside it."""
+    choice = opt_object(body, "tool_choice", "")
+    if choice is None:
+        return None, None
+    at = "/tool_choice"
+    word = str_of(choice, "type", at)
+    if word not in _MODES:
+        return ToolChoice("opaque", value=choice, at=at), None
+    disabled = opt_bool(choice, "disable_parallel_tool_use", at)
+    names = (str_of(choice, "name", at),) if word == "tool" else ()
+    extras = rest(choice, _CHOICE)
+    return ToolChoice(_MODES[word], names, at=at, extras=extras), None if disabled is None else not disabled
+
+
+def write_choice(request: Request, body: JsonObject, report: Report, *, same: bool) -> None:
+    """Put the choice into the body. Said about parallel calls alone, it still leaves the model its choice."""
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    if same:
+        written = _own_choice(choice, parallel)
+        if written is not None:
+            body["tool_choice"] = written
+    elif "tools" not in body:
+        _lose_without_tools(request, report)
+    else:
+        names = [tool.get("name") for tool in as_list(body["tools"], "/tools") if isinstance(tool, dict)]
+        written = None if choice is None else _foreign_choice(choice, names, report)
+        if parallel is not None and written is not None and written["type"] == "none":
+            report.lose(request.parallel_at, "whether calls may be parallel", "no call is allowed at all", "identity")
+        elif parallel is False:
+            written = {"type": "auto"} if written is None else written
+            written["disable_parallel_tool_use"] = True
+        if written is not None:
+            body["tool_choice"] = written
+
+
+def _own_choice(choice: ToolChoice | None, parallel: bool | None) -> Json:  # noqa: FBT001 - a field, not a switch
+    if choice is not None and choice.mode == "opaque":
+        return choice.value
+    if choice is None and parallel is None:
+        return None
+    written: JsonObject = {"type": "auto" if choice is None else _WORDS[choice.mode]}
+    if choice is not None and choice.names:
+        written["name"] = choice.names[0]
+    if parallel is not None:
+        written["disable_parallel_tool_use"] = not parallel
+    return written if choice is None else merge(written, choice.extras)
+
+
+def _lose_without_tools(request: Request, report: Report) -> None:
+    why, choice = f"{NAME} takes it beside tools only", request.tool_choice
+    if choice is not None:
+        report.lose(choice.at, "tool choice", why, "identity" if choice.mode in ("auto", "none") else "option")
+    if request.parallel_tool_calls is not None:
+        report.lose(request.parallel_at, "whether calls may be parallel", why, "identity")
+
+
+def _foreign_choice(choice: ToolChoice, known: list[Json], report: Report) -> JsonObject | None:
+    if choice.mode == "opaque":
+        report.lose(choice.at, "tool choice", f"{NAME} does not know this one", "option")
+        return None
+    names = [name for name in choice.names if name in known]
+    for name in choice.names:
+        if name not in known:
+            report.lose(choice.at, f"choice of {name!r}", "no such tool is sent", "option")
+    if choice.names and not names:
+        return None
+    if len(names) == 1 and choice.mode in ("named", "required"):
+        return {"type": "tool", "name": names[0]}
+    if names:
+        report.lose(choice.at, "set of allowed tools", f"{NAME} can allow all of them or force one", "option")
+    return {"type": _WORDS[choice.mode] if choice.mode != "named" else "any"}
+
+
+_REQUEST = MODELLED | {"model", "system", "messages", "tools", "tool_choice"}
+_MESSAGE = frozenset({"role", "content"})
+
+
+def read_request(document: Json) -> Request:
+    """The request that this body asks."""
+    body = as_object(document, "")
+    messages = [
+        _read_message(value, f"/messages/{index}")
+        for index, value in enumerate(as_list(body.get("messages"), "/messages"))
+    ]
+    if body.get("system") is not None:
+        parts, bare = read_content(body["system"], "/system")
+        messages.insert(0, Message("system", parts, bare=bare, at="/system"))
+    choice, parallel = read_choice(body)
+    options, unread = read_settings(body)
+    if parallel is not None:
+        options.places["parallel_tool_calls"] = "/tool_choice/disable_parallel_tool_use"
+    return Request(
+        model=opt_str(body, "model", "") or "",
+        messages=tuple(messages),
+        tools=read_tools(body),
+        tool_choice=choice,
+        parallel_tool_calls=parallel,
+        options=options,
+        dialect=NAME,
+        extras=rest(body, _REQUEST) | unread,
+    )
+
+
+def _read_message(value: Json, at: str) -> Message:
+    message = as_object(value, at)
+    role = str_of(message, "role", at)  # may be system: Claude Code 2.1 sends such messages within the conversation
+    if role not in ROLES:
+        raise unknown(role, f"{at}/role", "role", ROLES)
+    parts, bare = read_content(message.get("content"), f"{at}/content")
+    return Message(ROLES[role], parts, bare=bare, at=at, extras=rest(message, _MESSAGE))
+
+
+Written: TypeAlias = tuple[Message, list[Json]]
+"""A message and the blocks that it comes to."""
+
+_UNTAKEN = "the model takes none inside the conversation: demoted to user"
+_UNFOLLOWED = f"{NAME} takes one behind a user's turn only: demoted to user"
+
+
+def place_system(written: list[Written], report: Report, *, is_taken: bool) -> list[Written]:
+    """The messages with each system message where the API takes it; `is_taken` by this model at all.
+
+    Behind the leading ones, which become `system`, a system message must follow a user's turn and must come before
+    the assistant's or at the end, and no two may follow each other (platform.claude.com, "Mid-conversation system
+    messages", 2026-11). One that stands before the user's turn goes behind it: it is read for the same answer. One
+    that no user's turn is near to speaks as the user.
+    """
+    count = leading_count(tuple(message for message, _ in written))
+    out = written[:count]
+    waiting: list[tuple[int, Written]] = []
+    for each in written[count:]:
+        message = each[0]
+        if message.role in SYSTEM_ROLES:
+            if is_taken:
+                waiting.append((len(out), each))
+            else:
+                out.append(_demote(each, _UNTAKEN, report))
+            continue
+        if message.role == "assistant":
+            _settle(out, waiting, report)
+            waiting = []
+        out.append(each)
+    _settle(out, waiting, report)
+    return out
+
+
+def _settle(out: list[Written], waiting: list[tuple[int, Written]], report: Report) -> None:
+    """Put the system messages that wait for the end of the user's turn behind it, as one."""
+    if not waiting:
+        return
+    if not out or out[-1][0].role not in ("user", "tool"):
+        out.extend(_demote(each, _UNFOLLOWED, report) for _, each in waiting)
+        return
+    for place, (message, _) in waiting:
+        if place != len(out):
+            why = f"{NAME} takes it behind the user's turn"
+            report.lose(message.at, f"place of a {message.role} message", why, "option")
+    (_, (first, blocks)), *others = waiting
+    for _, (message, more) in others:
+        report.lose(message.at, "a system message of its own", f"{NAME} takes no two in a row: joined", "identity")
+        blocks = [*blocks, *more]
+    out.append((first, blocks))
+
+
+def _demote(written: Written, why: str, report: Report) -> Written:
+    message, blocks = written
+    report.lose(message.at, f"role of a {message.role} message", why, "content")
+    return msgspec.structs.replace(message, role="user"), blocks
+
+
+def with_turns(messages: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
+    """The messages as turns in which every call is answered by the message that follows it, results first."""
+    turns = with_answers(as_turns(with_ids(messages, report)), report, NAME)
+    return tuple(_results_first(turn, report) for turn in turns)
+
+
+def _results_first(message: Message, report: Report) -> Message:
+    """The message with its tool results in front, each with the cache mark behind it."""
+    results: list[Part] = []
+    others: list[Part] = []
+    moved: list[Part] = []
+    current = others
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            current = results
+            if others:
+                moved.append(part)
+        elif not isinstance(part, CacheBreakpoint):
+            current = others
+        current.append(part)
+    for part in moved:
+        report.lose(part.at, "order of parts", f"{NAME} wants tool results before anything else", "content")
+    return msgspec.structs.replace(message, parts=(*results, *others)) if moved else message
+
+
+def write_request(request: Request, target: Target, report: Report) -> Json:
+    """The body that asks the same."""
+    same = request.dialect == NAME
+    messages = request.messages
+    if not same:
+        _lose_identity(messages, report)
+        messages = tuple(message for message in messages if not _is_mirrored(message))
+    messages = with_policy(messages, target.system, report)
+    if not same:
+        messages = with_turns(messages, report)
+    body: JsonObject = {"model": request.model} if request.model else {}
+    is_taken = target.facts is None or target.facts.inline_system is True
+    _Conversation(messages, report, same=same, takes_system=is_taken).write(
+        body, keep_places=same and target.system == "in_place"
+    )
+    write_tools(request, body, report, same=same)
+    write_choice(request, body, report, same=same)
+    write_settings(request.options, target, body, report, same=same)
+    return merge(body, request.extras) if same else body
+
+
+def _lose_identity(messages: tuple[Message, ...], report: Report) -> None:
+    """Report what a message of this API does not say about itself, before messages are joined."""
+    for message in messages:
+        if message.role == "developer" and not _is_mirrored(message):
+            report.lose(message.at, "role developer", f"{NAME} calls it system", "identity")
+        if message.id is not None:
+            report.lose(message.at, "id of the message", f"{NAME} has no such field", "identity")
+        if message.name is not None:
+            report.lose(f"{message.at}/name", "name of the speaker", f"{NAME} has no such field", "option")
+
+
+def _is_mirrored(message: Message) -> bool:
+    """Whether everything in this message also stands elsewhere in the request."""
+    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
+
+
+class _Conversation:
+    """The messages of one request on their way into its body. `takes_system`: the model takes system messages among
+    them; where nothing is known of the model's, what the API takes counts."""
+
+    def __init__(self, messages: tuple[Message, ...], report: Report, *, same: bool, takes_system: bool) -> None:
+        self._messages = messages
+        self._report = report
+        self._same = same
+        self._takes_system = takes_system
+        self._blocks = BlockWriter(report, same=same)
+
+    def write(self, body: JsonObject, *, keep_places: bool) -> None:
+        """Fill in `system` and `messages`. `keep_places`: a system message among the messages stays there."""
+        written = [(message, blocks) for message in self._messages if (blocks := self._content(message)) is not None]
+        if not self._same:
+            written = place_system(written, self._report, is_taken=self._takes_system)
+        messages = tuple(message for message, _ in written)
+        if not self._same:
+            if not messages:
+                at = self._messages[-1].at if self._messages else ""
+                self._report.lose(at, "every message", "nothing is left to answer", "content")
+            messages = with_somebody(messages, self._report, NAME)
+            if messages and messages[-1].role == "assistant":
+                self._blocks.trim_end()
+        count = leading_count(messages)
+        if keep_places:
+            count = next((i for i, m in enumerate(messages[:count]) if m.at.startswith("/messages")), count)
+        # Only now: a cache mark may have been put on a block of an earlier message.
+        if count:
+            joined = [block for _, blocks in written[:count] for block in blocks]
+            bare = bare_text(joined) if count == 1 and messages[0].bare else None
+            body["system"] = joined if bare is None else bare
+        spoken = zip(messages[count:], written[count:], strict=True)
+        body["messages"] = [self._message(message, blocks) for message, (_, blocks) in spoken]
+
+    def _content(self, message: Message) -> list[Json] | None:
+        """The blocks of a message; None if it comes to nothing and so cannot be sent."""
+        is_system = message.role in SYSTEM_ROLES
+        blocks = self._blocks.write_words(message.parts) if is_system else self._blocks.write(message.parts)
+        if not self._same and not blocks:
+            # What it held is reported part by part; this is for the message itself, its role and its place.
+            self._report.lose(message.at, "a message of which nothing is left", f"{NAME} rejects it", "identity")
+            return None
+        return blocks
+
+    def _message(self, message: Message, blocks: list[Json]) -> JsonObject:
+        bare = bare_text(blocks) if message.bare else None
+        role = "system" if message.role in SYSTEM_ROLES else "assistant" if message.role == "assistant" else "user"
+        written: JsonObject = {"role": role, "content": blocks if bare is None else bare}
+        return merge(written, message.extras) if self._same else written

@@ -1,0 +1,360 @@
+"""Parts of a content, both ways; the same in requests and in replies.
+
+`thoughtSignature` holds base64, and the vendor's own SDK insists on it, so the signature of another provider travels
+wrapped and coded once more.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import assert_never
+
+from sightline.dialects import signatures as seals
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    as_str,
+    compact,
+    object_at,
+    objects_in,
+    opt_bool,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+)
+from sightline.dialects.gemini.field_names import NAME, both, either, spelling_of
+from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
+from sightline.errors import Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import (
+    Audio,
+    Document,
+    FileId,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    PlainText,
+    Source,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Report
+from sightline.wire.jsontext import decode, encode
+
+Seal = tuple[str | None, str | None, str | None]
+"""A signature, the dialect that made it, and the item that it is bound to."""
+
+REDACTED = "redacted"
+"""In place of an id: the seal is a block of reasoning whose text the provider withholds."""
+
+_WRAPPED = "c2lnaHRsaW5lO"
+"""How base64 of a wrapped seal begins."""
+UNCHECKED = "skip_thought_signature_validator"
+"""In place of a signature: the call was made by another model, or its signature is lost."""
+_SIGNED_CALL, _RESULT = "functionCall", "functionResponse"
+_NOTHING: Seal = (None, None, None)
+
+
+def read_signature(part: JsonObject, at: str) -> Seal:
+    """The seal on a part."""
+    text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
+    if text is None:
+        return _NOTHING
+    if text.startswith(_WRAPPED):
+        text = _decode_base64(text)
+    return seals.unwrap(text, NAME)
+
+
+def for_client(signature: str | None, signed_by: str | None, item: str | None = None) -> str | None:
+    """The seal as a reply carries it: our own exactly, another provider's wrapped, None if there is none."""
+    if signed_by is None or signed_by == NAME:
+        return signature
+    if signature is None and item is None:
+        return None
+    return base64.b64encode(seals.wrap(signature, signed_by, item).encode("utf-8", "surrogatepass")).decode()
+
+
+def sign_calls(contents: list[Json], report: Report) -> None:
+    """Put a signature on the calls of the current turn that have none, for models which refuse them without.
+
+    Only the first call of each step is checked. Google documents the value for conversations that another model began
+    (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11).
+    """
+    turns = list(enumerate(map(object_at, contents)))
+    first = next((at for at, each in reversed(turns) if each.get("role") == "user" and not _holds(each, _RESULT)), -1)
+    for index, content in turns[first + 1 :]:
+        for number, part in objects_in(content.get("parts")):
+            if _SIGNED_CALL not in part:
+                continue
+            if "thoughtSignature" not in part:
+                part["thoughtSignature"] = UNCHECKED
+                place = f"/contents/{index}/parts/{number}/thoughtSignature"
+                report.add(place, "signature of a call", "the model refuses a call without one", "identity")
+            break
+
+
+def _holds(content: JsonObject, kind: str) -> bool:
+    return any(kind in part for _, part in objects_in(content.get("parts")))
+
+
+def _decode_base64(text: str) -> str:
+    try:
+        return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return text
+
+
+_TEXT = both("text", "thoughtSignature")
+_THOUGHT = _TEXT | {"thought"}
+_CALL = both("functionCall", "thoughtSignature")
+_RESPONSE = both("functionResponse")
+_MEDIA = both("inlineData", "fileData")
+_SIGNED_MEDIA = _MEDIA | both("thoughtSignature")
+_BLOB = both("data", "mimeType")
+_FILE = both("fileUri", "mimeType")
+_DATA = ("inlineData", "fileData", "functionCall", "functionResponse")
+
+
+def read_part(value: Json, at: str) -> Part:
+    """A part, whichever kind it is; what we do not know, or what says two things at once, stays opaque."""
+    part = as_object(value, at)
+    text = part.get("text")
+    if len(part) == 1 and type(text) is str:
+        return Text(text, at=at)
+    if type(text) is str and part.keys() <= _THOUGHT:
+        return _text(part, text, at)
+    kinds = [name for name in _DATA if either(part, name) is not None]
+    if len(kinds) + (text is not None) != 1:
+        return Opaque(NAME, part, at=at)
+    if text is not None:
+        return _text(part, as_str(text, f"{at}/text"), at)
+    if kinds[0] == "functionCall":
+        return _call(part, at)
+    if kinds[0] == "functionResponse":
+        return _response(part, at)
+    return _media(part, kinds[0], at)
+
+
+def _text(part: JsonObject, text: str, at: str) -> Part:
+    signature, signed_by, item = read_signature(part, at)
+    if opt_bool(part, "thought", at):
+        is_redacted = item == REDACTED
+        return Thinking(
+            text,
+            id=None if is_redacted else item,
+            signature=signature,
+            signed_by=signed_by,
+            redacted=is_redacted,
+            at=at,
+            extras=rest(part, _THOUGHT),
+        )
+    return Text(text, signature=signature, signed_by=signed_by, at=at, extras=rest(part, _TEXT))
+
+
+def _call(part: JsonObject, at: str) -> ToolCall:
+    key = spelling_of(part, "functionCall")
+    place = f"{at}/{key}"
+    call = as_object(part[key], place)
+    args = opt_object(call, "args", place)
+    nested = rest(call, frozenset({"id", "name", "args"}))
+    if args is None:
+        nested = {**nested, "args": None}
+    signature, signed_by, _ = read_signature(part, at)
+    return ToolCall(
+        opt_str(call, "id", place) or "",
+        str_of(call, "name", place),
+        "{}" if args is None else encode(args).decode(),
+        signature=signature,
+        signed_by=signed_by,
+        at=at,
+        extras=_with(rest(part, _CALL), key, nested),
+    )
+
+
+def _response(part: JsonObject, at: str) -> ToolResult:
+    key = spelling_of(part, "functionResponse")
+    place = f"{at}/{key}"
+    holder = as_object(part[key], place)
+    response = opt_object(holder, "response", place)
+    nested = rest(holder, frozenset({"id", "name", "response", "parts"}))
+    parts: list[Part] = []
+    is_error: bool | None = None
+    if response is None:
+        nested = {**nested, "response": None}
+    elif len(response) == 1 and type(text := response.get("output", response.get("error"))) is str:
+        word = next(iter(response))
+        is_error = True if word == "error" else None
+        parts.append(Text(text, at=f"{place}/response/{word}"))
+        response = None
+    media = holder.get("parts")
+    if media is not None:
+        parts.extend(
+            read_part(item, f"{place}/parts/{index}") for index, item in enumerate(as_list(media, f"{place}/parts"))
+        )
+    return ToolResult(
+        opt_str(holder, "id", place) or "",
+        tuple(parts),
+        name=opt_str(holder, "name", place),
+        is_error=is_error,
+        structured=response,
+        at=at,
+        extras=_with(rest(part, _RESPONSE), key, nested),
+    )
+
+
+def _media(part: JsonObject, kind: str, at: str) -> Part:
+    key = spelling_of(part, kind)
+    place = f"{at}/{key}"
+    holder = as_object(part[key], place)
+    media_type = opt_str(holder, spelling_of(holder, "mimeType"), place) or ""
+    source: Inline | Link
+    if kind == "inlineData":
+        source, nested = Inline(media_type, str_of(holder, "data", place)), rest(holder, _BLOB)
+    else:
+        uri = str_of(holder, spelling_of(holder, "fileUri"), place)
+        source, nested = Link(uri, media_type), rest(holder, _FILE)
+    if media_type.startswith("image/"):
+        signature, signed_by, _ = read_signature(part, at)
+        extras = _with(rest(part, _SIGNED_MEDIA), key, nested)
+        return Image(source, signature=signature, signed_by=signed_by, at=at, extras=extras)
+    extras = _with(rest(part, _MEDIA), key, nested)
+    if media_type.startswith("audio/"):
+        return Audio(source, at=at, extras=extras)
+    return Document(source, at=at, extras=extras)
+
+
+def _with(extras: JsonObject, key: str, nested: JsonObject) -> JsonObject:
+    return {**extras, key: nested} if nested else extras
+
+
+MEDIA_TYPES: Mapping[str, str] = {
+    "aac": "audio/aac",
+    "csv": "text/csv",
+    "flac": "audio/flac",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "html": "text/html",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "json": "application/json",
+    "md": "text/markdown",
+    "mov": "video/quicktime",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "ogg": "audio/ogg",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "txt": "text/plain",
+    "wav": "audio/wav",
+    "webm": "video/webm",
+    "webp": "image/webp",
+}
+"""The media type of a link by the end of its path, where nothing else says it."""
+
+
+_ANYTHING = "application/octet-stream"
+"""A media type that says nothing."""
+
+FETCHED = ("https://", "http://", "gs://")
+"""How the address of something begins that the API can fetch; uploaded files have a web address too."""
+
+
+def call_part(call: ToolCall, report: Report) -> JsonObject:
+    """A call of a function; its arguments are an object here."""
+    if call.item is not None:
+        report.lose(call.at, "id of the output item", "gemini has no items", "identity")
+    # Clients may leave ids out: opencode 1.18 sends calls and results without them.
+    holder: JsonObject = {"id": call.id} if call.id else {}
+    holder["name"] = flat_name(call.name, call.namespace)
+    holder["args"] = arguments_object(call, report)
+    return {"functionCall": holder}
+
+
+def arguments_object(call: ToolCall, report: Report) -> JsonObject:
+    """A call's arguments as an object; text that is none goes whole under one name."""
+    text = as_function_arguments(call)
+    if not text.strip():
+        return {}
+    try:
+        value: Json = decode(text)
+    except Fault:
+        value = None
+    if isinstance(value, dict):
+        return value
+    report.lose(call.at, "form of the arguments", f"gemini takes an object; the text stands under {INPUT!r}", "content")
+    return {INPUT: text}
+
+
+def media_part(part: Image | Audio | Document, place: str, report: Report, *, same: bool) -> JsonObject | None:
+    """A picture, sound or file; None if gemini cannot get or read its bytes. `place` is where it goes."""
+    if same and isinstance(part.source, (Inline, Link)):
+        return _as_it_stood(part.source)
+    if isinstance(part, Image) and part.detail is not None:
+        is_default = part.detail == "auto"
+        report.lose(part.at, "detail", "gemini has no detail on a picture", "identity" if is_default else "option")
+    elif isinstance(part, Document):
+        if part.title is not None:
+            report.lose(part.at, "title", "gemini has no title on a file", "identity")
+        if part.context is not None:
+            report.lose(part.at, "context", "gemini has no context on a file", "content")
+        if part.cite is not None:
+            report.lose(part.at, "citations", "gemini cannot be asked to cite a file", "option")
+    elif isinstance(part, Audio):
+        if part.id is not None:
+            report.lose(part.at, "id of spoken sound", "only its provider has it", "identity")
+        if part.transcript is not None and (part.source is None or _is_untyped(part.source)):
+            report.lose(part.at, "spoken sound", "gemini cannot get or read it; its words are carried", "content")
+            return {"text": part.transcript}
+        if part.transcript is not None:
+            report.lose(part.at, "transcript", "gemini has no transcript on sound", "content")
+    return _source_part(part.source, part.at, place, report)
+
+
+def _as_it_stood(source: Inline | Link) -> JsonObject:
+    kind = source.media_type or None
+    if isinstance(source, Inline):
+        return {"inlineData": compact({"mimeType": kind, "data": source.data})}
+    return {"fileData": compact({"fileUri": source.url, "mimeType": kind})}
+
+
+def _is_untyped(source: Source) -> bool:
+    """Whether the kind of these bytes is unknown."""
+    return isinstance(source, Inline) and ("/" not in source.media_type or source.media_type == _ANYTHING)
+
+
+def _source_part(source: Source | None, at: str, place: str, report: Report) -> JsonObject | None:
+    match source:
+        case Inline():
+            if _is_untyped(source):
+                report.lose(at, "bytes of an unknown kind", "gemini reads bytes only of a stated kind", "content")
+                return None
+            return _as_it_stood(source)
+        case PlainText(text, media_type):
+            data = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
+            return {"inlineData": {"mimeType": media_type, "data": data}}
+        case Link(url) if not url.lower().startswith(FETCHED):
+            report.lose(at, "bytes behind a link", "gemini fetches web addresses and its own storage only", "content")
+            return None
+        case Link(url, media_type):
+            return {
+                "fileData": compact({"fileUri": url, "mimeType": media_type or _guess_media_type(url, place, report)})
+            }
+        case FileId() | None:
+            report.lose(at, "uploaded bytes", "they are stored with another provider", "content")
+            return None
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _guess_media_type(url: str, place: str, report: Report) -> str | None:
+    ending = url.partition("?")[0].partition("#")[0].rpartition(".")[2].lower()
+    media_type = MEDIA_TYPES.get(ending)
+    if media_type is not None:
+        report.add(f"{place}/fileData/mimeType", media_type, "gemini wants the media type of a link")
+    return media_type

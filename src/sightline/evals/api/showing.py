@@ -1,0 +1,461 @@
+"""What the page shows: runs as rows, figures and matrices, comparisons and trends, and one trial of a case."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from sightline.chat.core.pair import ChatAnswer
+from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
+from sightline.errors import Code, Fault
+from sightline.evals.api.shapes import (
+    CaseRow,
+    CaseShown,
+    Cell,
+    ComparedCase,
+    ComparedSide,
+    CompareShown,
+    Distributions,
+    Ends,
+    EvalBrief,
+    EvalShown,
+    GraderFigures,
+    MessageShown,
+    PassShown,
+    TargetFigures,
+    TrendPoint,
+    TrialShown,
+    TurnShown,
+)
+from sightline.evals.core.comparison import RunComparison, TrendRun, compare, trends
+from sightline.evals.core.delivery.delivery import Note
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.run_state import EvalState, Key
+from sightline.evals.core.statistics.intervals import Draw, Interval
+from sightline.evals.core.statistics.paired import Paired
+from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
+from sightline.evals.core.summary import Amount, TargetSummary, targets_of
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.evaluation import Evaluation, RunSnapshot
+from sightline.model.json import Json
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text, ToolCall
+from sightline.wire.jsontext import encode
+
+
+def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> EvalBrief:
+    """A run as one row."""
+    began = shown.standing.began
+    return EvalBrief(
+        run=shown.run,
+        name=began.suite.name,
+        suite=began.suite.file,
+        at=began.at,
+        state=shown.state,
+        targets=tuple(target.name for target in began.targets),
+        cases=len(began.suite.cases),
+        done=shown.standing.done,
+        of=len(shown.standing.keys),
+        summary=tuple(map(figures, summaries)),
+    )
+
+
+def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bool) -> EvalShown:
+    """A whole run without the contents of its cases."""
+    line = brief(shown, summaries)
+    standing = shown.standing
+    return EvalShown(
+        **{name: getattr(line, name) for name in line.__struct_fields__},
+        version=shown.version,
+        why=standing.ended or "",
+        is_here=is_here,
+        file_sha256=standing.began.suite.sha256,
+        matrix=_matrix(standing, line.targets),
+        graders=tuple(
+            GraderFigures(
+                target=summary.target,
+                name=each.name,
+                type=each.type,
+                mean=None if each.mean is None else each.mean.value,
+                n=each.graded,
+                passes=each.passes,
+                not_graded=each.not_graded,
+            )
+            for summary in summaries
+            for each in summary.graders
+        ),
+    )
+
+
+def figures(summary: TargetSummary) -> TargetFigures:
+    """The figures of one target."""
+    mean = summary.score
+    interval = None if mean is None else mean.interval
+    low, high = within(interval)
+    pass_low, pass_high = within(summary.pass_interval)
+    spent = _both(summary.cost, summary.grading_cost)
+    tokens = _both(summary.input_tokens, summary.output_tokens)
+    return TargetFigures(
+        target=summary.target,
+        results=summary.results,
+        passed=summary.passed,
+        failed=summary.failed,
+        errors=len(summary.errors),
+        not_graded=len(summary.not_graded),
+        skipped=sum(each.why == "skipped" for each in summary.excluded),
+        cached=summary.cached,
+        pass_rate=summary.pass_rate,
+        pass_low=pass_low,
+        pass_high=pass_high,
+        mean=None if mean is None else mean.value,
+        stderr=None if mean is None else mean.error,
+        low=low,
+        high=high,
+        cost=spent.total,
+        cost_at_least=spent.at_least,
+        cost_unknown=spent.unknown,
+        tokens=None if tokens.total is None else round(tokens.total),
+        tokens_at_least=round(tokens.at_least),
+        seconds=None if summary.seconds is None else summary.seconds.mean,
+        said=summary.said,
+    )
+
+
+def within(interval: Interval | None) -> tuple[float | None, float | None]:
+    """The ends of the confidence interval of a mean score, clamped to 0 and 1."""
+    return (None, None) if interval is None else (max(0.0, interval.low), min(1.0, interval.high))
+
+
+def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> TrialShown:
+    """One trial, which may have no result yet."""
+    if result is None:
+        return TrialShown(trial=key[2], status="running" if is_running else "waiting")
+    return TrialShown(
+        trial=key[2],
+        status=result.status,
+        verdict=result.score.verdict,
+        score=result.score.score,
+        cached=result.cached,
+        seconds=result.observation.seconds,
+        cost=result.observation.cost,
+        reason=" ".join((result.observation.error or result.score.reason).split()),
+    )
+
+
+def _both(first: Amount, second: Amount) -> Amount:
+    total = None if first.total is None or second.total is None else first.total + second.total
+    known, unknown = first.known + second.known, first.unknown + second.unknown
+    return Amount(total, known, unknown, first.at_least + second.at_least)
+
+
+def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
+    running = set(standing.running)
+    tries: dict[tuple[str, str], list[TrialShown]] = {}
+    for key in standing.keys:
+        shown = trial(key, standing.result(key), is_running=key in running)
+        tries.setdefault(key[:2], []).append(shown)
+    return tuple(
+        CaseRow(
+            case.id,
+            case.group,
+            case.tags,
+            tuple(Cell(name, tuple(tries[case.id, name])) for name in targets if (case.id, name) in tries),
+        )
+        for case in standing.cases.values()
+    )
+
+
+def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> CompareShown:
+    """Compare the second run with the first. A target may be left out if the run has only one."""
+    sides = first.standing.results, second.standing.results
+    chosen = (_target(first.run, sides[0], targets[0], "a"), _target(second.run, sides[1], targets[1], "b"))
+    names = chosen if chosen[0] != chosen[1] else ("A", "B")
+    comparison = compare(*sides, draw, targets=chosen, names=names)
+    scores = comparison.scores
+    difference = None if scores is None else scores.difference
+    interval = None if difference is None else difference.interval
+    bounds = comparison.bounds
+    return CompareShown(
+        a=_side(first, chosen[0]),
+        b=_side(second, chosen[1]),
+        level=comparison.level,
+        finding=comparison.finding,
+        said=comparison.said,
+        mean_a=comparison.before_mean,
+        mean_b=comparison.after_mean,
+        difference=None if difference is None else difference.value,
+        stderr=None if difference is None else difference.error,
+        low=None if interval is None else interval.low,
+        high=None if interval is None else interval.high,
+        p=None if scores is None else scores.permutation.p,
+        test="" if scores is None else _test(scores),
+        sign_p=None if scores is None else scores.sign_p,
+        bootstrap=None
+        if scores is None or scores.bootstrap is None
+        else Ends(scores.bootstrap.low, scores.bootstrap.high),
+        wins=0 if scores is None else scores.wins,
+        losses=0 if scores is None else scores.losses,
+        ties=0 if scores is None else scores.ties,
+        pairs=len(comparison.pairs),
+        groups=0 if difference is None else difference.clusters,
+        gain=comparison.gain,
+        smallest=None if scores is None else scores.smallest,
+        needed=None if scores is None else scores.needed,
+        bounds=None if bounds is None else Ends(*bounds),
+        passing=_passing(comparison.verdicts),
+        cases=_cases(comparison, *(_exchanges(*each) for each in zip(sides, chosen, strict=True))),
+        distributions=Distributions(
+            tuple(pair.before.score for pair in comparison.pairs), tuple(pair.after.score for pair in comparison.pairs)
+        ),
+        only_a=comparison.only_before,
+        only_b=comparison.only_after,
+        unpaired=comparison.unpaired,
+        excluded=comparison.excluded,
+    )
+
+
+def trend_of(runs: Sequence[RunSnapshot], draw: Draw) -> list[TrendPoint]:
+    """The points of a trend, oldest first."""
+    trend_runs = [TrendRun(each.run, each.standing.began.at, each.standing.results) for each in runs]
+    points: list[TrendPoint] = []
+    for trend in trends(trend_runs, draw):
+        for point in trend.points:
+            mean = point.summary.score
+            low, high = within(None if mean is None else mean.interval)
+            points.append(
+                TrendPoint(
+                    run=point.run,
+                    at=point.at,
+                    target=trend.target,
+                    mean=None if mean is None else mean.value,
+                    low=low,
+                    high=high,
+                    pass_rate=point.summary.pass_rate,
+                    results=point.summary.results,
+                    finding=None if point.change is None else point.change.finding,
+                    change="" if point.change is None else point.change.said[0],
+                )
+            )
+    return sorted(points, key=lambda point: (point.at, point.run))
+
+
+def _target(run: str, results: Sequence[CaseResult], wanted: str, side: str) -> str:
+    known = targets_of(results)
+    if wanted:
+        return wanted
+    if len(known) == 1:
+        return known[0]
+    if not known:
+        message = f"the run {run} has no results yet"
+        raise Fault(Code.USAGE, message, hint="Wait for some, or compare another.", status=409)
+    message = f"the run {run} has several targets: {', '.join(known)}"
+    raise Fault(Code.USAGE, message, hint=f"Say which with target_{side}.", status=400)
+
+
+def _side(shown: RunSnapshot, target: str) -> ComparedSide:
+    began = shown.standing.began
+    return ComparedSide(run=shown.run, name=began.suite.name, target=target, at=began.at)
+
+
+def _test(scores: Paired) -> str:
+    test = scores.permutation
+    drawn = f", {test.count} drawn" if test.method == "monte_carlo" else ", exact"
+    return f"paired permutation test{drawn}"
+
+
+def _passing(verdicts: Paired | None) -> PassShown | None:
+    if verdicts is None:
+        return None
+    interval = verdicts.difference.interval
+    return PassShown(
+        difference=verdicts.difference.value,
+        low=None if interval is None else interval.low,
+        high=None if interval is None else interval.high,
+        p=verdicts.sign_p,
+        wins=verdicts.wins,
+        losses=verdicts.losses,
+    )
+
+
+def _exchanges(results: Sequence[CaseResult], target: str) -> dict[str, str]:
+    """The last exchange of each case's first trial."""
+    own = (result for result in reversed(results) if result.target == target and result.observation.exchanges)
+    return {result.case: result.observation.exchanges[-1] for result in own}
+
+
+def _cases(comparison: RunComparison, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[ComparedCase, ...]:
+    return tuple(
+        ComparedCase(
+            case=pair.case,
+            group=pair.group,
+            a=pair.before.score,
+            b=pair.after.score,
+            difference=pair.difference,
+            outcome=pair.outcome,
+            flip=pair.flip,
+            is_same_request=pair.is_same_request,
+            is_same_answer=pair.is_same_answer,
+            exchange_a=first.get(pair.case, ""),
+            exchange_b=second.get(pair.case, ""),
+            graders=pair.graders,
+        )
+        for pair in comparison.pairs
+    )
+
+
+class CaseShowing:
+    """Shows cases of runs. `source` returns a case as written in its file now. Delivery notes are not stored with a
+    result, so they are computed again."""
+
+    def __init__(self, evaluation: Evaluation, source: Callable[[Case], tuple[str, Json]]) -> None:
+        self._evaluation = evaluation
+        self._source = source
+
+    def show_try(self, shown: RunSnapshot, key: Key) -> CaseShown:
+        """Show one trial. Raises a fault if the run has no such trial."""
+        standing = shown.standing
+        if key not in standing.keys:
+            name, target, trial = key
+            hint = "GET /api/evals/{run} has all of them."
+            message = f"the run has no trial {trial} of {name!r} on {target!r}"
+            raise Fault(Code.USAGE, message, hint=hint, status=404)
+        case = standing.cases[key[0]]
+        result = standing.result(key)
+        score = None if result is None else result.score
+        seen = CaseObservation() if result is None else result.observation
+        # Of a live conversation show the last turn, which includes all earlier messages.
+        last = result.turns[-1] if result is not None and result.turns else seen
+        notes, trouble = self._notes(shown, case, key[1])
+        sha256, source = self._source(case)
+        return CaseShown(
+            case=case.id,
+            group=case.group,
+            tags=case.tags,
+            target=key[1],
+            trial=key[2],
+            status=("running" if key in standing.running else "waiting") if result is None else result.status,
+            verdict=None if score is None else score.verdict,
+            score=None if score is None else score.score,
+            reason="" if score is None else score.reason,
+            criteria=case.criteria,
+            expected=tuple(_show_expectation(each) for each in case.expected),
+            messages=messages_shown(last.asked),
+            question=last.question,
+            answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
+            scores=() if score is None else score.scores,
+            turns=() if result is None else _turns(result),
+            exchanges=seen.exchanges,
+            run=seen.run,
+            body_sha256=last.request_sha256,
+            place=case.place,
+            notes=notes,
+            notes_trouble=trouble,
+            usage=seen.usage,
+            cost=seen.cost,
+            seconds=seen.seconds,
+            finish=seen.finish,
+            model=seen.model,
+            error=seen.error,
+            error_code=seen.error_code,
+            cached=result is not None and result.cached,
+            at=0.0 if result is None else result.at,
+            source=source,
+            source_sha256=sha256,
+        )
+
+    def observation(self, shown: RunSnapshot, key: Key, turn: int | None = None) -> CaseObservation:
+        """The observation of one trial or one of its turns; by default the last turn."""
+        result = shown.standing.result(key) if key in shown.standing.keys else None
+        if result is None:
+            return CaseObservation()
+        if turn is None:
+            return result.turns[-1] if result.turns else result.observation
+        return result.turns[turn] if turn < len(result.turns) else CaseObservation()
+
+    def _notes(self, shown: RunSnapshot, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
+        began = shown.standing.began
+        spec = next(each for each in began.targets if each.name == target)
+        # Only the messages are needed here, and nothing is sent for them.
+        plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
+        try:
+            return self._evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
+        except Fault as fault:
+            return (), fault.message
+
+
+def media_in(sent: Sequence[Message], answered: Sequence[Message]) -> tuple[Media, ...]:
+    """All media of the question and the answer, in the order of their numbers in the blocks."""
+    return media_of(ChatAnswer(messages=(*sent, *answered)))
+
+
+def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
+    """Messages as sent. A tool's result is shown within its call, if the call is there."""
+    shown: list[MessageShown] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool" and shown:
+            continue  # its text is shown in the message with the call
+        # The chat has blocks for answers only; other messages are shown in the same way.
+        turn = Message("assistant", message.parts)
+        blocks = answer_shown((turn, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
+        shown.append(MessageShown(message.role, message.name or "", blocks))
+    return tuple(shown)
+
+
+def answer_shown(messages: Sequence[Message], first: int = 0) -> tuple[Block, ...]:
+    """The messages as blocks like the chat's. `first` is the number of the first image or file."""
+    blocks = blocks_of(ChatAnswer(messages=tuple(messages)))
+    return tuple(_renumber(block, first) for block in blocks) if first else blocks
+
+
+def _renumber(block: Block, first: int) -> Block:
+    if isinstance(block, MediaBlock):
+        return msgspec.structs.replace(block, n=block.n + first)
+    if isinstance(block, CallBlock) and block.result is not None and block.result.media:
+        result = msgspec.structs.replace(block.result, first=block.result.first + first)
+        return msgspec.structs.replace(block, result=result)
+    return block
+
+
+def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
+    found: list[Message] = []
+    for message in messages[index + 1 :]:
+        if message.role != "tool":
+            break
+        found.append(message)
+    return found
+
+
+def _turns(result: CaseResult) -> tuple[TurnShown, ...]:
+    scores: list[CaseScore | None] = [*result.score.turns]
+    scores += [None] * (len(result.turns) - len(scores))
+    return tuple(_turn(seen, score) for seen, score in zip(result.turns, scores, strict=False))
+
+
+def _turn(seen: CaseObservation, score: CaseScore | None) -> TurnShown:
+    return TurnShown(
+        messages=messages_shown(seen.asked),
+        answer=answer_shown(seen.messages, len(media_in(seen.asked, ()))),
+        verdict=None if score is None else score.verdict,
+        score=None if score is None else score.score,
+        scores=() if score is None else score.scores,
+        reason="" if score is None else score.reason,
+        exchanges=seen.exchanges,
+        seconds=seen.seconds,
+        cost=seen.cost,
+        error=seen.error,
+    )
+
+
+def _show_expectation(message: CaseMessage) -> MessageShown:
+    """An expected message of a suite; a file is shown by its name."""
+    parts: list[Part] = []
+    for segment in message.segments:
+        match segment:
+            case TextSegment():
+                parts.append(Text(segment.text))
+            case CallSegment():
+                words = segment.arguments
+                written = words if isinstance(words, str) else encode(words).decode("utf-8", "replace")
+                parts.append(ToolCall(segment.id, segment.name, written))
+            case _:
+                parts.append(Text(f"<{segment.path}>"))
+    return MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))

@@ -1,0 +1,266 @@
+"""What messages carry: files as text, picture, document, sound or guidelines; and a conversation as one text with role
+markers, for logs and for agents that take a prompt."""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import assert_never
+from xml.sax.saxutils import escape
+
+from sightline.dialects.fields import from_url
+from sightline.errors import Code, Fault
+from sightline.evals.core.glob import compile_glob
+from sightline.evals.core.reading.messages import find_call
+from sightline.evals.core.suite import (
+    CallSegment,
+    CaseMessage,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    TextSegment,
+)
+from sightline.evals.core.target import FileForm
+from sightline.model.json import Json
+from sightline.model.message import Message, Role
+from sightline.model.parts import Audio, Document, Image, Inline, Part, Refusal, Text, ToolCall, ToolResult
+from sightline.wire import jsontext
+from sightline.wire.media_type import encoding_of, is_text, sniff
+
+_PICTURE = "image/"
+_POSSIBLE = "Text, images, PDFs and audio can be sent."
+_QUOTES = {'"': "&quot;"}
+
+
+def marker(path: str) -> str:
+    """The text in place of a file whose content is elsewhere."""
+    return f"<Attached: {path}>"
+
+
+def block(path: str, text: str, form: FileForm) -> str:
+    """The words of a file under its name."""
+    match form:
+        case "xml":
+            body = text.strip("\n")
+            return f'<file path="{escape(path, _QUOTES)}">\n{body}\n</file>'
+        case "seed":
+            return f"=== {path} ===\n{text}"
+        case unreachable:
+            assert_never(unreachable)
+
+
+def is_ambiguous(text: str, form: FileForm) -> bool:
+    """Whether the words could be taken for the end of the block around them, or for the head of another."""
+    return "</file>" in text if form == "xml" else any(line.startswith("=== ") for line in text.splitlines())
+
+
+def file_text(data: bytes, segment: FileSegment) -> str | None:
+    """The words of a file, with plain line ends; None if it is no text."""
+    if not is_text(sniff(data, segment.path)):
+        return None
+    return data.decode(encoding_of(data)).replace("\r\n", "\n")
+
+
+def file_part(data: bytes, segment: FileSegment) -> Part:
+    """A file that is no text, by what its bytes say it is."""
+    kind = sniff(data, segment.path)
+    inline = Inline(kind, base64.b64encode(data).decode())
+    if kind == "application/pdf":
+        return Document(inline, segment.path)
+    match kind.partition("/")[0]:
+        case "image":
+            return Image(inline)
+        case "audio":
+            return Audio(inline)
+        case _:
+            raise refusal(segment.place, f"{segment.path} is {kind}, which no message can hold", _POSSIBLE)
+
+
+def picture_link(segment: ImageSegment) -> Image:
+    """A picture by its URL; data in a URL is the picture itself."""
+    return Image(from_url(segment.path))
+
+
+def picture(data: bytes, segment: ImageSegment) -> Image:
+    """A picture from its bytes. Whatever the name says, bytes that are no picture are refused."""
+    kind = sniff(data, segment.path)
+    if not kind.startswith(_PICTURE):
+        hint = "Write type: file, or name a PNG, JPEG, GIF or WebP."
+        raise refusal(segment.place, f"{segment.path} is no picture: it is {kind}", hint)
+    return Image(Inline(kind, base64.b64encode(data).decode()))
+
+
+def refusal(place: SuitePlace, message: str, hint: str) -> Fault:
+    """The fault of a case that cannot be delivered, with the place in the suite."""
+    return Fault(Code.USAGE, f"{place}: {message}" if place.file else message, hint=hint)
+
+
+HEADING = "[[ ## Guidelines ## ]]"
+
+
+class Guidelines:
+    """The guideline files of a case, each once, in the order in which messages name them.
+
+    A look-up is by the segment's own path; patterns are tried once for each path.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[CaseMessage | Message],
+        files: Mapping[str, bytes],
+        patterns: Iterable[str],
+        form: FileForm,
+    ) -> None:
+        expressions = [compile_glob(pattern) for pattern in patterns]
+        self._found: dict[str, FileSegment] = {}
+        self._texts: list[str] = []
+        for message in messages if expressions else ():
+            for segment in message.segments if isinstance(message, CaseMessage) else ():
+                if isinstance(segment, FileSegment) and segment.resolved not in self._found:
+                    self._take(segment, files, expressions, form)
+
+    def _take(
+        self, segment: FileSegment, files: Mapping[str, bytes], expressions: list[re.Pattern[str]], form: FileForm
+    ) -> None:
+        paths = (segment.path, segment.resolved)
+        if segment.resolved not in files or not any(each.fullmatch(path) for each in expressions for path in paths):
+            return
+        text = file_text(files[segment.resolved], segment)
+        if text is not None:
+            self._found[segment.resolved] = segment
+            self._texts.append(block(segment.path, text, form))
+
+    def __contains__(self, segment: FileSegment) -> bool:
+        return segment.resolved in self._found
+
+    @property
+    def segments(self) -> tuple[FileSegment, ...]:
+        """The files, where they are named first."""
+        return tuple(self._found.values())
+
+    @property
+    def text(self) -> str:
+        """What the system message has of them; empty where there are none."""
+        return f"{HEADING}\n\n" + "\n\n".join(self._texts) if self._texts else ""
+
+
+UNNAMED = "tool"
+
+
+class CallLedger:
+    """The calls of one conversation. Ids that the suite gives are kept; those that are made differ from all of them."""
+
+    def __init__(self, messages: Iterable[CaseMessage | Message]) -> None:
+        self._taken: set[str] = set()
+        for message in messages:
+            if isinstance(message, CaseMessage):
+                calls = (segment for segment in message.segments if isinstance(segment, CallSegment))
+                self._taken.update(call.id for call in calls)
+                self._taken.add(message.call_id)
+            else:
+                self._taken.update(part.id for part in message.parts if isinstance(part, ToolCall | ToolResult))
+        self._numbers = count(1)
+        self._waiting: list[CallSegment] = []
+        self._ids: dict[int, str] = {}
+
+    def add_call(self, segment: CallSegment) -> ToolCall:
+        """The call as a part; it waits for its result from now on."""
+        call_id = segment.id or self.fresh()
+        self._waiting.append(segment)
+        self._ids[id(segment)] = call_id
+        return ToolCall(call_id, segment.name, argument_text(segment.arguments))
+
+    def add_reply(self, message: Message) -> None:
+        """A reply has been given: its calls wait as well."""
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                segment = CallSegment(part.name, part.arguments, part.id)
+                self._waiting.append(segment)
+                self._ids[id(segment)] = part.id
+
+    def take_answered(self, message: CaseMessage) -> tuple[str, str] | None:
+        """Id and name of the call that a tool message answers; None where there is none that waits."""
+        call = find_call(message, self._waiting)
+        if call is None:
+            return None
+        self._waiting = [each for each in self._waiting if each is not call]
+        return self._ids[id(call)], call.name
+
+    def fresh(self) -> str:
+        """An id that no call has."""
+        made = next(name for number in self._numbers if (name := f"call_{number}") not in self._taken)
+        self._taken.add(made)
+        return made
+
+
+def argument_text(arguments: Json) -> str:
+    """Arguments as a model writes them: text stays as it is, anything else is JSON."""
+    return arguments if isinstance(arguments, str) else jsontext.encode({} if arguments is None else arguments).decode()
+
+
+_LIKE_A_MARKER = re.compile(r"^([ \t]*)(\\*@\[[^\]\n]*\]:)", re.MULTILINE)
+
+
+def flat_question(
+    messages: Sequence[CaseMessage | Message],
+    files: Mapping[str, bytes],
+    *,
+    system_prompt: str = "",
+    file_form: FileForm = "xml",
+) -> str:
+    """The text. One user message alone stands without a marker, unless its words look like one.
+
+    Files that are text are in it, under their names; others are named. Guidelines are where the case has them.
+    """
+    texts: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
+    texts += [
+        (message.role, "\n".join(words))
+        for message in messages
+        if (words := [each for each in _words(message, files, file_form) if each.strip()])
+    ]
+    if len(texts) == 1 and texts[0][0] == "user" and not _LIKE_A_MARKER.search(texts[0][1]):
+        return texts[0][1]
+    return "\n\n".join(f"@[{role.title()}]:\n{escape_markers(text)}" for role, text in texts)
+
+
+def escape_markers(text: str) -> str:
+    """The text, with every line that looks like a marker escaped."""
+    return _LIKE_A_MARKER.sub(r"\1\\\2", text)
+
+
+def _words(message: CaseMessage | Message, files: Mapping[str, bytes], form: FileForm) -> Iterator[str]:
+    if isinstance(message, CaseMessage):
+        for segment in message.segments:
+            yield _segment(segment, files, form)
+        return
+    for part in message.parts:
+        match part:
+            case Text() | Refusal():
+                yield part.text
+            case ToolCall():
+                yield _call(part.name, part.arguments)
+            case ToolResult():
+                yield "\n".join(each.text for each in part.parts if isinstance(each, Text))
+            case _:
+                yield marker(type(part).__name__.lower())
+
+
+def _segment(segment: Segment, files: Mapping[str, bytes], form: FileForm) -> str:
+    match segment:
+        case TextSegment():
+            return segment.text
+        case ImageSegment():
+            return marker(segment.path)
+        case FileSegment():
+            data = files.get(segment.resolved)
+            text = None if data is None else file_text(data, segment)
+            return marker(segment.path) if text is None else block(segment.path, text, form)
+        case CallSegment():
+            return _call(segment.name, argument_text(segment.arguments))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _call(name: str, arguments: str) -> str:
+    return f"<call: {name} {arguments}>"
