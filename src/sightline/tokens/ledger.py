@@ -196,6 +196,8 @@ class Ledger:
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
         """The account, and this moment by its own clock."""
-        account = self._accounts.get((provider, model)) or Account()
-        self._accounts.put((provider, model), account)
+        account = self._accounts.get((provider, model))
+        if account is None:
+            account = Account()
+            self._accounts.put((provider, model), account)
         return account, account.time(at)
