@@ -123,20 +123,6 @@ def test_an_answer_that_is_all_here_is_a_body_or_a_stream() -> None:
         assert (reply.fault, reply.choice.finish, reply.choice.parts[0].text) == (None, "stop", "hi")  # type: ignore[union-attr] # it is a text
 
 
-def test_a_plain_body_is_read_at_once_and_any_other_is_left() -> None:
-    body = {
-        "id": "r",
-        "model": "m",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
-    }
-    data = json.dumps(body).encode()
-    plain = ReplyDecoder(dialect("openai-chat")).plain(data)
-    assert plain == fold(ReplyDecoder(dialect("openai-chat")).whole(data), "openai-chat")
-    for other in (WHOLE, b"{broken", b'{"choices": []}', data.replace(b'"r"', b"1")):
-        assert ReplyDecoder(dialect("openai-chat")).plain(other) is None
-    assert ReplyDecoder(dialect("anthropic")).plain(data) is None
-
-
 @pytest.mark.parametrize("name", ["openai-chat", "gemini"])
 @pytest.mark.parametrize("size", [50, 400, 10_000])
 def test_text_pieces_that_arrive_together_may_be_joined(name: str, size: int) -> None:

@@ -25,7 +25,6 @@ from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.store.digest import ReplyText
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from tests.fake_clock import FakeClock
 
@@ -149,26 +148,6 @@ def test_what_a_person_does_is_on_record_at_once() -> None:
 
 def said(*told: str) -> Reply:
     return Reply(choices=(Choice(parts=tuple(Text(text=text) for text in told)),), id="r_1")
-
-
-def test_reply_text_is_announced_redacted_before_the_end_is_recorded() -> None:
-    heard: list[ReplyText | Entry] = []
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = Recorder(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
-    recorder.record_chunk(b"any bytes")
-    recorder.record_end(FinishedEnd(said("a configured-key", "b")))
-    assert heard[0] == ReplyText("x_1", "a ***\nb", "r_1")
-    assert len(heard) == 5
-
-
-@pytest.mark.parametrize("counts", [True, False])
-def test_unread_reply_announces_no_text(counts: bool) -> None:
-    heard: list[ReplyText] = []
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
-    recorder = Recorder(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
-    recorder.record_chunk(b"any bytes")
-    recorder.record_end(FinishedEnd(Reply(), "" if counts else "it cannot be read"))
-    assert heard == []
 
 
 def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all() -> None:

@@ -93,7 +93,7 @@ def test_last_byte_of_a_sized_answer_waits_for_the_record() -> None:
             return {"type": "http.request", "body": b'{"model":"m"}', "more_body": False}
 
         gateway = Gateway(relay, CATALOG, has_key, lambda: 0.0)  # type: ignore[arg-type]
-        serving = asyncio.ensure_future(gateway.serve(scope, receive, sent.put))
+        serving = asyncio.ensure_future(gateway.serve(scope, receive, sent.put))  # type: ignore[arg-type]
         assert (await sent.get())["type"] == "http.response.start"
         assert await sent.get() == response_body(b"ab", more=True)
         await asyncio.sleep(0)

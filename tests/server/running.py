@@ -19,11 +19,11 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
-from sightline.server.app import App
-from sightline.server.listener import ListeningServer, bind_sockets, new_loop
+from sightline.server.listener import App, ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
 from sightline.web.access import OriginGuard
+from sightline.web.asgi import ClientWriter
 from sightline.workbench.workbench import Access
 
 TOKEN = "token-of-the-tests-0123456789"
@@ -45,6 +45,7 @@ class Told:
     exchange: str = "x_1"
     was_left: threading.Event = field(default_factory=threading.Event)
     is_over: bool = False
+    whole_body: bytes | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,6 +53,11 @@ class Told:
     async def __aexit__(self, *_: object) -> None:
         if not self.is_over:
             self.was_left.set()
+
+    async def write_to(self, client: ClientWriter) -> None:
+        async for piece in self:
+            client.write(piece)
+            await client.until_writable()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:

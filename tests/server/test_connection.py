@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.server.uvicorn_http import MOST_HEAD_BYTES
+from sightline.server.http_connection import MOST_HEAD_BYTES
 from tests.server.running import Running, Told, running
 
 ASK = b'{"model":"m"}'
@@ -181,3 +181,61 @@ def test_a_client_of_http_1_0_reads_to_the_end_of_the_connection(server: Running
     head, _, body = said.partition(b"\r\n\r\n")
     assert b"chunked" not in head
     assert body == b"data: 1\n\ndata: 2\n\n"
+
+
+def test_requests_that_come_at_once_are_answered_in_their_order(server: Running) -> None:
+    async def answering(asked: object) -> Told:
+        body: bytes = asked.body  # type: ignore[attr-defined]
+        return Told([body], headers=[(b"content-length", str(len(body)).encode())])
+
+    server.relay.answering = answering
+    bodies = [b'{"model":"m","n":%d}' % number for number in range(3)]
+    first, second = (head(server, "/v1/messages", body=each) for each in bodies[:2])
+    said = server.raw(first + second + head(server, "/v1/messages", "connection: close", body=bodies[2]) + b"ignored")
+    server.relay.answering = None
+    assert [said.find(each) for each in bodies] == sorted(said.find(each) for each in bodies)
+    assert said.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_nonsense_behind_a_request_is_refused_behind_its_answer(server: Running) -> None:
+    server.relay.answer = Told()
+    said = server.raw(head(server, "/v1/messages") + b"nonsense\r\n\r\n")
+    assert said.index(b" 200 ") < said.index(b" 400 ")
+
+
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        ("transfer-encoding: chunked", b"x\r\n"),
+        ("transfer-encoding: chunked", b"5\r\nabcdefgh\r\n0\r\n\r\n"),
+        ("transfer-encoding: gzip", b"{}"),
+        ("transfer-encoding: chunked, identity", b"{}"),
+        ("transfer-encoding : chunked", b"0\r\n\r\n"),
+        ("content-length: 2\r\ncontent-length: 3", b"{}"),
+        ("content-length: +2", b"{}"),
+        ("content-length: 2\r\n continued", b"{}"),
+    ],
+)
+def test_a_body_whose_end_two_readers_could_see_differently_is_refused(
+    server: Running, framing: str, body: bytes
+) -> None:
+    before = len(server.relay.asked)
+    said = server.raw(f"POST /v1/messages HTTP/1.1\r\nhost: {server.host}\r\n{framing}\r\n\r\n".encode() + body)
+    assert told(said)[0] == 400
+    assert len(server.relay.asked) == before
+
+
+def test_a_client_that_waits_for_leave_to_send_gets_it(server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as talk:
+        talk.sendall(head(server, "/v1/messages", "expect: 100-continue", "connection: close").removesuffix(ASK))
+        assert talk.recv(1024) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        talk.sendall(ASK)
+        assert b" 200 " in talk.recv(1024)
+
+
+def test_a_body_that_was_not_read_is_no_request(server: Running) -> None:
+    body = b"GET /v1/models HTTP/1.1\r\n\r\n" * 10_000
+    asked = f"POST /v1/nothing HTTP/1.1\r\nhost: {server.host}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+    said = server.raw(asked + head(server, "/v1/messages", "connection: close"))
+    assert said.count(b"HTTP/1.1 ") == 2
+    assert said.count(b" 200 ") == 1

@@ -6,12 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack
 
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.server.listener import allow_many_files, bind_sockets, is_loopback, new_loop
+from sightline.server.listener import ListeningServer, allow_many_files, bind_sockets, is_loopback, new_loop
 from tests.server.running import TOKEN, Told, running
 
 ASK = b'{"model":"m"}'
@@ -213,14 +214,12 @@ def test_signals_end_it_in_order(asked: signal.Signals) -> None:
 import asyncio
 from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 
-class App:
-    async def __call__(self, scope, receive, send): ...
-    async def wait_for_aborted(self): ...
+async def app(scope, receive, send): ...
 
 async def ending(): ...
 
 async def main():
-    server = ListeningServer(App(), ending=ending)
+    server = ListeningServer(app, ending=ending)
     sockets = bind_sockets("127.0.0.1", 0)
     print(sockets[0].getsockname()[1], flush=True)
     await server.run_on(sockets)
@@ -238,3 +237,31 @@ with asyncio.Runner(loop_factory=new_loop) as runner:
         child.send_signal(asked)
         assert child.stdout.readline().strip() == asked.name
         assert child.wait(20) == 0
+
+
+def test_many_clients_are_let_in_within_one_turn_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted: list[int] = []
+    accept = ListeningServer._accept
+
+    def counting(self: ListeningServer, listening: socket.socket) -> None:
+        before = len(self._accepting)
+        accept(self, listening)
+        accepted.append(len(self._accepting) - before)
+
+    monkeypatch.setattr(ListeningServer, "_accept", counting)
+    with running() as server, ExitStack() as stack:
+        is_held, hold = threading.Event(), threading.Event()
+        server.loop.call_soon_threadsafe(lambda: (is_held.set(), hold.wait(20)))
+        assert is_held.wait(20)
+        for _ in range(50):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+        hold.set()
+        assert server.ask("GET", "/api/health")[0] == 200
+    assert max(accepted) >= 50
+
+
+def test_a_connection_without_requests_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.server.listener._KEEP_ALIVE", 0)
+    monkeypatch.setattr("sightline.server.listener._SWEEP", 0.01)
+    with running() as server, socket.create_connection(("127.0.0.1", server.port), timeout=20) as idle:
+        assert idle.recv(1) == b""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.tokens.account import Account, AllowanceObservation, SlidingWindow
-from sightline.tokens.rate_headers import Allowance
+from sightline.tokens.account import Account, AllowanceObservation, SlidingWindow, lower_case
+from sightline.tokens.rate_headers import Allowance, allowances
 
 NOW = 1_760_000_000.0
 
@@ -154,3 +154,27 @@ def test_memory_does_not_grow_with_what_is_sent(count: int) -> None:
     for number in range(count):
         window.add(number / 100, 1, 1)
     assert len(window.slots()) <= SPAN / STEP + 2
+
+
+def test_headers_are_read_when_they_are_asked_for_and_count_what_was_sent_since() -> None:
+    read, kept = Account(), Account()
+    headers = ((b"X-RateLimit-Limit-Requests", b"10"), (b"x-ratelimit-remaining-requests", b"4"))
+    for account in (read, kept):
+        account.time(1000.0)
+        account.add(999.0, 5)
+    for allowance in allowances(lower_case(headers), 1000.0):
+        read.observe(AllowanceObservation(allowance, 1000.0))
+    kept.keep_headers(((headers[0][0], b"3"), headers[1]), 900.0, 900.0)  # of the same kind, and older
+    kept.keep_headers(headers, 1000.0, 1000.0)
+    for account in (read, kept):
+        account.add(1001.0, 7)
+        account.correct(1001.0, 2)
+    assert list(kept.observations.values()) == list(read.observations.values())
+    assert list(kept.observations.values())
+
+
+def test_headers_of_many_kinds_are_not_kept_for_ever() -> None:
+    account = Account()
+    for number in range(100):
+        account.keep_headers(((b"x-%d" % number, b"1"),), 1.0, 1.0)
+    assert len(account._unread) < 50

@@ -55,8 +55,7 @@ from sightline.exchange.resend import Resender, ResendSources
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.gateway.models import list_models
-from sightline.server.app import App
-from sightline.server.listener import GRACE, ListeningServer
+from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe

@@ -6,7 +6,6 @@ from sightline.dialects.dialect import Dialect, StreamReading
 from sightline.dialects.streaming import DONE, StreamReader, no_reply, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
-from sightline.model.reply import Reply
 from sightline.wire.json_array import JsonArrayDecoder, begins_array
 from sightline.wire.jsontext import BOM, decode
 from sightline.wire.sse import Frame, SseDecoder
@@ -117,15 +116,6 @@ class ReplyDecoder:
     def was_cut(self) -> bool:
         """Whether the stream came to its end without a finish, and without an error of the provider's own."""
         return isinstance(self._reader, StreamReader) and self._reader.was_cut
-
-    def plain(self, data: bytes) -> Reply | None:
-        """The reply of an answer that is all here, where it can be read at once; else `whole` tells what it says."""
-        if self._dialect.read_plain is None or data[:1] != b"{":
-            return None
-        try:
-            return self._dialect.read_plain(decode(data), self._dialect.name)
-        except Fault:
-            return None
 
     def whole(self, data: bytes) -> list[StreamEvent]:
         """An answer that is all here: one body, or all frames of a stream."""

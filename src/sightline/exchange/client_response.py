@@ -1,5 +1,6 @@
 """The response to a client: its head and its body, and how one is made that is complete or that Sightline writes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable
 from copy import copy
 from math import ceil
@@ -9,38 +10,47 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
 from sightline.transport.sender import RawHeaders
+from sightline.web.asgi import ClientWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
 Headers = list[tuple[bytes, bytes]]
 
 
-class ResponseBody(Protocol):
+class ResponseBody(ABC):
     """The body of a response, in chunks."""
 
+    @abstractmethod
     def __aiter__(self) -> AsyncIterator[bytes]:
         """The chunks, once."""
-        ...
 
+    @abstractmethod
     async def leave(self) -> None:
         """The client wants no more of it, or it has ended: close everything."""
-        ...
+
+    async def write_to(self, client: ClientWriter) -> None:
+        """Write all of it to a client, as fast as that takes it."""
+        async for data in self:
+            client.write(data)
+            if client.is_paused:
+                await client.until_writable()
 
 
-class WholeBody:
+class WholeBody(ResponseBody):
     """A complete body."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self.data = data
+        self._is_taken = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        data, self._data = self._data, b""
-        if not data:
+        if self._is_taken or not self.data:
             raise StopAsyncIteration
-        return data
+        self._is_taken = True
+        return self.data
 
     async def leave(self) -> None:
         """There is nothing to close."""
@@ -63,12 +73,18 @@ class ClientResponse:
         self.status = status
         self.headers = headers
         self.fault = fault
+        self.whole_body = body.data if isinstance(body, WholeBody) else None
+        """The body, where all of it is here; None where it is still to come."""
         self._body: ResponseBody = body
+
+    async def write_to(self, client: ClientWriter) -> None:
+        """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
+        await self._body.write_to(client)
 
     def with_body(self, data: bytes) -> "ClientResponse":
         """The same answer, whose body has been read meanwhile."""
         again = copy(self)
-        again._body = WholeBody(data)
+        again._body, again.whole_body = WholeBody(data), data
         return again
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -132,14 +148,16 @@ def whole(
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
-    named = {
-        word.strip().lower() for name, value in headers if name.lower() == b"connection" for word in value.split(b",")
-    }
-    passed = [
-        (name, value)
-        for name, value in headers
-        if (low := name.lower()) not in _FRAMING and low not in named and not low.startswith(b"x-sightline-")
-    ]
+    passed: Headers = []
+    named: set[bytes] = set()
+    for name, value in headers:
+        low = name.lower()
+        if low == b"connection":
+            named |= {word.strip().lower() for word in value.split(b",")}
+        elif low not in _FRAMING and not low.startswith(b"x-sightline-"):
+            passed.append((name, value))
+    if named:
+        passed = [each for each in passed if each[0].lower() not in named]
     return [(name, without(value, secrets)) for name, value in passed] if secrets else passed
 
 

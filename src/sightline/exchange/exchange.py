@@ -27,6 +27,9 @@ class Exchange:
     `on_streamed` is called when a response that streamed to the client has ended.
     """
 
+    choice: ModelChoice
+    """The provider and the model that it goes to, once it is routed."""
+
     def __init__(
         self,
         request: ClientRequest,
@@ -48,7 +51,6 @@ class Exchange:
         self.abort_reason: Fault | None = None
         self.holds_calls = False
         self.task = asyncio.current_task()
-        self._choice: ModelChoice | None = None
         self._clock = clock
         self._waited = self._wait_began = 0.0
         self._wait_depth = 0
@@ -57,16 +59,6 @@ class Exchange:
         self._on_streamed = on_streamed
 
     # --- its route and its phase ---
-
-    @property
-    def choice(self) -> ModelChoice:
-        """The provider and the model that it goes to, once it is routed."""
-        assert self._choice is not None
-        return self._choice
-
-    @choice.setter
-    def choice(self, choice: ModelChoice) -> None:
-        self._choice = choice
 
     def enter(self, phase: ExchangePhase) -> None:
         """Go on to another phase; a RuntimeError where that one cannot follow."""
@@ -171,8 +163,8 @@ class Exchange:
         now = self._clock.monotonic()
         waiting = now - self._wait_began if self._wait_depth else 0.0
         overhead = max(0.0, now - self.request.received - self._waited - waiting) * 1000
-        headers: Headers = [(b"x-sightline-overhead-ms", f"{overhead:.3f}".encode())]
-        if self.recorder.ensure_recorded():
+        headers: Headers = [(b"x-sightline-overhead-ms", b"%.3f" % overhead)]
+        if self.recorder.is_recorded or self.recorder.ensure_recorded():
             headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))

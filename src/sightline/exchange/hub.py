@@ -10,13 +10,11 @@ from typing import Protocol, Self, TypeAlias
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
-from sightline.store.digest import ReplyText
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 
 _LOG = logging.getLogger(__name__)
 
 Record = Callable[[Sequence[Entry]], None]
-Hear = Callable[[ReplyText], None]
 
 SOON = 0.1
 """Seconds in which a response may come before the request is written without it."""
@@ -116,12 +114,10 @@ RUN_PREFIX = "r_"
 
 
 class Hub:
-    """Writes facts by `record` of the store, and shows them to the watchers. `hear` is the store's too: it takes the
-    text of replies, for the search. `watching` is always the same list."""
+    """Writes facts by `record` of the store, and shows them to the watchers. `watching` is always the same list."""
 
-    def __init__(self, record: Record, hear: Hear | None = None) -> None:
+    def __init__(self, record: Record) -> None:
         self._record = record
-        self.hear = hear
         self._unwritten: set[PendingWrite] = set()
         self._overdue: set[PendingWrite] = set()
         self._is_timed = False

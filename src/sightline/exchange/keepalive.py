@@ -14,12 +14,13 @@ from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, Headers
+from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.reply_writing import write_failed_stream, write_stream
 from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for
 from sightline.model.events import StreamEvent
 from sightline.transport.clock import Clock
+from sightline.transport.race import wait_either
 from sightline.wire.jsontext import decode
 
 TICK = 10.0
@@ -55,9 +56,9 @@ async def run_with_keepalive(
     task = asyncio.get_running_loop().create_task(running)
     try:
         while True:
-            await _until(task, _wait_for(exchange.user_awaited))
+            await wait_either(task, exchange.user_awaited.wait())
             if not task.done():
-                await _until(task, clock.sleep(TICK))
+                await wait_either(task, clock.sleep(TICK))
             if task.done():
                 return task.result()
             if exchange.user_awaited.is_set():
@@ -71,7 +72,7 @@ async def run_with_keepalive(
     return body.opened
 
 
-class KeepAliveBody:
+class KeepAliveBody(ResponseBody):
     """The body of a stream that was opened before there was a response. `opened` is that stream; it gets the fault of
     the response."""
 
@@ -99,7 +100,7 @@ class KeepAliveBody:
             raise StopAsyncIteration
         if self._answer is None:
             if not self._task.done():
-                await _until(self._task, self._clock.sleep(TICK))
+                await wait_either(self._task, self._clock.sleep(TICK))
             if not self._task.done():
                 return self._sign
             answer = self._answer = self._task.result()
@@ -162,20 +163,6 @@ def _fault_in(spoken: str, status: int, plain: bytes) -> Fault:
 def _events_in(spoken: str, plain: bytes) -> list[StreamEvent]:
     hearing = ReplyDecoder(dialect(spoken))
     return [*hearing.feed(plain), *hearing.close()]
-
-
-async def _wait_for(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any, None]) -> None:
-    """Wait for the first of the two, and cancel `other`."""
-    waiting = asyncio.get_running_loop().create_task(other)
-    try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        await asyncio.wait({waiting})
 
 
 async def _abandon(task: "asyncio.Task[ClientResponse]") -> None:

@@ -32,7 +32,6 @@ from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.usage import Usage, possible
-from sightline.store.digest import ReplyText, words_of
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
@@ -130,8 +129,7 @@ class Recorder:
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of a response has arrived."""
         self._status = status
-        text = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
-        self._headers = self.redaction.headers(text)
+        self._headers = self.redaction.raw_headers(headers)
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
@@ -196,10 +194,8 @@ class Recorder:
         """Record the last fact of the exchange."""
         self.settle(end)
         match end:
-            case FinishedEnd(reply=reply):
-                finished = self._finish_fact(end)
-                self._note(finished)
-                self._send_reply_text(finished, reply)
+            case FinishedEnd():
+                self._note(self._finish_fact(end))
             case FailedEnd():
                 self._note(self._failure_fact(end))
             case CancelledEnd(reason=reason):
@@ -222,7 +218,7 @@ class Recorder:
             tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
             self._first_byte,
             self._seconds_since_received(),
-            self.redaction.text(end.warning),
+            self.redaction.text(end.warning) if end.warning else "",
         )
 
     def _failure_fact(self, end: FailedEnd) -> ExchangeFailed:
@@ -237,12 +233,6 @@ class Recorder:
             self._first_byte,
             self._seconds_since_received(),
         )
-
-    def _send_reply_text(self, finished: ExchangeFinished, reply: Reply) -> None:
-        """Give the search what the reply says, so that the store need not read the frames again."""
-        if self._hub.hear is not None and self._frames and not finished.warning and not self.request.counts:
-            hidden = self.redaction.words
-            self._hub.hear(ReplyText(self.exchange, hidden(words_of(reply)), hidden(reply.id or "")))
 
     def settle(self, end: ExchangeEnd) -> None:
         """The response is complete: record what redaction held back of it, and hide secrets that came in pieces."""
@@ -320,24 +310,18 @@ class Recorder:
         self._hub.stop_expecting(self)
         if not entries or self._is_lost:
             return None
+        trouble: Exception | None = None
         try:
-            self._record(entries)
+            self._hub.record(entries)
             self.is_recorded = True
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
-            return error
-        return None
-
-    def _record(self, entries: list[Entry]) -> None:
-        if self._observer is None:
-            self._hub.record(entries)
-            return
-        try:
-            self._hub.record(entries)
-        finally:  # the caller needs the facts, whether or not the store takes them
+            trouble = error
+        if self._observer is not None:  # the caller needs the facts, whether or not the store takes them
             for entry in entries:
                 if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
                     self._observer(entry)
+        return trouble
 
     def _note(self, fact: Fact) -> FactEntry:
         entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)

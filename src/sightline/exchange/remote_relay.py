@@ -18,7 +18,7 @@ from sightline.editing.comparing import SectionChange
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
-from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.client_response import ClientResponse, ResponseBody
 from sightline.exchange.interception.final_body import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.recorder import FactObserver
@@ -249,7 +249,7 @@ class _Frames:
         await self._response.close()
 
 
-class _RemoteBody:
+class _RemoteBody(ResponseBody):
     """The body of an answer out of the frames that bring it; `relayed` is the answer, once that is made."""
 
     relayed: ClientResponse

@@ -1,17 +1,179 @@
 """A relay that has no provider: clients are answered out of the record, and nothing ever leaves."""
 
 import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.streaming import fault_of_broken_frame
+from sightline.dialects.tool_names import NameRestorer
 from sightline.errors import Code, Fault
+from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, Headers
+from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.library import Library
 from sightline.exchange.recording.likeness import lines_of, shorten
-from sightline.exchange.recording.playback import Wait, not_recorded, play
+from sightline.exchange.stream_pump import failure_frame
+from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.model.fold import Fold
+from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.transport.clock import Clock
-from sightline.wire.jsontext import decode
+from sightline.wire.json_array import begins_array
+from sightline.wire.jsontext import decode, encode
+
+Wait = Callable[[float], Awaitable[None]]
+"""Returns when so many seconds have passed since the playing began."""
+
+
+class PlayedBody(ResponseBody):
+    """The body of a recorded answer, for one reader, once. Nothing is open behind it."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def leave(self) -> None:
+        """The client is done, or gone."""
+
+
+async def play(
+    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
+) -> ClientResponse:
+    """The recorded answer to this request, at the pace that `wait` sets."""
+    is_same = recorded.spoken == client_request.dialect
+    is_error = recorded.fault is not None and recorded.summary.status >= 400
+    if (
+        is_error
+        or client_request.counts
+        or (is_same and not client_request.is_stream and not recorded.received.is_stream)
+    ):
+        return await _whole_as_it_came(recorded, client_request, wait, own)
+    if not client_request.is_stream:
+        return await _play_whole(recorded, client_request, request, wait, own)
+    is_array = begins_array(recorded.reply_body) is True
+    if is_same and recorded.received.is_stream and is_array == client_request.wants_array:
+        status, headers = recorded.summary.status or 200, _headers(recorded)
+        return ClientResponse(recorded.id, status, [*headers, *own], PlayedBody(_frames(recorded, wait)))
+    events = PlayedBody(_write_frames(recorded, client_request, request, wait))
+    return ClientResponse(recorded.id, 200, [*client_response.stream_headers(client_request), *own], events)
+
+
+async def _whole_as_it_came(
+    recorded: RecordedExchange, request: ClientRequest, wait: Wait, own: Headers
+) -> ClientResponse:
+    await wait(_end(recorded))
+    if recorded.fault is not None and recorded.spoken != request.dialect:
+        return client_response.refusal(request.dialect, recorded.fault, own, recorded.id)
+    return client_response.whole(
+        recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own
+    )
+
+
+async def _play_whole(
+    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
+) -> ClientResponse:
+    """A whole body, whatever the recording is."""
+    await wait(_end(recorded))
+    telling = _Telling(recorded, request)
+    fold = Fold(recorded.spoken)
+    for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
+        fold.add(event)
+    if (fault := fold.reply.fault) is not None:
+        return client_response.refusal(client_request.dialect, fault, own, recorded.id)
+    body = dialect(client_request.dialect).write_reply(fold.reply, _client(recorded, client_request, request), Report())
+    return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
+
+
+async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes]:
+    """The provider's bytes as they came; where they were interrupted, the error that the client got."""
+    for frame in recorded.frames:
+        await wait(frame.after)
+        yield frame.data
+    hearing, fold = ReplyDecoder(dialect(recorded.spoken)), Fold(recorded.spoken)
+    for event in [event for frame in recorded.frames for event in hearing.feed(frame.data)]:
+        fold.add(event)
+    if recorded.fault is not None and not hearing.has_ended:
+        last = recorded.frames[-1].data
+        if hearing.can_add_element:
+            yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
+            return
+        gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
+        yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
+
+
+async def _write_frames(
+    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait
+) -> AsyncIterator[bytes]:
+    """A stream of the client's dialect, each event when its frame came."""
+    telling = _Telling(recorded, request)
+    writer = dialect(client_request.dialect).stream_writer(_client(recorded, client_request, request), Report())
+    for frame in recorded.frames:
+        await wait(frame.after)
+        if data := b"".join(map(writer.feed, telling.feed(frame.data))):
+            yield data
+    if data := b"".join(map(writer.feed, telling.close())):
+        yield data
+
+
+class _Telling:
+    """The events of a recording in the terms of the client's request, up to a frame that cannot be read."""
+
+    def __init__(self, recorded: RecordedExchange, request: Request) -> None:
+        self._recorded = recorded
+        spoken = dialect(recorded.spoken)
+        self._hearing = ReplyDecoder(spoken)
+        self._restorer = NameRestorer(request, spoken.names)
+        self._is_over = False
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        return self._until_failure(self._hearing.feed(data))
+
+    def close(self) -> list[StreamEvent]:
+        return self._until_failure(self._recorded.last_events(self._hearing))
+
+    def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
+        read: list[StreamEvent] = []
+        for event in events:
+            if self._is_over:
+                break
+            if isinstance(event, FrameBroken):
+                read += [Failed(fault_of_broken_frame(event)), Ended()]
+                self._is_over = True
+            else:
+                read += self._restorer.feed(event)
+        return read
+
+
+def _client(recorded: RecordedExchange, client_request: ClientRequest, request: Request) -> Client:
+    return Client(
+        include_usage=bool(request.options.include_usage),
+        id=recorded.id,
+        model=client_request.model,
+        created=int(recorded.summary.at),
+        input_tokens=recorded.summary.input_tokens or 0,
+        as_array=client_request.wants_array,
+    )
+
+
+def _headers(recorded: RecordedExchange) -> Headers:
+    """Those of the provider that are the client's; the body is on record without its coding."""
+    raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in recorded.headers)
+    return client_response.without_coding(client_response.headers_for_client(raw))
+
+
+def _end(recorded: RecordedExchange) -> float:
+    return recorded.frames[-1].after if recorded.frames else 0.0
+
+
+def not_recorded(fault: Fault, request: ClientRequest) -> ClientResponse:
+    """A miss, in the client's own words."""
+    return client_response.refusal(request.dialect, fault, [])
+
 
 _LOG = logging.getLogger("sightline.replay")
 

@@ -7,6 +7,7 @@ from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, St
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.wire.coding import READABLE, Decoding
+from sightline.wire.jsontext import decode
 
 _MOST_WARNINGS = 3
 
@@ -20,7 +21,6 @@ class ReplyReader:
     def __init__(self, spoken: str) -> None:
         self._hearing = ReplyDecoder(dialect(spoken), joins=True)
         self._fold = Fold(spoken)
-        self._plain: Reply | None = None
         self._is_lost = False
         self.has_failed = False
         self._has_begun = False
@@ -46,9 +46,7 @@ class ReplyReader:
         """Read a response that is complete, and most likely no stream."""
         if not self._is_lost:
             try:
-                self._plain = self._hearing.plain(data)
-                if self._plain is None:
-                    self._take(self._hearing.whole(data))
+                self._take(self._hearing.whole(data))
             except Exception as error:  # noqa: BLE001 - as above
                 self._lose(error)
 
@@ -85,7 +83,7 @@ class ReplyReader:
     @property
     def reply(self) -> Reply:
         """What has been read so far."""
-        return Reply() if self._is_lost else self._plain or self._fold.reply
+        return Reply() if self._is_lost else self._fold.reply
 
     @property
     def warning(self) -> str:
@@ -112,6 +110,18 @@ class ReplyReader:
         if not self._is_lost:
             self._is_lost = True
             self._warnings.append(why)
+
+
+def read_plain_reply(spoken: str, data: bytes) -> Reply | None:
+    """The reply of a whole response where it is of the most frequent kind, at a fraction of the cost of events; None
+    where only a `ReplyReader` can tell."""
+    read_plain = dialect(spoken).read_plain
+    if read_plain is None or data[:1] != b"{":
+        return None
+    try:
+        return read_plain(decode(data), spoken)
+    except Exception:  # noqa: BLE001 - the reader says what is wrong with it
+        return None
 
 
 def _says_nothing(event: StreamEvent) -> bool:

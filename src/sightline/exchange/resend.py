@@ -25,6 +25,7 @@ from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.transport.clock import Clock
+from sightline.transport.race import wait_started
 from sightline.wire.jsontext import decode
 
 _LOG = logging.getLogger("sightline.replay")
@@ -110,13 +111,11 @@ class Resender:
         task = loop.create_task(self._send(request, on_fact))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
-        if not begun.done():
-            await task  # it never began, and says why
-        if self._relay.is_missing(begun.result()):
+        exchange = await wait_started(begun, task)  # one that never began says why
+        if self._relay.is_missing(exchange):
             hint = "Make room for the record. The request was sent all the same."
             raise Fault(Code.CONFIG, "the replay could not be recorded", hint=hint, status=503)
-        return begun.result()
+        return exchange
 
     async def close(self, grace: float) -> None:
         """Let what is under way end within so many seconds; then it is cut off, as every client's request is."""

@@ -18,7 +18,7 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import FailedEnd, FinishedEnd
 from sightline.exchange.redaction import FrameMasking
-from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for
+from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, read_plain_reply
 from sightline.exchange.request_counter import RequestCounter, read_count
 from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
@@ -153,26 +153,28 @@ class Responder:
     ) -> ClientResponse:
         """A whole response in the client's dialect, without configured keys."""
         passed = client_response.headers_for_client(headers, exchange.secrets)
-        shown = client_response.without(plain, exchange.secrets)
-        if shown != plain:
+        if exchange.secrets and (shown := client_response.without(plain, exchange.secrets)) != plain:
             body, passed = shown, client_response.without_coding(passed)
         return client_response.whole(exchange.id, status, passed, body, exchange.own_headers())
 
     # --- a whole response ---
 
     async def answer_with_response(
-        self, exchange: Exchange, accepted: AcceptedResponse, outbound: Outbound, stack: AsyncExitStack
+        self, exchange: Exchange, accepted: AcceptedResponse, outbound: Outbound, turn: AsyncExitStack | None
     ) -> ClientResponse:
-        """The response of the provider, whose body has not been read yet. `stack` is kept open while it streams."""
+        """The response of the provider, whose body has not been read yet. `turn`, the embedded model's, is kept while
+        it streams."""
         response = accepted.response
         is_same = exchange.choice.dialect == exchange.request.dialect
         is_empty = response.status == _NO_CONTENT or response.header("content-length").strip() == "0"
         is_framed = response.header("content-type").lower().startswith(_EVENTS) and not is_empty
         if exchange.request.is_stream or (is_same and is_framed):
             tap = self._tap(exchange, response, outbound, is_framed=is_framed)
-            return await self._stream(exchange, tap, accepted, stack)
-        with exchange.waiting():
-            body = await _read(response, exchange)
+            return await self._stream(exchange, tap, accepted, turn)
+        body = _take(response, exchange)
+        if body is None:
+            with exchange.waiting():
+                body = await _read(response, exchange)
         if exchange.request.counts:
             reply, answer = self._answer_count(exchange, response, body)
         elif is_same:
@@ -183,14 +185,16 @@ class Responder:
         return answer
 
     def _verbatim(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
-        reading = ReplyReader(exchange.choice.dialect)
-        if body.trouble:
-            reading.give_up(body.trouble)
         _refuse_empty(body)
-        reading.whole(body.plain)
-        reply = reading.reply
+        reply, warning = None if body.trouble else read_plain_reply(exchange.choice.dialect, body.plain), ""
+        if reply is None:
+            reading = ReplyReader(exchange.choice.dialect)
+            if body.trouble:
+                reading.give_up(body.trouble)
+            reading.whole(body.plain)
+            reply, warning = reading.reply, reading.warning
         if reply.fault is None:
-            exchange.end_response(FinishedEnd(reply, reading.warning))
+            exchange.end_response(FinishedEnd(reply, warning))
         else:
             exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
         return reply, self._own_bytes(exchange, response.status, response.headers, body.body, body.plain)
@@ -259,9 +263,9 @@ class Responder:
         exchange: Exchange,
         tap: VerbatimTap | TranslatingTap,
         accepted: AcceptedResponse,
-        stack: AsyncExitStack,
+        turn: AsyncExitStack | None,
     ) -> ClientResponse:
-        open_until_end = stack.pop_all()
+        open_until_end = None if turn is None else turn.pop_all()
         recorder = exchange.recorder
 
         async def release(reply: Reply, fault: Fault | None) -> None:
@@ -270,7 +274,8 @@ class Responder:
                 response.fault = reply.fault
             self._settle(exchange, accepted.sent, reply)
             exchange.end_stream()
-            await _unwind(open_until_end, fault)
+            if open_until_end is not None:
+                await _unwind(open_until_end, fault)
 
         recorder.commit()  # the client gets its id with the head of the response
         pump = StreamPump(accepted.response, tap, release)
@@ -331,6 +336,14 @@ class _Body(NamedTuple):
     trouble: str
 
 
+def _take(response: Response, exchange: Exchange) -> _Body | None:
+    """A body that came whole with its head, as short ones do, recorded; None where it has to be read."""
+    if response.header("content-encoding") or (body := response.take_whole()) is None:
+        return None
+    exchange.recorder.record_chunk(body)
+    return _Body(body, body, "")
+
+
 async def _read(response: Response, exchange: Exchange) -> _Body:
     """Read a body to its end, and record it."""
     decoder = decoder_for(response.header("content-encoding"))
@@ -340,16 +353,17 @@ async def _read(response: Response, exchange: Exchange) -> _Body:
     async for piece in response:
         pieces.append(piece)
         size += len(piece)
-        some = piece if decoder is None else decoder.feed(piece)
-        plain.append(some)
-        exchange.recorder.record_chunk(some)
+        if decoder is not None:
+            piece = decoder.feed(piece)
+            plain.append(piece)
+        exchange.recorder.record_chunk(piece)
         if size > READ_LIMIT:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
-    body = b"".join(pieces)
+    body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     return _Body(body, body, "") if decoder is None else _Body(body, b"".join(plain), decoder.trouble)
 
 
 def _refuse_empty(body: _Body) -> None:
     """Client libraries take a response without a body for a success, so it becomes an error of their dialect."""
-    if not body.plain.strip() and not body.trouble:
+    if not body.trouble and (not body.plain or body.plain.isspace()):
         raise no_reply(b"")

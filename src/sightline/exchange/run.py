@@ -16,7 +16,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.final_body import refuse_other
-from sightline.exchange.interception.hold import ByHand
+from sightline.exchange.interception.hold import ByHand, Let
 from sightline.exchange.interception.interceptor import Interceptor
 from sightline.exchange.outbound import Outbound, PassThrough, outbound_for
 from sightline.exchange.phase import ExchangePhase
@@ -57,7 +57,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
         return services.responder.answer_with_estimate(exchange)
 
     outbound: Outbound | None = None
-    released = None
+    released: Let | None = None
     if interceptor.concerns(request):
         # A request is held before it takes the embedded model's turn, which would block all others.
         outbound = _outbound_for(request, choice, services, _preview_variables(choice.provider, services))
@@ -68,22 +68,39 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
             return interceptor.answer_by_hand(exchange, decision.reply)
         released = decision
 
-    async with AsyncExitStack() as stack:
-        variables = await _variables_for(exchange, services, stack)
-        if outbound is None or choice.provider.embedded:  # whose address is known only now
-            outbound = _outbound_for(request, choice, services, variables)
-        _refuse_own_address(outbound.request.url, services)
-        if released is None:
-            digest = _record_body(exchange, outbound)
-            refuse_other(request.expect_sha256, digest)
-            answer = await _send(exchange, outbound, digest, services.sender)
-        else:
-            answer = await _send(exchange, outbound.with_body(released.data), released.sha256, services.sender)
-        if isinstance(answer, RefusedResponse):
-            return services.responder.answer_with_error(exchange, answer)
-        stack.push_async_callback(answer.response.close)
-        response = services.responder.answer_with_response(exchange, answer, outbound, stack)
-        return await (interceptor.hold_calls(exchange, response) if exchange.holds_calls else response)
+    if not choice.provider.embedded:
+        if outbound is None:
+            outbound = _outbound_for(request, choice, services, services.environment)
+        return await _send_and_respond(exchange, outbound, released, services, None)
+    async with AsyncExitStack() as turn:
+        variables = await _variables_for(exchange, services, turn)  # its address is known only now
+        outbound = _outbound_for(request, choice, services, variables)
+        return await _send_and_respond(exchange, outbound, released, services, turn)
+
+
+async def _send_and_respond(
+    exchange: Exchange,
+    outbound: Outbound,
+    released: Let | None,
+    services: ExchangeServices,
+    turn: AsyncExitStack | None,
+) -> ClientResponse:
+    """`released` is the body that a user or the rules let go; `turn` the embedded model's, kept while it streams."""
+    _refuse_own_address(outbound.request.url, services)
+    if released is None:
+        digest = _record_body(exchange, outbound)
+        refuse_other(exchange.request.expect_sha256, digest)
+        answer = await _send(exchange, outbound, digest, services.sender)
+    else:
+        answer = await _send(exchange, outbound.with_body(released.data), released.sha256, services.sender)
+    if isinstance(answer, RefusedResponse):
+        return services.responder.answer_with_error(exchange, answer)
+    try:
+        response = services.responder.answer_with_response(exchange, answer, outbound, turn)
+        return await (services.interceptor.hold_calls(exchange, response) if exchange.holds_calls else response)
+    except BaseException:
+        await answer.response.close()
+        raise
 
 
 def _outbound_for(
@@ -103,10 +120,8 @@ def _preview_variables(provider: Provider, services: ExchangeServices) -> Mappin
 
 
 async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: AsyncExitStack) -> Mapping[str, str]:
-    """The variables for a call to the provider. The embedded model is started for it, and answers one request at a
-    time; it counts tokens beside an answer."""
-    if not exchange.choice.provider.embedded:
-        return services.environment
+    """The variables for a call to the embedded model. It is started for that, and answers one request at a time; it
+    counts tokens beside an answer."""
     exchange.recorder.commit()  # it may take long until its turn
     with exchange.waiting():
         if exchange.request.counts:

@@ -14,6 +14,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
+from sightline.exchange.client_response import ResponseBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
@@ -21,6 +22,7 @@ from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.transport.http.client import Response
+from sightline.web.asgi import ClientWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 from sightline.wire.sse import SseDecoder, encode_frame
@@ -79,7 +81,7 @@ class Tap(Protocol):
         ...
 
 
-class StreamPump:
+class StreamPump(ResponseBody):
     """The body of a streamed response, to be iterated once. `release` is called at the very end with the reply."""
 
     def __init__(self, response: Response, tap: Tap, release: Callable[[Reply, Fault | None], Awaitable[None]]) -> None:
@@ -120,6 +122,31 @@ class StreamPump:
                 return out
             tap.catch_up()  # the tap held these bytes back, and has to read them
         raise StopAsyncIteration
+
+    async def write_to(self, client: ClientWriter) -> None:
+        """Write each chunk to the client in the callback that reads it from the provider's socket. The task wakes up
+        for the first bytes and the last, and for a client that is slower than the provider: while it waits, the
+        provider's socket is not read."""
+        tap = self._tap
+
+        def take(data: bytes) -> bool:
+            if out := tap.take(data):
+                client.write(out)
+            tap.catch_up()
+            return not (client.is_paused or tap.has_ended or tap.may_end)
+
+        async for data in self:
+            client.write(data)
+            if client.is_paused:
+                await client.until_writable()
+            if self._is_over or tap.has_ended or tap.may_end:
+                continue
+            try:
+                await self._response.pass_to(take)
+            except Fault as fault:
+                client.write(await self._last(fault))
+            if client.is_paused:
+                await client.until_writable()
 
     async def _read_late(self) -> bytes:
         try:

@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,16 @@ from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 from sightline.model.json import JsonObject
-from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
+from sightline.web.asgi import (
+    AsgiScope,
+    ClientWriter,
+    Headers,
+    Receive,
+    WebResponse,
+    header,
+    response_body,
+    response_start,
+)
 from sightline.wire.call import can_stray
 from sightline.wire.coding import decode_body
 from sightline.wire.jsontext import MOST_LEVELS, decode, encode, may_be_deep
@@ -77,55 +86,75 @@ _READER = msgspec.json.Decoder(_Typed)
 
 async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, received: float) -> ClientRequest:
     """The request as the relay takes it; a fault for what no dialect can mean."""
-    if can_stray(place.path):
+    headers = scope["headers"]
+    head = _read_head(
+        place.path, scope["query_string"], tuple([each for each in headers if each[0] != b"content-length"])
+    )
+    if head.can_stray:
         hint = "Send the path without dot segments, backslashes and control characters."
         raise _bad("the path leads out of the provider's API", hint)
-    headers = scope["headers"]
-    coding, strict, text_headers = _read_headers(tuple([each for each in headers if each[0] != b"content-length"]))
-    came = await _body(receive, headers)
-    is_coded = coding not in ("", "identity")
-    body = await _plain(came, coding) if is_coded else came
+    came = await _body(receive, headers, is_waiting=head.is_waiting)
+    body = await _plain(came, head.coding) if head.coding else came
     if is_too_deep(body):
         raise _bad("the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text.")
     model, is_stream = _model_and_stream(body, place)
     return ClientRequest(
         dialect=place.dialect,
         body=body,
-        headers=text_headers,
+        headers=head.headers,
         path=place.path,
-        query=scope["query_string"].decode("latin-1"),
+        query=head.query,
         model=model,
         is_stream=is_stream,
-        coded=came if is_coded else None,
-        coding=coding if is_coded else "",
+        coded=came if head.coding else None,
+        coding=head.coding,
         provider=place.provider,
         session=place.session,
-        strict=strict,
+        strict=head.strict,
         counts=place.counts,
         received=received,
     )
 
 
+class _Head(NamedTuple):
+    """What follows from a request's path and headers. `coding` is empty where the body is not coded; `is_waiting` says
+    that the client waits for leave to send it."""
+
+    headers: TextHeaders
+    query: str
+    coding: str
+    strict: bool
+    is_waiting: bool
+    can_stray: bool
+
+
 @lru_cache(maxsize=512)
-def _read_headers(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[str, bool, TextHeaders]:
-    """The content coding, whether losses are refused, and all headers as text. A client sends the same ones with all of
-    its requests, but for the length of the body, which the body tells."""
+def _read_head(path: str, query: bytes, headers: tuple[tuple[bytes, bytes], ...]) -> _Head:
+    """A client sends the same head with all of its requests, but for the length of the body, which the body tells."""
     listed = list(headers)
     coding = header(listed, b"content-encoding").strip().lower()
-    strict = header(listed, b"x-sightline-strict").strip().lower() in ("1", "true")
-    return coding, strict, tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+    return _Head(
+        tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers),
+        query.decode("latin-1"),
+        "" if coding == "identity" else coding,
+        header(listed, b"x-sightline-strict").strip().lower() in ("1", "true"),
+        bool(header(listed, b"expect")),
+        can_stray(path),
+    )
 
 
-async def _body(receive: Receive, headers: Headers) -> bytes:
-    length = header(headers, b"content-length")
-    if length.isdigit() and int(length) > MOST_BYTES:
-        if not header(headers, b"expect"):  # who waits for leave to send hears the refusal instead
-            await _unread(receive)
-        raise _too_large()
+async def _body(receive: Receive, headers: Headers, *, is_waiting: bool) -> bytes:
+    message = None if is_waiting else await receive()
+    if message is None or message.get("more_body", False):  # else it is all here, as nearly always
+        length = header(headers, b"content-length")
+        if length.isdigit() and int(length) > MOST_BYTES:
+            if message is not None:  # who waits for leave to send hears the refusal instead
+                await _unread(receive, len(message.get("body", b"")))
+            raise _too_large()
     pieces: list[bytes] = []
     size = 0
     while True:
-        message = await receive()
+        message = message or await receive()
         if message["type"] == "http.disconnect":
             raise ClientGoneError
         if piece := message.get("body", b""):
@@ -138,11 +167,11 @@ async def _body(receive: Receive, headers: Headers) -> bytes:
             raise _too_large()
         if not message.get("more_body", False):
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        message = None
 
 
-async def _unread(receive: Receive) -> None:
-    """Hear the rest, and keep none of it."""
-    size = 0
+async def _unread(receive: Receive, size: int = 0) -> None:
+    """Hear the rest, and keep none of it; `size` is how much of it came already."""
     while size < _MOST_UNREAD:
         message = await receive()
         size += len(message.get("body", b""))
@@ -205,7 +234,7 @@ class Gateway:
         self._has_key = has_key
         self._elapsed = elapsed
 
-    def serve(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
+    def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
         received = self._elapsed()
         place = parse_path(scope["raw_path"].decode("latin-1"))
@@ -218,7 +247,9 @@ class Gateway:
         place = parse_path(scope["raw_path"].decode("latin-1"))
         return refusal_response(_caller(scope, place), fault)
 
-    async def _ask(self, scope: AsgiScope, receive: Receive, send: Send, place: GatewayPath, received: float) -> None:
+    async def _ask(
+        self, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
+    ) -> None:
         try:
             request = await read_request(scope, receive, place, received)
         except ClientGoneError:
@@ -230,7 +261,11 @@ class Gateway:
                 send
             )
             return
-        async with await self._relay.start(request) as relayed:
+        relayed = await self._relay.start(request)
+        if relayed.whole_body is not None:
+            send.respond(relayed.status, relayed.headers, relayed.whole_body)
+            return
+        async with relayed:
             await _hand_over(relayed, send)
 
     def _beside(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
@@ -261,15 +296,14 @@ class Gateway:
         return _json(for_codex() if is_codex else dialect(spoken).clients.list_models(models))
 
 
-async def _hand_over(relayed: ClientResponse, send: Send) -> None:
+async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
     """The answer as it comes. Its last byte leaves after the iteration's end, because only then all is recorded: where
     the length is known, the last chunk has it; else the transfer has an end of its own."""
     await send(response_start(relayed.status, relayed.headers))
     missing = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
     try:
         if missing is None:
-            async for piece in relayed:
-                await send(response_body(piece, more=True))
+            await relayed.write_to(send)
             await send(response_body(b"", more=False))
             return
         last = b""

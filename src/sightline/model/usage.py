@@ -28,7 +28,7 @@ def possible(usage: Usage | None) -> Usage | None:
     have not counted, and a cost or an estimate that rests on it would be wrong without a word."""
     if usage is None:
         return None
-    wrong = [name for name in _COUNTS if not 0 <= (getattr(usage, name) or 0) <= MOST_TOKENS]
+    wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
     if usage.input_tokens == 0:
         wrong.append("input_tokens")
     return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage

@@ -1,4 +1,4 @@
-"""Listening: the sockets, the server on them, and a shutdown that lets streams finish."""
+"""Listening: the sockets, the server on them with its application, and a shutdown that lets streams finish."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import uvicorn
-
 from sightline.errors import Code, Fault
-from sightline.server.app import App
-from sightline.server.uvicorn_http import ServerConnection
-from sightline.web.access import LOOPBACK, host_name
+from sightline.gateway.gateway import Gateway
+from sightline.server.http_connection import Application, ClientConnection
+from sightline.web.access import LOOPBACK, OriginGuard, host_name
+from sightline.web.asgi import AsgiScope, ClientWriter, Receive
+from sightline.workbench.workbench import Workbench
+
+_LOG = logging.getLogger("sightline.server")
 
 GRACE: Final = 5
 """Seconds in which streams may finish after a shutdown was asked for."""
@@ -26,6 +28,13 @@ BACKLOG: Final = 4096
 _FILES: Final = 65_536
 _KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection is kept; clients that reuse theirs must not find it closed between two turns."""
+
+_SWEEP: Final = 5
+"""Seconds between two looks for idle connections."""
+
+_MOST_ACCEPTED: Final = 256
+_ACCEPT_AGAIN: Final = 1.0
+_LOOK: Final = 0.05
 
 
 def bind_sockets(host: str, port: int) -> list[socket.socket]:
@@ -77,58 +86,134 @@ def allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-class ListeningServer(uvicorn.Server):
-    """The server. `ending` is run at a shutdown, to end what is under way; `asked_by` is the signal that began it."""
+class App:
+    """A bare ASGI callable: guards the door, and shows each request to the one who serves it. Paths are taken as they
+    were written, so that no spelling leads around a rule."""
 
-    def __init__(self, app: App, *, ending: Callable[[], Awaitable[None]], grace: int = GRACE) -> None:
-        _quiet()
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=ServerConnection,
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                backlog=BACKLOG,
-                timeout_keep_alive=_KEEP_ALIVE,
-                timeout_graceful_shutdown=grace,
-            )
-        )
+    def __init__(self, guard: OriginGuard, gateway: Gateway, workbench: Workbench) -> None:
+        self._guard: Final = guard
+        self._gateway: Final = gateway
+        self._workbench: Final = workbench
+
+    def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
+        """Answer one request, once this is awaited. A coroutine around another would cost time for each chunk."""
+        serving = self._workbench if self._workbench.serves(scope) else self._gateway
+        refusal = self._guard.refusal(scope["headers"])
+        if refusal is not None:
+            return serving.refusal(scope, refusal).to(send)
+        return serving.serve(scope, receive, send)
+
+
+class ListeningServer:
+    """The server. `ending` is run at a shutdown, to end what is under way; streams may finish within `grace` seconds.
+
+    `asked_by` is the signal that began the shutdown; with `force_exit` it does not wait for anything.
+    """
+
+    def __init__(self, app: Application, *, ending: Callable[[], Awaitable[None]], grace: float = GRACE) -> None:
         self._app = app
         self._ending = ending
+        self._grace = grace
+        self._connections: set[ClientConnection] = set()
+        self._accepting: set[asyncio.Task[object]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._change = asyncio.Event()
+        self._is_ending = False
+        self.force_exit = False
         self.asked_by: signal.Signals | None = None
 
     async def run_on(self, listening: list[socket.socket]) -> None:
         """Serve until a signal or `end` asks for a shutdown."""
-        await self.serve(listening)
-        await self._app.wait_for_aborted()
+        loop = self._loop = asyncio.get_running_loop()
+        sweeping = loop.create_task(self._close_idle())
+        with self._signals(loop):
+            for each in listening:
+                self._accept_from(each)
+            while not self._is_ending:
+                await self._wait_for_change()
+            for each in listening:
+                loop.remove_reader(each)
+                each.close()
+            sweeping.cancel()
+            await self._shut_down()
 
     def end(self, asked_by: signal.Signals | None = None) -> None:
-        """Begin the shutdown; a second call ends it at once."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
+        """Begin the shutdown, from any thread; a second call ends it at once."""
+        self.force_exit = self._is_ending
+        self._is_ending = True
         self.asked_by = self.asked_by or asked_by
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+                self._loop.call_soon_threadsafe(self._change.set)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more clients, and let those that are connected finish."""
-        hastening = asyncio.ensure_future(self._ending())
-        await super().shutdown(sockets)
-        for task in (hastening, *self.server_state.tasks):
+    def make_connection(self) -> ClientConnection:
+        """What speaks with a client that has connected."""
+        return ClientConnection(self._app, self._connections)
+
+    def _accept_from(self, listening: socket.socket) -> None:
+        assert self._loop is not None
+        self._loop.add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Take many clients in one turn of the loop. libuv takes one in each, so that the last of 256 clients that
+        connect at once would wait for 255 turns, in all of which the first ones are served."""
+        assert self._loop is not None
+        for _ in range(_MOST_ACCEPTED):
+            try:
+                accepted, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # most likely there are too many open files
+                _LOG.error("no client can connect for a moment: %s", error)
+                self._loop.remove_reader(listening)
+                self._loop.call_later(_ACCEPT_AGAIN, self._accept_again, listening)
+                return
+            accepted.setblocking(False)
+            task = self._loop.create_task(self._loop.connect_accepted_socket(self.make_connection, accepted))
+            self._accepting.add(task)  # the loop keeps no reference
+            task.add_done_callback(self._accepting.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if not self._is_ending:
+            self._accept_from(listening)
+
+    async def _close_idle(self) -> None:
+        """Close connections on which nothing has been asked for long: one timer for all of them."""
+        while True:
+            await asyncio.sleep(_SWEEP)
+            before = asyncio.get_running_loop().time() - _KEEP_ALIVE
+            for connection in [each for each in self._connections if each.is_idle and each.idle_since < before]:
+                connection.transport.close()
+
+    async def _shut_down(self) -> None:
+        """Let clients that are connected finish."""
+        ending = asyncio.ensure_future(self._ending())
+        for connection in list(self._connections):
+            connection.shut_down()
+        try:
+            async with asyncio.timeout(self._grace):
+                while self._connections and not self.force_exit:
+                    await self._wait_for_change()
+        except TimeoutError:
+            _LOG.info("%d connections are closed before their responses are complete", len(self._connections))
+        tasks = [each.task for each in self._connections]
+        for task in (ending, *tasks):
             task.cancel()
-        await asyncio.gather(hastening, return_exceptions=True)
+        await asyncio.gather(ending, *tasks, return_exceptions=True)
+
+    async def _wait_for_change(self) -> None:
+        """Wait for another call of `end`, or a moment: connections end without telling."""
+        self._change.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK if self._is_ending else None):
+                await self._change.wait()
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         """Shut down in order on SIGTERM and Ctrl-C."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
         for each in signals:
             loop.add_signal_handler(each, self.end, each)
@@ -154,20 +239,6 @@ def new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-class _Bugs(logging.Filter):
-    """Keeps only log records of failures of our own; clients that disconnect are none."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.exc_info is not None
-
-
-def _quiet() -> None:
-    logger = logging.getLogger("uvicorn.error")
-    logger.setLevel(logging.ERROR)
-    if not any(isinstance(each, _Bugs) for each in logger.filters):
-        logger.addFilter(_Bugs())
 
 
 def _not_bound(host: str, port: int, error: OSError) -> Fault:

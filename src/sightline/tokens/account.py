@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, amount_needed
+from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, allowances, amount_needed
 from sightline.wire.cache import BoundedCache
 
 Metric: TypeAlias = Literal["requests", "tokens"]
@@ -47,10 +47,15 @@ class SlidingWindow:
 
     def add(self, at: float, requests: int, tokens: int) -> None:
         """Count something in."""
-        self._expire(at)
-        if not self._slots or at >= self._slots[-1].start + self._step:
-            self._slots.append(Slot(at, 0, 0))
-        self._change(self._slots[-1], requests, tokens)
+        slots = self._slots
+        if not slots or at >= slots[-1].start + self._step:
+            self._expire(at)
+            slots.append(Slot(at, 0, 0))
+        slot = slots[-1]
+        slot.requests += requests
+        slot.tokens += tokens
+        self._requests += requests
+        self._tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """Change what was counted at that time by so much; nothing where that has left the window."""
@@ -188,6 +193,21 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
     quiet_until: _Time = 0.0
 
 
+_MOST_UNREAD = 32
+
+
+@dataclass(slots=True)
+class _UnreadHeaders:
+    """Headers of an answer of which no one has asked yet what they say, and what has been sent since."""
+
+    headers: tuple[tuple[bytes, bytes], ...]
+    reported: float
+    """By the machine's clock."""
+    at: float
+    requests: int = 0
+    tokens: int = 0
+
+
 class Account:
     """The windows of a minute and a day, and the provider's latest words on each limit.
 
@@ -198,7 +218,9 @@ class Account:
     def __init__(self) -> None:
         self.minute = SlidingWindow(MINUTE, step=1.0)
         self.day = SlidingWindow(DAY, step=300.0)
-        self.observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
+        self._observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
+        self._unread: dict[tuple[bytes, ...], _UnreadHeaders] = {}
+        """By the names of the headers: what answers of one kind said before is of no interest."""
         self.quiet_until = 0.0
         self._latest = 0.0
         self._ahead = 0.0
@@ -213,21 +235,44 @@ class Account:
         """A request went out."""
         self.minute.add(at, 1, tokens)
         self.day.add(at, 1, tokens)
-        for seen in self.observations.values():
-            seen.requests += 1
-            seen.tokens += tokens
+        if self._observations or self._unread:
+            for seen in self._reports():
+                seen.requests += 1
+                seen.tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """What went out at that time is so much more."""
         self.minute.correct(at, tokens, requests=requests)
         self.day.correct(at, tokens, requests=requests)
-        for seen in self.observations.values():
+        for seen in self._reports():
             if seen.at <= at:  # a later report includes it already
                 seen.requests = max(0, seen.requests + requests)
                 seen.tokens = max(0, seen.tokens + tokens)
 
+    def _reports(self) -> "list[AllowanceObservation | _UnreadHeaders]":
+        return [*self._observations.values(), *self._unread.values()]
+
     def observe(self, seen: AllowanceObservation) -> None:
-        self.observations.put((seen.allowance.counted, seen.allowance.window), seen)
+        self._observations.put((seen.allowance.counted, seen.allowance.window), seen)
+
+    def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float, at: float) -> None:
+        """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
+        self._unread[tuple([name for name, _ in headers])] = _UnreadHeaders(headers, reported, at)
+        if len(self._unread) > _MOST_UNREAD:
+            self._read_headers()
+
+    @property
+    def observations(self) -> BoundedCache[tuple[Counted, float | None], AllowanceObservation]:
+        """What is known of each limit, by what it counts and for how long."""
+        if self._unread:
+            self._read_headers()
+        return self._observations
+
+    def _read_headers(self) -> None:
+        waiting, self._unread = sorted(self._unread.values(), key=lambda seen: seen.at), {}
+        for seen in waiting:
+            for allowance in allowances(lower_case(seen.headers), seen.reported):
+                self.observe(AllowanceObservation(allowance, seen.at, seen.requests, seen.tokens))
 
     def limits(self, facts: Facts | None) -> RateLimits:
         known = RateLimits(facts.rpm, facts.tpm, facts.rpd, facts.tpd) if facts else RateLimits()
@@ -291,3 +336,11 @@ class Account:
         account.quiet_until = state.quiet_until
         account.mark_saved()
         return account
+
+
+def lower_case(headers: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+    """The first value of each header, by its name in lower case."""
+    lowered: dict[str, str] = {}
+    for name, value in headers:
+        lowered.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return lowered

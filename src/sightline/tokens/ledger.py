@@ -114,6 +114,12 @@ class Ledger:
             account.quiet_until = max(account.quiet_until, now + pause)
         self._has_news = True
 
+    def keep_headers(self, provider: str, model: str, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
+        """These headers came with an answer that is none to wait after; they are read when a limit is asked for."""
+        account, now = self._account(provider, model, at)
+        account.keep_headers(headers, at, now)
+        self._has_news = True
+
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
         """What is allowed: as the provider reported it, else as the catalogue has it."""
         return (self._accounts.peek((provider, model)) or Account()).limits(facts)
@@ -190,6 +196,8 @@ class Ledger:
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
         """The account, and this moment by its own clock."""
-        account = self._accounts.get((provider, model)) or Account()
-        self._accounts.put((provider, model), account)
+        account = self._accounts.get((provider, model))
+        if account is None:
+            account = Account()
+            self._accounts.put((provider, model), account)
         return account, account.time(at)

@@ -21,6 +21,7 @@ from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.json import Json
+from sightline.tokens.account import lower_case
 from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.tokens.rate_headers import allowances, reset_wait
 from sightline.transport.clock import Clock
@@ -104,7 +105,6 @@ class Sender:
 
     async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
         """The provider's answer, or, where there is none, the last attempt's fault."""
-        policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
         url = _address_for_record(outgoing.request.url, outgoing.secrets)
         attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url)
@@ -114,6 +114,7 @@ class Sender:
             if isinstance(outcome, AcceptedResponse):
                 return outcome
             fault = outcome.fault if isinstance(outcome, RefusedResponse) else outcome
+            policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
             wait = policy.next_wait(fault, attempt.number, self._jitter)
             if wait is None:
                 _conclude(fault, attempt.number)
@@ -144,23 +145,24 @@ class Sender:
                 self._ledger.settle(sent, 0, self._clock.now())
             redact_fault(fault, _secrets_of(outgoing))
             return fault
-        outcome = None
+        is_accepted = False
         try:
-            outcome = await self._outcome(outgoing, response, sent, number)
+            now = self._clock.now()
+            if 200 <= response.status < 300:
+                self._ledger.keep_headers(outgoing.provider, outgoing.model, response.headers, now)
+                is_accepted = True
+                return AcceptedResponse(response, sent, number)
+            return await self._refusal(outgoing, response, sent, number, now)
         finally:
             # An answer without an owner would keep its connection, and its place in the pool, for good.
-            if not isinstance(outcome, AcceptedResponse):
+            if not is_accepted:
                 await response.close()
-        return outcome
 
-    async def _outcome(
-        self, outgoing: Outgoing, response: Response, sent: SentRequest, number: int
-    ) -> AcceptedResponse | RefusedResponse | Fault:
-        now = self._clock.now()
-        headers = _lower_case(response.headers)
+    async def _refusal(
+        self, outgoing: Outgoing, response: Response, sent: SentRequest, number: int, now: float
+    ) -> RefusedResponse | Fault:
+        headers = lower_case(response.headers)
         self._ledger.observe_headers(outgoing.provider, outgoing.model, headers, now)
-        if 200 <= response.status < 300:
-            return AcceptedResponse(response, sent, number)
         self._ledger.settle(sent, 0, now)
         if response.status < 400:
             return _redirect_fault(response, _secrets_of(outgoing))
@@ -284,10 +286,3 @@ def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
     query = parse_qsl(urlsplit(outgoing.request.url).query)
     keys = (value for name, value in query if is_secret_parameter(name))
     return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
-
-
-def _lower_case(headers: RawHeaders) -> dict[str, str]:
-    lowered: dict[str, str] = {}
-    for name, value in headers:
-        lowered.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
-    return lowered

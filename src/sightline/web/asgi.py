@@ -1,14 +1,10 @@
 """The part of ASGI that is used here: one request and its response."""
 
-from asyncio import Task
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-
-RUNNING = "sightline.running"
-"""The ASGI extension with the tasks that our server cancels when their connection ends."""
 
 
 class AsgiScope(TypedDict):
@@ -19,7 +15,6 @@ class AsgiScope(TypedDict):
     raw_path: bytes
     query_string: bytes
     headers: Headers
-    extensions: NotRequired[dict[str, set[Task[object]]]]
 
 
 class RequestEvent(TypedDict):
@@ -54,6 +49,28 @@ class Send(Protocol):
 
     def __call__(self, message: ResponseStart | ResponseChunk, /) -> Awaitable[None]:
         """Send the next piece."""
+        ...
+
+
+class ClientWriter(Send, Protocol):
+    """Sends a response, and writes chunks of its body without waiting for the client, who may be behind: then it
+    `is_paused`, and the sender waits until it is not."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client takes no more for now."""
+        ...
+
+    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
+        """Write a whole response; its length is among the headers."""
+        ...
+
+    def write(self, data: bytes, /) -> None:
+        """Write a chunk of the body; nothing where it is empty."""
+        ...
+
+    async def until_writable(self) -> None:
+        """Wait until the client takes more."""
         ...
 
 

@@ -45,7 +45,9 @@ class SecretForms:
     def mask(self, text: str) -> str:
         """The text without the secrets."""
         # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
-        may_be_there = any(form in text for form in self.literal) or self._escaped.search(text) is not None
+        # Escapes are looked for first as they begin: that takes a tenth of the time of a pattern that finds nothing.
+        has_escape = ("\\u" in text or "%" in text) and self._escaped.search(text) is not None
+        may_be_there = has_escape or any(form in text for form in self.literal)
         return self._pattern.sub(MASK, text) if may_be_there else text
 
 
@@ -66,7 +68,7 @@ class SecretBytes:
             # `in` takes bytes for a number first, and fails over that each time.
             if data.find(form) >= 0:
                 return self._pattern.sub(MASK.encode(), data), True
-        if self._escaped.search(data) is None:
+        if (data.find(b"\\u") < 0 and data.find(b"%") < 0) or self._escaped.search(data) is None:
             return data, False
         shown, count = self._pattern.subn(MASK.encode(), data)
         return shown, count > 0
@@ -249,6 +251,14 @@ def secrets_of(headers: tuple[tuple[str, str], ...], query: str) -> tuple[str, .
     return tuple(dict.fromkeys(value for value in values if len(value) >= _SHORTEST_OF_CLIENTS))
 
 
+@lru_cache(maxsize=256)
+def _decode_names(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], bool]:
+    """The names of headers as text, and whether one of the headers is a secret by its name. The answers of a provider
+    have the same names again and again."""
+    text = tuple(name.decode("latin-1") for name in names)
+    return text, any(map(is_secret_header, text))
+
+
 class Redaction:
     """Takes the secrets of one exchange out of what is kept of it."""
 
@@ -268,6 +278,15 @@ class Redaction:
     def headers(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         """Headers, with a mask where the value of one is a secret by its name."""
         return tuple((name, MASK if is_secret_header(name) else self.text(value)) for name, value in headers)
+
+    def raw_headers(self, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[str, str], ...]:
+        """The same for headers as they came. All values are looked at together: as a rule there is no secret."""
+        names, has_secret = _decode_names(tuple([name for name, _ in headers]))
+        joined = b"\n".join([value for _, value in headers]).decode("latin-1")  # no header has a line break
+        text = tuple(zip(names, joined.split("\n"), strict=False))  # without headers, there is one empty value
+        if has_secret or "@" in joined or self.words(joined) != joined:
+            return self.headers(text)
+        return text
 
     def address(self, path: str, query: str) -> str:
         """A path with its query."""

@@ -6,7 +6,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
-from sightline.exchange.recording.playback import PlayedBody, not_recorded
+from sightline.exchange.replay_handler import PlayedBody, not_recorded
 from sightline.model.events import Ended, Failed, TextReceived
 from sightline.model.exchange import AttemptStarted, Edited, ExchangeCancelled, Fact, Received, Released, Translated
 from sightline.model.reply import reply_json

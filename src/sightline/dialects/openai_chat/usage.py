@@ -1,5 +1,7 @@
 """Token counts of Chat Completions, which already count the whole prompt and the whole output."""
 
+from functools import cache
+
 import msgspec
 
 from sightline.dialects.fields import as_object, compact, opt_int, opt_object, rest
@@ -10,13 +12,25 @@ from sightline.model.usage import Usage
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 
 
+@cache
+def _fields_of(asked: str, written: str) -> tuple[frozenset[str], tuple[tuple[str, tuple[str, ...]], ...]]:
+    """The fields of a `usage` object, and those of its details that are modelled."""
+    details = (
+        (f"{asked}_details", ("cached_tokens", "cache_write_tokens")),
+        (f"{written}_details", ("reasoning_tokens",)),
+    )
+    return frozenset({asked, written, "total_tokens", *(key for key, _ in details)}), details
+
+
 def read_counts(holder: JsonObject, at: str, asked: str, written: str) -> Usage:
     """The counts of a `usage` object of one of OpenAI's APIs, which differ in what they call the two main ones."""
-    details = {f"{asked}_details": ("cached_tokens", "cache_write_tokens"), f"{written}_details": ("reasoning_tokens",)}
+    known, details = _fields_of(asked, written)
     counts = {"input_tokens": opt_int(holder, asked, at), "output_tokens": opt_int(holder, written, at)}
-    extras = rest(holder, frozenset({asked, written, "total_tokens", *details}))
-    for key, names in details.items():
-        inner = opt_object(holder, key, at) or {}
+    extras = rest(holder, known)
+    for key, names in details:
+        inner = opt_object(holder, key, at)
+        if not inner:
+            continue
         counts |= {name: opt_int(inner, name, f"{at}/{key}") for name in names}
         finer: JsonObject = {
             name: count for name, count in inner.items() if name not in names and count not in (None, 0)

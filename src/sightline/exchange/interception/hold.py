@@ -7,7 +7,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft, EditHistory
@@ -30,6 +30,7 @@ from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.transport.clock import Clock
+from sightline.transport.race import wait_either
 
 _SDKS = ("openai/", "anthropic/", "asyncopenai/", "asyncanthropic/", "azureopenai/")
 _SDK_TIMEOUT = 600.0
@@ -237,16 +238,11 @@ class Hold(ABC):
         self.recorder.record_hold(Held(self.phase))
         if self.rule.timeout_s is None:
             return await self._decision
-        limit = asyncio.get_running_loop().create_task(clock.sleep(self.rule.timeout_s))
-        either: set[asyncio.Future[Any]] = {self._decision, limit}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await wait_either(self._decision, clock.sleep(self.rule.timeout_s))
         except asyncio.CancelledError:
             self._decision.cancel()
             raise
-        finally:
-            limit.cancel()
-            await asyncio.wait({limit})
         if self.is_open and self.on_timeout == "drop":
             self.drop(f"no decision within {self.rule.timeout_s:g} s")
         elif self.is_open:

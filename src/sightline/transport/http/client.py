@@ -104,8 +104,7 @@ class ConnectionPool:
             connection.abort()
 
     def _return(self, connection: HttpConnection) -> None:
-        waiter = self._next_in_queue()
-        if waiter is not None:
+        if self._queue and (waiter := self._next_in_queue()) is not None:
             waiter.set_result(connection)
         elif self._keep_alive > 0 and connection in self._open:
             self._idle[connection] = self._loop.time()
@@ -166,6 +165,7 @@ class Response:
         self.status: int = answer.status
         self.reason: bytes = answer.reason
         self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
+        self._named: dict[bytes, bytes] | None = None
         self._answer = answer
         self._connection: HttpConnection | None = connection
         self._place = connection.place
@@ -173,11 +173,9 @@ class Response:
 
     def header(self, name: str) -> str:
         """The first value of a header, whatever the case of its name; nothing where it is absent."""
-        wanted = name.lower().encode("latin-1")
-        for key, value in self.headers:
-            if key.lower() == wanted:
-                return value.decode("latin-1")
-        return ""
+        if self._named is None:
+            self._named = {key.lower(): value for key, value in reversed(self.headers)}
+        return self._named.get(name.lower().encode("latin-1"), b"").decode("latin-1")
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -201,6 +199,46 @@ class Response:
         data = connection.take(answer)
         if answer.is_complete:
             self._release()
+        return data
+
+    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+        """Give each portion of the body to `take` in the callback that reads it from the socket, until `take` returns
+        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` raises."""
+        connection, answer = self._connection, self._answer
+        if connection is None:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def on_change() -> None:
+            try:
+                goes_on = not answer.pieces or take(connection.take(answer))
+            except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
+                connection.listener = None
+                if not done.done():
+                    done.set_exception(error)
+                return
+            if not goes_on or answer.is_over():
+                connection.listener = None
+                if not done.done():
+                    done.set_result(None)
+
+        connection.listener = on_change
+        try:
+            on_change()
+            await done
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        finally:
+            connection.listener = None
+
+    def take_whole(self) -> bytes | None:
+        """The whole body, if all of it is here already, as that of a short answer is; else None."""
+        answer = self._answer
+        if not answer.is_complete or self._connection is None:
+            return None
+        data = self._connection.take(answer)
+        self._release()
         return data
 
     async def read(self, limit: int = READ_LIMIT) -> bytes:

@@ -33,6 +33,8 @@ class HttpConnection(asyncio.Protocol):
         self.place = place
         self.on_lost: Callable[[HttpConnection], None] | None = None
         self.is_lost = False
+        self.listener: Callable[[], None] | None = None
+        """Called when bytes arrived or the connection ended, in place of waking the task that waits for that."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
@@ -73,11 +75,10 @@ class HttpConnection(asyncio.Protocol):
                 self.abort()
         elif self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
             self._pause_reading(answer)
-        waiter = self._waiter
-        if waiter is not None:
-            self._waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+        if self.listener is not None:
+            self.listener()
+        else:
+            self._wake()
 
     def _pause_reading(self, answer: AnswerParser) -> None:
         # Only a reader can let it go on, and where there is nothing to take none would.
@@ -137,8 +138,13 @@ class HttpConnection(asyncio.Protocol):
         try:
             if self.is_lost:
                 answer.feed_eof(clean=self._has_ended)
+            elif len(body) <= WRITE_SIZE:
+                assert self._transport is not None
+                self._progress()
+                self._transport.write(head + body)
+                self._has_sent = True
             else:
-                await self._write(answer, head, body)
+                await self._write_large(answer, head, body)
             while not answer.has_head:
                 if answer.fault is not None:
                     raise answer.fault
@@ -148,13 +154,9 @@ class HttpConnection(asyncio.Protocol):
             raise
         return answer
 
-    async def _write(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
+    async def _write_large(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
         assert self._transport is not None
         self._progress()
-        if len(body) <= WRITE_SIZE:
-            self._transport.write(head + body)
-            self._has_sent = True
-            return
         self._transport.write(head)
         rest = memoryview(body)
         while rest:
@@ -225,6 +227,9 @@ class HttpConnection(asyncio.Protocol):
             self._watch(limit)
 
     def _wake(self) -> None:
+        if self.listener is not None:
+            self.listener()
+            return
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)

@@ -1,11 +1,9 @@
 import asyncio
-import logging
 
 import pytest
-from uvicorn.protocols.http.flow_control import FlowControl
 
-from sightline.server.uvicorn_http import ResponseCycle
-from sightline.web.asgi import Headers, response_body, response_start
+from sightline.server.http_connection import ClientConnection, HttpCall
+from sightline.web.asgi import AsgiScope, Headers, response_body, response_start
 
 
 class Wire(asyncio.Transport):
@@ -22,38 +20,33 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.is_closed = True
 
-    def resume_reading(self) -> None:
-        pass
-
 
 class Talk:
     """One request and the socket of its client."""
 
     def __init__(self, method: str = "POST", *, keeps: bool = True, version: str = "1.1") -> None:
-        self.wire, self.ended = Wire(), 0
-        self.flow = FlowControl(self.wire)
-        self.cycle = ResponseCycle(
-            scope={"type": "http", "method": method, "http_version": version},  # type: ignore[arg-type, typeddict-item]
-            transport=self.wire,
-            flow=self.flow,
-            logger=logging.getLogger("test"),
-            access_logger=logging.getLogger("test"),
-            access_log=False,
-            default_headers=[],
-            message_event=asyncio.Event(),
-            expect_100_continue=False,
-            keep_alive=keeps,
-            on_response=self._end,
-        )
+        self.wire = Wire()
+        self._about = method, keeps, version == "1.0"
 
-    def _end(self) -> None:
-        self.ended += 1
+    def begin(self) -> ClientConnection:
+        """The connection, within a loop."""
+
+        async def app(*_: object) -> None:
+            """Nothing is asked."""
+
+        connection = ClientConnection(app, set())
+        connection.transport = self.wire
+        method, keeps, is_http_1_0 = self._about
+        scope: AsgiScope = {"type": "http", "method": method, "raw_path": b"/", "query_string": b"", "headers": []}
+        self.call = HttpCall(connection, scope, keeps_alive=keeps, is_http_1_0=is_http_1_0)
+        return connection
 
     def say(self, status: int, headers: Headers, *pieces: bytes) -> list[bytes]:
         async def talk() -> None:
-            await self.cycle.send(response_start(status, headers))
+            self.begin()
+            await self.call(response_start(status, headers))
             for number, piece in enumerate(pieces, 1):
-                await self.cycle.send(response_body(piece, more=number < len(pieces)))
+                await self.call(response_body(piece, more=number < len(pieces)))
 
         asyncio.run(talk())
         return self.wire.written
@@ -64,8 +57,7 @@ def test_answer_with_content_length_is_sent_in_one_write() -> None:
     assert talk.say(200, [(b"X-A", b"b"), (b"Content-Length", b"2")], b"hi") == [
         b"HTTP/1.1 200 OK\r\nx-a: b\r\ncontent-length: 2\r\n\r\nhi"
     ]
-    assert talk.ended == 1
-    assert talk.cycle.response_complete
+    assert talk.call.is_answered
     assert not talk.wire.is_closed
 
 
@@ -84,7 +76,7 @@ def test_the_head_of_a_stream_leaves_at_once() -> None:
 def test_an_answer_without_a_body_has_none() -> None:
     head = Talk("HEAD")
     assert head.say(200, [(b"content-length", b"2")], b"hi") == [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"]
-    assert head.ended == 1
+    assert head.call.is_answered
     assert Talk().say(204, [], b"") == [b"HTTP/1.1 204 No Content\r\n\r\n"]
 
 
@@ -110,20 +102,15 @@ def test_a_header_cannot_end_the_head() -> None:
             Talk().say(200, [header])
 
 
-def test_nothing_is_written_to_a_disconnected_client() -> None:
-    talk = Talk()
-    talk.cycle.disconnected = True
-    assert talk.say(200, [], b"hi") == []
-
-
 def test_a_client_that_is_slow_is_waited_for() -> None:
     async def story() -> None:
         talk = Talk()
-        talk.flow.pause_writing()
-        sending = asyncio.ensure_future(talk.cycle.send(response_start(200, [])))
+        connection = talk.begin()
+        connection.pause_writing()
+        sending = asyncio.ensure_future(talk.call(response_start(200, [])))
         await asyncio.sleep(0)
         assert talk.wire.written == []
-        talk.flow.resume_writing()
+        connection.resume_writing()
         await sending
         assert len(talk.wire.written) == 1
 
