@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_reply
 from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Finished, StreamEvent, TextReceived
@@ -179,3 +179,17 @@ def test_an_error_without_the_name_that_clients_look_for_is_noticed(name: str, h
     frame = b'data: {"type":"error","error":{"type":"api_error","message":"boom"}}\n\n'
     assert [type(event) for event in hearing.feed(head + frame)][-2:] == [Failed, Ended]
     assert hearing.has_unnamed_error is is_unnamed
+
+
+def test_a_plain_body_is_read_at_once_and_any_other_is_left() -> None:
+    body = {
+        "id": "r",
+        "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+    }
+    data = json.dumps(body).encode()
+    plain = read_plain_reply(dialect("openai-chat"), data)
+    assert plain == fold(ReplyDecoder(dialect("openai-chat")).whole(data), "openai-chat")
+    for other in (b"{broken", b'{"choices": []}', data.replace(b'"r"', b"1")):
+        assert read_plain_reply(dialect("openai-chat"), other) is None
+    assert read_plain_reply(dialect("anthropic"), data) is None

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import (
@@ -18,7 +17,6 @@ from sightline.exchange.client_response import (
     without,
     without_coding,
 )
-from sightline.exchange.reply_reader import read_plain_reply
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream
@@ -248,17 +246,3 @@ def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
 def test_of_headers_with_one_name_the_first_counts() -> None:
     asked = ClientRequest("openai-chat", b"", (("X-A", "1"), ("x-a", "2"), ("B", "3")), "/")
     assert asked.headers_by_name() == {"x-a": "1", "b": "3"}
-
-
-def test_a_plain_body_is_read_at_once_and_any_other_is_left() -> None:
-    body = {
-        "id": "r",
-        "model": "m",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
-    }
-    data = json.dumps(body).encode()
-    plain = read_plain_reply("openai-chat", data)
-    assert plain == fold(ReplyDecoder(dialect("openai-chat")).whole(data), "openai-chat")
-    for other in (b"{broken", b'{"choices": []}', data.replace(b'"r"', b"1")):
-        assert read_plain_reply("openai-chat", other) is None
-    assert read_plain_reply("anthropic", data) is None

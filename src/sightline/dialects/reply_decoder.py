@@ -6,6 +6,7 @@ from sightline.dialects.dialect import Dialect, StreamReading
 from sightline.dialects.streaming import DONE, StreamReader, no_reply, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.model.reply import Reply
 from sightline.wire.json_array import JsonArrayDecoder, begins_array
 from sightline.wire.jsontext import BOM, decode
 from sightline.wire.sse import Frame, SseDecoder
@@ -168,3 +169,14 @@ def _is_framed(data: bytes) -> bool:
     """Whether this is the beginning of a stream, however short."""
     head = data.removeprefix(BOM).lstrip()[:6]
     return any(head.startswith(name) or name.startswith(head) for name in _FIELDS)
+
+
+def read_plain_reply(spoken: Dialect, data: bytes) -> Reply | None:
+    """The reply of a whole response where it is of the most frequent kind, at a fraction of the cost of events; None
+    where only a `ReplyDecoder` can tell."""
+    if spoken.read_plain is None or data[:1] != b"{":
+        return None
+    try:
+        return spoken.read_plain(decode(data), spoken.name)
+    except Exception:  # noqa: BLE001 - the decoder says what is wrong with it
+        return None

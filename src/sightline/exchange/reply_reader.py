@@ -7,7 +7,6 @@ from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, St
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.wire.coding import READABLE, Decoding
-from sightline.wire.jsontext import decode
 
 _MOST_WARNINGS = 3
 
@@ -110,18 +109,6 @@ class ReplyReader:
         if not self._is_lost:
             self._is_lost = True
             self._warnings.append(why)
-
-
-def read_plain_reply(spoken: str, data: bytes) -> Reply | None:
-    """The reply of a whole response where it is of the most frequent kind, at a fraction of the cost of events; None
-    where only a `ReplyReader` can tell."""
-    read_plain = dialect(spoken).read_plain
-    if read_plain is None or data[:1] != b"{":
-        return None
-    try:
-        return read_plain(decode(data), spoken)
-    except Exception:  # noqa: BLE001 - the reader says what is wrong with it
-        return None
 
 
 def _says_nothing(event: StreamEvent) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import read_plain_reply
 from sightline.dialects.streaming import no_reply
 from sightline.dialects.translate import StreamTranslation, translate_reply
 from sightline.errors import Fault
@@ -18,7 +19,7 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import FailedEnd, FinishedEnd
 from sightline.exchange.redaction import FrameMasking
-from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, read_plain_reply
+from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for
 from sightline.exchange.request_counter import RequestCounter, read_count
 from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
@@ -186,7 +187,7 @@ class Responder:
 
     def _verbatim(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
         _refuse_empty(body)
-        reply, warning = None if body.trouble else read_plain_reply(exchange.choice.dialect, body.plain), ""
+        reply, warning = None if body.trouble else read_plain_reply(dialect(exchange.choice.dialect), body.plain), ""
         if reply is None:
             reading = ReplyReader(exchange.choice.dialect)
             if body.trouble:

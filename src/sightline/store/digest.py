@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from sightline.dialects.registry import dialect, find_dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_reply
 from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Received, Translated
 from sightline.model.fold import fold
@@ -178,9 +178,8 @@ def read_reply(name: str, data: bytes) -> tuple[str, str]:
     spoken = find_dialect(name)
     if spoken is None:
         return _clip(data.decode("utf-8", "replace")), ""
-    decoder = ReplyDecoder(spoken, joins=True)
     try:
-        reply = decoder.plain(data) or fold(decoder.whole(data))
+        reply = read_plain_reply(spoken, data) or fold(ReplyDecoder(spoken, joins=True).whole(data))
     except Exception:  # noqa: BLE001 - as above
         _LOG.exception("a reply could not be read for search; it is on record all the same")
         return _clip(data.decode("utf-8", "replace")), ""
