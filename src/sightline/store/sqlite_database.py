@@ -7,16 +7,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 
+import msgspec
+
 from sightline.errors import Code, Fault
-from sightline.store.entries import CANDIDATES, LEAST_SIZE, BodyEntry, Codec, Coded, Recent, may_share
+from sightline.model.exchange import Fact
+from sightline.store.entries import (
+    CANDIDATES,
+    LEAST_SIZE,
+    BodyEntry,
+    Codec,
+    Coded,
+    FactEntry,
+    Recent,
+    may_share,
+    pack_run,
+    unpack_frames,
+    unpack_run,
+)
 from sightline.store.sqlite_words import carry_words
 
 FILE_NAME = "record.sqlite3"
 _NAME = re.compile(r"(\d{3})_\w+\.sql")
-_WORD_BLOCKS = 4
-"""The migration since which words are in blocks."""
+_BLOCKS = 4
+"""The migration since which words are in blocks, and facts in runs."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
@@ -165,8 +181,9 @@ def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> No
             if step.version > at:
                 for statement in _statements(step.sql):
                     connection.execute(statement)
-        if at < _WORD_BLOCKS:
+        if at < _BLOCKS:
             carry_words(connection)
+            _carry_facts(connection)
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
     finally:
@@ -187,6 +204,45 @@ def _statements(sql: str) -> Iterator[str]:
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
+
+
+def run_id(exchange: int, n: int) -> int:
+    """The key of the run in the row's exchange that begins with fact number `n`."""
+    if n >> 24:
+        raise OverflowError(f"fact {n} of an exchange")
+    return exchange << 24 | n
+
+
+def runs_of(connection: sqlite3.Connection, codec: Codec, exchange: str, row: int) -> list[FactEntry]:
+    """The facts of the exchange in this row, in their order."""
+    runs = connection.execute("SELECT data FROM runs WHERE id BETWEEN ? AND ? ORDER BY id", _range(row))
+    return [entry for (data,) in runs for entry in unpack_run(codec, exchange, data)]
+
+
+def forget_runs(connection: sqlite3.Connection, row: int) -> None:
+    """Forget the facts of the exchange in this row."""
+    connection.execute("DELETE FROM runs WHERE id BETWEEN ? AND ?", _range(row))
+
+
+def _range(row: int) -> tuple[int, int]:
+    return row << 24, (row + 1 << 24) - 1
+
+
+def _carry_facts(connection: sqlite3.Connection) -> None:
+    """Bring the facts that an earlier version stored one by one, and its frames, into runs."""
+    codec = Codec()
+    for (row,) in connection.execute("SELECT seq FROM exchanges ORDER BY seq").fetchall():
+        facts: list[tuple[int, float, Fact | msgspec.Raw]] = [
+            (n, at, msgspec.Raw(data))
+            for n, at, data in connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", (row,))
+        ]
+        for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", (row,)):
+            facts += [(entry.n, entry.at, entry.fact) for entry in unpack_frames(codec, "", data)]
+        if facts:
+            facts.sort(key=itemgetter(0))
+            connection.execute("INSERT INTO runs VALUES (?, ?)", (run_id(row, facts[0][0]), pack_run(codec, facts)))
+    connection.execute("DROP TABLE facts")
+    connection.execute("DROP TABLE frames")
 
 
 _CHAIN = """
