@@ -1,12 +1,9 @@
 """The file of an SQLite record: opening it, migrating it, its errors as faults, and the bodies in it."""
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
 
@@ -28,9 +25,9 @@ from sightline.store.entries import (
     unpack_run,
 )
 from sightline.store.sqlite_words import carry_words
+from sightline.store.store import Migration, load_migrations
 
 FILE_NAME = "record.sqlite3"
-_NAME = re.compile(r"(\d{3})_\w+\.sql")
 _BLOCKS = 4
 """The migration since which words are in blocks, and facts in runs."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -41,23 +38,6 @@ _SETTINGS = (
     "PRAGMA secure_delete = FAST",
     "PRAGMA journal_size_limit = 16777216",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SqliteMigration:
-    """Step number `version`."""
-
-    version: int
-    sql: str
-
-
-def migrations() -> list[SqliteMigration]:
-    """All steps, first to last."""
-    folder = files("sightline.store") / "migrations" / "sqlite"
-    named = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
-    return sorted(
-        (SqliteMigration(int(name[1]), each.read_text("utf-8")) for name, each in named), key=lambda step: step.version
-    )
 
 
 def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connection:
@@ -76,7 +56,7 @@ def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connectio
     except sqlite3.Error as error:
         raise _opening_fault(path, error) from None
     try:
-        _migrate(connection, migrations())
+        _migrate(connection, load_migrations("sqlite"))
         if is_forced:
             connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:
@@ -166,7 +146,7 @@ def _move_aside(path: Path) -> Path:
     return aside
 
 
-def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> None:
+def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     """Take the steps that are missing, all or none."""
     latest = steps[-1].version
     if _version(connection) == latest:

@@ -6,7 +6,8 @@ before it adds them. Retention leaves logs alone.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from importlib.resources import files
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -54,6 +55,23 @@ class Logbook(Protocol):
     async def forget(self, log: str) -> None:
         """Take a log away with all its lines."""
         ...
+
+
+class Migration(NamedTuple):
+    """Step number `version` on the way to the tables of this version."""
+
+    version: int
+    sql: str
+
+
+def load_migrations(database: Literal["sqlite", "postgres"]) -> list[Migration]:
+    """All steps, first to last."""
+    folder = files("sightline.store") / "migrations" / database
+    return sorted(
+        Migration(int(each.name.partition("_")[0]), each.read_text("utf-8"))
+        for each in folder.iterdir()
+        if each.name.endswith(".sql")
+    )
 
 
 def overtaken(log: str) -> Fault:
