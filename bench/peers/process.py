@@ -17,7 +17,7 @@ LOAD_CORE = CORES[1] if len(CORES) > 1 else CORES[0]
 GRACE = 20.0
 # A tree that uses less than this share of a core between two looks has done its work.
 IDLE_SHARE = 0.05
-LOOK = 0.5
+LOOK = 1.2
 PATIENCE = 90.0
 
 

@@ -170,3 +170,17 @@ def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None
             sleep(0.01)  # it ends with its server, by itself
         listed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
         assert all(each in listed.stdout for each in ids)
+
+
+def test_two_servers_on_one_folder_share_a_recorder_and_one_goes_on_without_the_other(tmp_path: Path) -> None:
+    with provider() as upstream:
+        upstream.says(json.dumps(ANSWER).encode())
+        first = Server(tmp_path, upstream, "")
+        ids = {first.ask(1)}
+        second = Server(tmp_path, upstream, "")
+        ids |= {second.ask(2), first.ask(3)}
+        assert first.states().keys() == second.states().keys() == ids
+        first.kill()
+        ids.add(second.ask(4))
+        assert second.states().keys() == ids
+        second.stop()

@@ -10,7 +10,8 @@ from pathlib import Path
 import zstandard
 
 from sightline.store.sqlite import open_store
-from sightline.store.sqlite_database import FILE_NAME, migrations
+from sightline.store.sqlite_database import FILE_NAME
+from sightline.store.store import load_migrations
 from tests.store.traffic import NOON, chat_body, prices, received, whole
 
 FOLDER = Path(__file__).parent / "golden"
@@ -37,7 +38,7 @@ def main() -> None:
         asyncio.run(made(Path(folder)))
         packed = zstandard.ZstdCompressor(level=19).compress((Path(folder) / FILE_NAME).read_bytes())
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{migrations()[-1].version:03}.sqlite3.zst").write_bytes(packed)
+    (FOLDER / f"{load_migrations('sqlite')[-1].version:03}.sqlite3.zst").write_bytes(packed)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
-from sightline.store.postgres_connection import PostgresConnection, address_of, connect, load_migrations, migrate
+from sightline.store.postgres_connection import PostgresConnection, address_of, connect, migrate
 from sightline.store.postgres_sink import PostgresSink
+from sightline.store.store import load_migrations
 from tests.postgres_server import database
 from tests.store.traffic import NOON, prices
 
@@ -17,7 +18,7 @@ T = TypeVar("T")
 def tables() -> Iterator[str]:
     """The URL of a record that is empty."""
     with database() as url:
-        connected(url, lambda connection: migrate(connection, load_migrations()))
+        connected(url, lambda connection: migrate(connection, load_migrations("postgres")))
         yield url
 
 

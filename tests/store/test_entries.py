@@ -26,13 +26,14 @@ from sightline.store.entries import (
     fact_of,
     may_share,
     pack_frames,
+    pack_run,
     raw_bytes,
     unpack_frames,
 )
-from sightline.store.sqlite_database import FILE_NAME, open_database
+from sightline.store.sqlite_database import FILE_NAME, open_database, run_id
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from tests.store.traffic import chat_body, prices, sha256, whole
+from tests.store.traffic import chat_body, noted, prices, sha256, whole
 
 
 def test_entries_tell_facts_from_bodies_in_any_coding() -> None:
@@ -60,8 +61,11 @@ def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_
     sink = SqliteSink(connection, prices)
     sink.apply(whole("x_1", chat_body("hi"), "yes"))
     sink.apply(whole("x_2", chat_body("ho"), "yes"))
-    row = "SELECT seq FROM exchanges WHERE id = 'x_2'"
-    connection.execute(f"INSERT INTO facts VALUES (({row}), 99, 1.0, ?)", (NEWER,))
+    run = pack_run(Codec(), [(99, 1.0, msgspec.Raw(NEWER))])
+    connection.execute("INSERT INTO runs VALUES (?, ?)", (run_id(2, 99), run))
+    sink.refresh()
+    with pytest.raises(ValueError, match="sung"):  # it is about this exchange, and keeps back no other
+        sink.apply(noted("x_2", [Held()], first=100))
     sink.close()
     reading = SqliteReader(tmp_path / FILE_NAME)
     assert len(reading.facts("x_1")) > 1

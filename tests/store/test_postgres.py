@@ -13,7 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.postgres import PostgresStore, open_postgres
-from sightline.store.postgres_connection import load_migrations
+from sightline.store.store import load_migrations
 from tests.postgres_server import PASSWORD, PostgresServer, database, execute, guest, own_server
 from tests.store.conformance import Opening, StoreConformance, ids
 from tests.store.postgres_replica import body_of, exchange_id
@@ -291,4 +291,4 @@ def test_a_record_of_an_earlier_version_is_brought_up_to_date(golden: Path, url:
 
 
 def test_there_is_a_record_of_this_version_to_try() -> None:
-    assert (GOLDEN / f"postgres_{load_migrations()[-1].version:03}.sql").is_file()
+    assert (GOLDEN / f"postgres_{load_migrations('postgres')[-1].version:03}.sql").is_file()

@@ -14,17 +14,16 @@ from sightline.errors import Code, Fault
 from sightline.store.postgres_connection import (
     REFUSAL,
     PostgresConnection,
-    PostgresMigration,
     address_of,
     connect,
     failure,
     index_texts,
-    load_migrations,
     migrate,
     pruning,
     rebuilding,
     writing,
 )
+from sightline.store.store import Migration, load_migrations
 from tests.postgres_server import PASSWORD, database, execute, fetch, guest, shared_server
 from tests.store.postgres_tables import connected, connection_to, tables
 
@@ -283,8 +282,8 @@ def test_what_is_begun_and_fails_has_not_happened(lock: Lock) -> None:
 
 
 STEPS = [
-    PostgresMigration(1, "CREATE TABLE sightline.cats (name text); INSERT INTO sightline.cats VALUES ('Tom')"),
-    PostgresMigration(2, "ALTER TABLE sightline.cats ADD COLUMN lives integer DEFAULT 9"),
+    Migration(1, "CREATE TABLE sightline.cats (name text); INSERT INTO sightline.cats VALUES ('Tom')"),
+    Migration(2, "ALTER TABLE sightline.cats ADD COLUMN lives integer DEFAULT 9"),
 ]
 
 
@@ -293,8 +292,10 @@ def version(url: str) -> int:
 
 
 def test_the_steps_that_ship_are_numbered_without_a_gap() -> None:
-    assert [step.version for step in load_migrations()] == list(range(1, len(load_migrations()) + 1))
-    assert load_migrations()
+    assert [step.version for step in load_migrations("postgres")] == list(
+        range(1, len(load_migrations("postgres")) + 1)
+    )
+    assert load_migrations("postgres")
 
 
 def test_missing_steps_are_taken_once() -> None:
@@ -327,8 +328,8 @@ def test_a_step_that_fails_leaves_everything_as_it_was() -> None:
         connected(url, lambda connection: migrate(connection, STEPS[:1]))
         broken = [
             STEPS[0],
-            PostgresMigration(2, "DROP TABLE sightline.cats"),
-            PostgresMigration(3, "DROP TABLE sightline.dogs"),
+            Migration(2, "DROP TABLE sightline.cats"),
+            Migration(3, "DROP TABLE sightline.dogs"),
         ]
         with pytest.raises(REFUSAL):
             connected(url, lambda connection: migrate(connection, broken))
@@ -352,7 +353,7 @@ def test_user_without_create_privilege_can_start_on_existing_tables() -> None:
             assert connected(theirs, lambda connection: migrate(connection, STEPS)) == 0
 
 
-TABLE = [PostgresMigration(1, "CREATE TABLE sightline.texts (words text)")]
+TABLE = [Migration(1, "CREATE TABLE sightline.texts (words text)")]
 INDEX = "SELECT indexdef FROM pg_indexes WHERE indexname = 'texts_by_trigram'"
 
 

@@ -12,9 +12,9 @@ from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
 from sightline.store.entries import Codec
 from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteStore, open_store, prune, record_size
-from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, migrations, open_database
+from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, open_database
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.store import Store, overtaken
+from sightline.store.store import Store, load_migrations, overtaken
 from tests.store.conformance import Opening, StoreConformance
 from tests.store.golden_record import FOLDER, bodies
 from tests.store.logbook_conformance import LogbookConformance
@@ -147,7 +147,7 @@ GOLDEN = sorted(FOLDER.glob("*.sqlite3.zst"))
 
 
 def test_migrations_are_numbered_without_a_gap_and_the_last_has_its_golden_record() -> None:
-    versions = [step.version for step in migrations()]
+    versions = [step.version for step in load_migrations("sqlite")]
     assert versions == list(range(1, len(versions) + 1))
     assert GOLDEN[-1].name == f"{versions[-1]:03}.sqlite3.zst"
 

@@ -9,8 +9,8 @@ from sightline.filters.expression import ContentTerm, OwnTopic
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import occurs
 from sightline.model.exchange import Held
-from sightline.store.entries import BodyEntry, Codec
-from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
+from sightline.store.entries import BodyEntry, Codec, FactEntry
+from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database, runs_of
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import WordSearch, append_words, forget_words, searchable
@@ -33,11 +33,11 @@ BODY = chat_body("hi")
 def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, prices)
-    connection.execute("ALTER TABLE frames RENAME TO away")
+    connection.execute("ALTER TABLE runs RENAME TO away")
     with pytest.raises(Fault):
         sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT count(*) FROM exchanges").fetchone() == (0,)
-    connection.execute("ALTER TABLE away RENAME TO frames")
+    connection.execute("ALTER TABLE away RENAME TO runs")
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, state, next_n FROM exchanges").fetchall() == [("x_1", "finished", 6)]
     sink.close()
@@ -62,8 +62,8 @@ def test_facts_that_come_in_other_pieces_than_before_are_there_once(tmp_path: Pa
     for cut in range(1, len(everything)):
         sink.apply(everything[:cut])
         SqliteSink(connection, prices).apply(everything[cut - 1 : cut + 1])
-    counted = connection.execute("SELECT (SELECT count(*) FROM facts), next_n FROM exchanges").fetchone()
-    assert counted == (3, 8)
+    assert connection.execute("SELECT next_n FROM exchanges").fetchall() == [(8,)]
+    assert runs_of(connection, Codec(), "x_1", 1) == [each for each in everything if isinstance(each, FactEntry)]
     sink.close()
 
 
@@ -138,7 +138,7 @@ def test_what_an_earlier_version_left_for_later_is_read_when_the_record_is_opene
             connection.execute("DELETE FROM words")
             connection.execute("DELETE FROM instructions")
             sink = SqliteSink(connection, prices)
-        read = ("exchanges", "facts", "frames", "uses", "instructions", "words")
+        read = ("exchanges", "runs", "uses", "instructions", "words")
         tables.append([connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in read])
         sink.close()
     assert tables[0] == tables[1]

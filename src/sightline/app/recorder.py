@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, time
 
@@ -30,6 +31,8 @@ for it, they wake the recorder."""
 _DEAD = 1.0
 """Seconds between two looks for processes that ended without a word."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_TRY, _HANDOVER = 0.05, 2.0
+"""Seconds between two tries to become the recorder, and in which one whose server has ended makes room."""
 
 
 class RecorderParameters(msgspec.Struct, frozen=True):
@@ -77,22 +80,30 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)
     journal = Path(parameters.folder) / "journal"
     importer = Importer(journal, _sink_opener(parameters), time)
+    began, is_ready = monotonic(), False
     while not importer.acquire():
-        if select.select([0], [], [], _LOOK)[0] and not os.read(0, 1):
-            return  # another process does it, also for the one that has ended
-    _run(importer, open_wake(journal))
+        if not is_ready and monotonic() - began > _HANDOVER:
+            _report_ready()  # another server's recorder does it for both
+            is_ready = True
+        if select.select([0], [], [], _TRY)[0] and not os.read(0, 1):
+            return
+    _run(importer, open_wake(journal), is_ready=is_ready)
     importer.close()
 
 
-def _run(importer: Importer, pipe: int) -> None:
+def _report_ready() -> None:
+    """Let the server go on: what others left was looked at."""
+    with suppress(OSError):  # the server may have ended
+        os.write(1, b"ready\n")
+
+
+def _run(importer: Importer, pipe: int, *, is_ready: bool) -> None:
     looked = wait = 0.0
     is_over = False
     while not is_over:
         try:
             if monotonic() - looked > _DEAD:
                 importer.end_interrupted()
-                if not looked:
-                    os.write(1, b"ready\n")
                 looked = monotonic()
             else:
                 importer.catch_up()
@@ -101,6 +112,9 @@ def _run(importer: Importer, pipe: int) -> None:
             if not wait:
                 _LOG.warning("records wait in the journal: %s", fault)
             wait = min(2 * wait, _LONGEST_WAIT) or _FIRST_WAIT
+        if not is_ready:
+            _report_ready()
+            is_ready = True
         ready, _, _ = select.select([0, pipe], [], [], wait or _LOOK)
         if pipe in ready:
             os.read(pipe, 1 << 16)

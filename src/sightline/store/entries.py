@@ -38,6 +38,7 @@ Entry: TypeAlias = FactEntry | BodyEntry
 
 
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+_RUN_DECODER = msgspec.msgpack.Decoder(list[tuple[int, float, Fact]])
 
 
 def fact_of(data: bytes) -> Fact:
@@ -45,11 +46,16 @@ def fact_of(data: bytes) -> Fact:
     try:
         return _DECODER.decode(data)
     except msgspec.ValidationError as error:
-        raise Fault(
-            Code.CONFIG,
-            f"the record holds a fact that this version does not understand: {error}",
-            hint="A newer version of Sightline has written it; look at this exchange with that version.",
-        ) from None
+        raise too_new(error) from None
+
+
+def too_new(error: msgspec.ValidationError) -> Fault:
+    """The fault of a fact that cannot be decoded."""
+    return Fault(
+        Code.CONFIG,
+        f"the record holds a fact that this version does not understand: {error}",
+        hint="A newer version of Sightline has written it; look at this exchange with that version.",
+    )
 
 
 DEEPEST = 32
@@ -169,6 +175,16 @@ def unpack_frames(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
         FactEntry(exchange, n, at, FrameArrived(raw, after))
         for n, at, after, raw in _FRAME_DECODER.decode(codec.unpack(data))
     ]
+
+
+def pack_run(codec: Codec, facts: Iterable[tuple[int, float, Fact | msgspec.Raw]]) -> bytes:
+    """Facts of one exchange that came together, with their numbers and times."""
+    return codec.pack(_ENCODER.encode(list(facts)))
+
+
+def unpack_run(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
+    """The facts again; raises a `ValidationError` where one is of a kind that only a newer version knows."""
+    return [FactEntry(exchange, n, at, fact) for n, at, fact in _RUN_DECODER.decode(codec.unpack(data))]
 
 
 def raw_bytes(codec: Codec, data: bytes) -> bytes:

@@ -24,7 +24,6 @@ from sightline.store.postgres_connection import (
     connect,
     failure,
     index_texts,
-    load_migrations,
     migrate,
     pool,
     pruning,
@@ -32,7 +31,7 @@ from sightline.store.postgres_connection import (
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
 from sightline.store.recording import Fsync, Recorder, Recording
-from sightline.store.store import Line, Log, Pruned, overtaken
+from sightline.store.store import Line, Log, Pruned, load_migrations, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 
 T = TypeVar("T")
@@ -321,7 +320,7 @@ async def _prepare_tables(address: PostgresAddress) -> str:
     """Bring the tables up to date; the answer is a name that no replica has."""
     connection = await connect(address)
     try:
-        await migrate(connection, load_migrations())
+        await migrate(connection, load_migrations("postgres"))
         await index_texts(connection)
         return str(await connection.fetchval("SELECT gen_random_uuid()"))
     except TROUBLE as error:

@@ -5,19 +5,18 @@ certainty is not shown at all. Writers share a lock; pruning and migrations take
 one transaction under that lock: of several replicas that start at once, one does the work.
 """
 
-import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg  # type: ignore[import-untyped]
 
 from sightline.errors import Code, Fault
+from sightline.store.store import Migration
 
 OLDEST = 130_000
 """The oldest supported server version, in PostgreSQL's own numbering: 13."""
@@ -264,28 +263,9 @@ _TRIGRAMS = """
 SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname = 'pg_trgm'
 """
-_NAME = re.compile(r"(\d{3})_\w+\.sql")
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresMigration:
-    """Step number `version`."""
-
-    version: int
-    sql: str
-
-
-def load_migrations() -> list[PostgresMigration]:
-    """All steps, first to last."""
-    folder = files("sightline.store") / "migrations" / "postgres"
-    numbered = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
-    return sorted(
-        (PostgresMigration(int(name[1]), each.read_text("utf-8")) for name, each in numbered),
-        key=lambda step: step.version,
-    )
-
-
-async def migrate(connection: PostgresConnection, steps: list[PostgresMigration]) -> int:
+async def migrate(connection: PostgresConnection, steps: list[Migration]) -> int:
     """Take the steps that are missing; the answer is how many those were."""
     async with rebuilding(connection):
         at = await _version(connection)

@@ -12,7 +12,15 @@ from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter
 from sightline.store.recording import Fsync, Recorder, Recording
-from sightline.store.sqlite_database import FILE_NAME, asking, body_with_id, changing, connect_database, open_database
+from sightline.store.sqlite_database import (
+    FILE_NAME,
+    asking,
+    body_with_id,
+    changing,
+    connect_database,
+    forget_runs,
+    open_database,
+)
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import forget_words
@@ -152,7 +160,8 @@ def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float
         forget_words(connection, codec, {seq for (seq,) in rows})
         for (seq,) in rows:
             touched |= {body for (body,) in connection.execute("SELECT body FROM uses WHERE exchange = ?", (seq,))}
-            for table in ("uses", "frames", "facts", "instructions"):
+            forget_runs(connection, seq)
+            for table in ("uses", "instructions"):
                 connection.execute(f"DELETE FROM {table} WHERE exchange = ?", (seq,))
             connection.execute("DELETE FROM exchanges WHERE seq = ?", (seq,))
         _forget_bodies(connection, codec, touched)

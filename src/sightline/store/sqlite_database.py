@@ -1,22 +1,35 @@
 """The file of an SQLite record: opening it, migrating it, its errors as faults, and the bodies in it."""
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 
+import msgspec
+
 from sightline.errors import Code, Fault
-from sightline.store.entries import CANDIDATES, LEAST_SIZE, BodyEntry, Codec, Coded, Recent, may_share
+from sightline.model.exchange import Fact
+from sightline.store.entries import (
+    CANDIDATES,
+    LEAST_SIZE,
+    BodyEntry,
+    Codec,
+    Coded,
+    FactEntry,
+    Recent,
+    may_share,
+    pack_run,
+    unpack_frames,
+    unpack_run,
+)
 from sightline.store.sqlite_words import carry_words
+from sightline.store.store import Migration, load_migrations
 
 FILE_NAME = "record.sqlite3"
-_NAME = re.compile(r"(\d{3})_\w+\.sql")
-_WORD_BLOCKS = 4
-"""The migration since which words are in blocks."""
+_BLOCKS = 4
+"""The migration since which words are in blocks, and facts in runs."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
@@ -25,23 +38,6 @@ _SETTINGS = (
     "PRAGMA secure_delete = FAST",
     "PRAGMA journal_size_limit = 16777216",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SqliteMigration:
-    """Step number `version`."""
-
-    version: int
-    sql: str
-
-
-def migrations() -> list[SqliteMigration]:
-    """All steps, first to last."""
-    folder = files("sightline.store") / "migrations" / "sqlite"
-    named = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
-    return sorted(
-        (SqliteMigration(int(name[1]), each.read_text("utf-8")) for name, each in named), key=lambda step: step.version
-    )
 
 
 def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connection:
@@ -60,7 +56,7 @@ def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connectio
     except sqlite3.Error as error:
         raise _opening_fault(path, error) from None
     try:
-        _migrate(connection, migrations())
+        _migrate(connection, load_migrations("sqlite"))
         if is_forced:
             connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:
@@ -150,7 +146,7 @@ def _move_aside(path: Path) -> Path:
     return aside
 
 
-def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> None:
+def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     """Take the steps that are missing, all or none."""
     latest = steps[-1].version
     if _version(connection) == latest:
@@ -165,8 +161,9 @@ def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> No
             if step.version > at:
                 for statement in _statements(step.sql):
                     connection.execute(statement)
-        if at < _WORD_BLOCKS:
+        if at < _BLOCKS:
             carry_words(connection)
+            _carry_facts(connection)
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
     finally:
@@ -187,6 +184,45 @@ def _statements(sql: str) -> Iterator[str]:
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
+
+
+def run_id(exchange: int, n: int) -> int:
+    """The key of the run in the row's exchange that begins with fact number `n`."""
+    if n >> 24:
+        raise OverflowError(f"fact {n} of an exchange")
+    return exchange << 24 | n
+
+
+def runs_of(connection: sqlite3.Connection, codec: Codec, exchange: str, row: int) -> list[FactEntry]:
+    """The facts of the exchange in this row, in their order."""
+    runs = connection.execute("SELECT data FROM runs WHERE id BETWEEN ? AND ? ORDER BY id", _range(row))
+    return [entry for (data,) in runs for entry in unpack_run(codec, exchange, data)]
+
+
+def forget_runs(connection: sqlite3.Connection, row: int) -> None:
+    """Forget the facts of the exchange in this row."""
+    connection.execute("DELETE FROM runs WHERE id BETWEEN ? AND ?", _range(row))
+
+
+def _range(row: int) -> tuple[int, int]:
+    return row << 24, (row + 1 << 24) - 1
+
+
+def _carry_facts(connection: sqlite3.Connection) -> None:
+    """Bring the facts that an earlier version stored one by one, and its frames, into runs."""
+    codec = Codec()
+    for (row,) in connection.execute("SELECT seq FROM exchanges ORDER BY seq").fetchall():
+        facts: list[tuple[int, float, Fact | msgspec.Raw]] = [
+            (n, at, msgspec.Raw(data))
+            for n, at, data in connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", (row,))
+        ]
+        for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", (row,)):
+            facts += [(entry.n, entry.at, entry.fact) for entry in unpack_frames(codec, "", data)]
+        if facts:
+            facts.sort(key=itemgetter(0))
+            connection.execute("INSERT INTO runs VALUES (?, ?)", (run_id(row, facts[0][0]), pack_run(codec, facts)))
+    connection.execute("DROP TABLE facts")
+    connection.execute("DROP TABLE frames")
 
 
 _CHAIN = """

@@ -7,11 +7,13 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import msgspec
+
 from sightline.filters.expression import Expression, Latest, SetTerm
 from sightline.filters.predicate import alone, matches
 from sightline.filters.sql import Column, Columns, condition
-from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
-from sightline.store.sqlite_database import asking, body_of, connect_database
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, too_new
+from sightline.store.sqlite_database import asking, body_of, connect_database, runs_of
 from sightline.store.sqlite_words import WordSearch
 from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
 
@@ -115,11 +117,10 @@ def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[
         row = connection.execute("SELECT seq FROM exchanges WHERE id = ?", (exchange,)).fetchone()
         if row is None:
             return []
-        plain = connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", row)
-        entries = [FactEntry(exchange, n, at, fact_of(data)) for n, at, data in plain]
-        for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", row):
-            entries += unpack_frames(codec, exchange, data)
-    return sorted(entries, key=lambda each: each.n)
+        try:
+            return runs_of(connection, codec, exchange, row[0])
+        except msgspec.ValidationError as error:
+            raise too_new(error) from None
 
 
 def _near(connection: sqlite3.Connection, sha256: str) -> str:

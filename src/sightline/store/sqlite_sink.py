@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-import msgspec
-
-from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
+from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.store.digest import Digest, digest_of, read_reply, reply_dialect
-from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_frames, raw_bytes
-from sightline.store.sqlite_database import SqliteBodies, asking, changing
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_run
+from sightline.store.sqlite_database import SqliteBodies, asking, changing, run_id, runs_of
 from sightline.store.sqlite_words import Said, append_words, searchable
 from sightline.store.summary import (
     FOLDED,
@@ -32,8 +30,6 @@ UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
 """What may go wrong with one exchange and must not keep others from being read."""
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
-_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
-_ENCODER = msgspec.msgpack.Encoder()
 _number = attrgetter("n")
 
 
@@ -79,8 +75,7 @@ class SqliteSink:
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
         # Rows of this transaction, for statements that take many at once.
-        self._facts: list[tuple[int, int, float, bytes]] = []
-        self._frames: list[tuple[int, int, bytes]] = []
+        self._runs: list[tuple[int, bytes]] = []
         self._uses: list[tuple[int, int]] = []
         self._words: list[Said] = []
         self._instructed: set[bytes] = set()
@@ -134,14 +129,13 @@ class SqliteSink:
     def _begin(self) -> None:
         self._bodies.begin()
         self._instructed.clear()
-        for rows in (self._facts, self._frames, self._uses, self._words):
+        for rows in (self._runs, self._uses, self._words):
             rows.clear()
         (latest,) = self._connection.execute("SELECT max(seq) FROM exchanges").fetchone()
         self._last_seq = latest or 0
 
     def _end(self) -> None:
-        self._connection.executemany("INSERT OR IGNORE INTO facts VALUES (?,?,?,?)", self._facts)
-        self._connection.executemany("INSERT OR IGNORE INTO frames VALUES (?,?,?)", self._frames)
+        self._connection.executemany("INSERT INTO runs VALUES (?,?)", self._runs)
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
         append_words(self._connection, self._codec, self._words)
 
@@ -153,17 +147,15 @@ class SqliteSink:
                 f"SELECT id, seq, next_n FROM exchanges WHERE id IN ({','.join('?' * len(some))})", some
             ).fetchall()
             for exchange, seq, next_n in rows:
-                known = self._connection.execute("SELECT n, at, data FROM facts WHERE exchange = ? ORDER BY n", (seq,))
-                facts = [FactEntry(exchange, n, at, _DECODER.decode(data)) for n, at, data in known]
-                self._known[exchange] = _Known(seq, next_n, facts)
+                facts = runs_of(self._connection, self._codec, exchange, seq)
+                self._known[exchange] = _Known(seq, next_n, [each for each in facts if not _is_frame(each)])
 
     def _add(self, exchange: str, facts: list[FactEntry]) -> None:
         known = self._known.pop(exchange, None) or _Known()
         fresh = sorted((entry for entry in facts if entry.n >= known.next_n), key=_number)
         if not fresh:
             return
-        frames = [(entry, entry.fact) for entry in fresh if isinstance(entry.fact, FrameArrived)]
-        others = [entry for entry in fresh if not isinstance(entry.fact, FrameArrived)]
+        others = [entry for entry in fresh if not _is_frame(entry)]
         known.facts += others
         known.next_n = fresh[-1].n + 1
         summary = summary_of(exchange, known.facts, self._prices)
@@ -174,13 +166,12 @@ class SqliteSink:
             self._connection.execute(_INSERT, (known.seq, exchange, self._slot, known.next_n, *row, *digest))
         else:
             self._connection.execute(_UPDATE, (known.next_n, *row, known.seq))
-        self._facts += [(known.seq, entry.n, entry.at, _ENCODER.encode(entry.fact)) for entry in others]
-        if frames:
-            self._frames.append((known.seq, frames[0][0].n, pack_frames(self._codec, frames)))
+        run = pack_run(self._codec, [(entry.n, entry.at, entry.fact) for entry in fresh])
+        self._runs.append((run_id(known.seq, fresh[0].n), run))
         self._note_uses(known, others)
         if any(isinstance(entry.fact, ExchangeFinished | ExchangeFailed) for entry in others):
-            earlier = b"" if is_new else self._stored_reply(known.seq)
-            self._read_reply(known, earlier + b"".join([frame.data for _, frame in frames]))
+            earlier = [] if is_new else runs_of(self._connection, self._codec, exchange, known.seq)
+            self._read_reply(known, [*earlier, *fresh])
         if summary.state in OPEN_STATES:
             self._known[exchange] = known
 
@@ -212,8 +203,9 @@ class SqliteSink:
             _LOG.exception("a request could not be read for search; it is on record all the same")
             return _NO_DIGEST
 
-    def _read_reply(self, known: _Known, raw: bytes) -> None:
+    def _read_reply(self, known: _Known, facts: Sequence[FactEntry]) -> None:
         """Note what a reply says, and what it is called; those that name it may have been read before it."""
+        raw = b"".join([entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)])
         if not raw:
             return
         words, name = read_reply(reply_dialect([entry.fact for entry in known.facts]), raw)
@@ -225,10 +217,6 @@ class SqliteSink:
                 " WHERE continues = ? AND continues <> '' AND previous = '' AND seq > ?",
                 (known.seq, name, known.seq),
             )
-
-    def _stored_reply(self, seq: int) -> bytes:
-        rows = self._connection.execute("SELECT data FROM frames WHERE exchange = ? ORDER BY n", (seq,))
-        return b"".join(raw_bytes(self._codec, data) for (data,) in rows)
 
     def _note_words(self, seq: int, words: str) -> None:
         if words:
@@ -284,6 +272,10 @@ class SqliteSink:
                         digest = self._read_request(seq, known.facts)
                         self._connection.execute(f"{title} WHERE seq = ?", (*digest, seq))
                     if todo & 2:
-                        self._read_reply(known, self._stored_reply(seq))
+                        self._read_reply(known, runs_of(self._connection, self._codec, exchange, seq))
                     self._connection.execute("UPDATE exchanges SET todo = 0 WHERE seq = ?", (seq,))
                 self._end()
+
+
+def _is_frame(entry: FactEntry) -> bool:
+    return isinstance(entry.fact, FrameArrived)

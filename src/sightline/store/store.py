@@ -6,7 +6,8 @@ before it adds them. Retention leaves logs alone.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from importlib.resources import files
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -14,9 +15,6 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.summary import Summary
-
-if TYPE_CHECKING:
-    pass
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -57,6 +55,23 @@ class Logbook(Protocol):
     async def forget(self, log: str) -> None:
         """Take a log away with all its lines."""
         ...
+
+
+class Migration(NamedTuple):
+    """Step number `version` on the way to the tables of this version."""
+
+    version: int
+    sql: str
+
+
+def load_migrations(database: Literal["sqlite", "postgres"]) -> list[Migration]:
+    """All steps, first to last."""
+    folder = files("sightline.store") / "migrations" / database
+    return sorted(
+        Migration(int(each.name.partition("_")[0]), each.read_text("utf-8"))
+        for each in folder.iterdir()
+        if each.name.endswith(".sql")
+    )
 
 
 def overtaken(log: str) -> Fault:
