@@ -416,3 +416,46 @@ def test_no_message_has_a_query_string() -> None:
                 assert "secret" not in f"{fault} {fault.hint} {fault.details}"
 
     told(story())
+
+
+def test_chunks_are_passed_on_until_the_taker_stops_and_the_rest_is_iterated() -> None:
+    async def story() -> None:
+        gates = [asyncio.Event() for _ in range(3)]
+        script = pieces(head(200), chunk(b"a"), gates[0], chunk(b"b"), gates[1], chunk(b"c"), gates[2], LAST)
+        async with Upstream([script]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            taken: list[bytes] = []
+
+            def take(data: bytes) -> bool:
+                taken.append(data)
+                gates[len(taken) - 1].set()
+                return len(taken) < 2
+
+            await response.pass_to(take)
+            assert taken == [b"a", b"b"]
+            gates[2].set()
+            assert b"".join([piece async for piece in response]) == b"c"
+            await response.pass_to(take)  # it has ended: there is nothing to pass on
+            assert len(taken) == 2
+
+    told(story())
+
+
+def test_what_a_taker_raises_is_raised_where_it_was_started_and_a_cancelled_one_hangs_up() -> None:
+    async def story() -> None:
+        async with Upstream([stall(head(200), chunk(b"a"))]) as upstream, client() as http:
+
+            def refuse(_data: bytes) -> bool:
+                raise ZeroDivisionError
+
+            async with await http.send(post(upstream.url), PATIENT) as response:
+                with pytest.raises(ZeroDivisionError):
+                    await response.pass_to(refuse)
+            response = await http.send(post(upstream.url), PATIENT)
+            passing = asyncio.ensure_future(response.pass_to(lambda _data: True))
+            await turns()
+            passing.cancel()
+            await asyncio.wait({passing})
+            await upstream.gone(1)
+
+    told(story())
