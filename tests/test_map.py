@@ -1,4 +1,4 @@
-"""The walks and the table of changes in the map name files and functions that exist."""
+"""The walks in the map name files and functions that exist. The table of changes is checked with the architecture."""
 
 import ast
 import re

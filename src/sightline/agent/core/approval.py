@@ -6,8 +6,9 @@ step of its path fits no pattern with a wildcard, so that leave for one folder i
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -93,10 +94,41 @@ def _holds(arguments: JsonObject | str, place: str, pattern: str) -> bool:
 def _fits(pattern: str, value: str) -> bool:
     if "*" in pattern and ".." in re.split(r"[/\\]", value):
         return False
-    return _compile_pattern(pattern).fullmatch(value) is not None
+    return _compile_pattern(pattern).fits(value)
+
+
+class _ArgumentPattern(NamedTuple):
+    """A pattern as bits. Bit `n` of `takes[letter]` is set if letter `n` of the pattern without its stars is that one,
+    bit `n` of `stars` and `double_stars` if such a star is in front of it.
+
+    A model writes the values, and long ones. All ways to match are followed at once, as bits of one number, because an
+    expression of `re` with several stars would try them one after the other.
+    """
+
+    length: int
+    takes: Mapping[str, int]
+    stars: int
+    double_stars: int
+
+    def fits(self, value: str) -> bool:
+        matched = 1
+        for letter in value:
+            stays = 0 if letter in "\r\n" else self.double_stars if letter == "/" else self.stars | self.double_stars
+            matched = (matched & self.takes.get(letter, 0)) << 1 | matched & stays
+            if not matched:
+                return False
+        return bool(matched >> self.length & 1)
 
 
 @lru_cache(maxsize=1024)
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    pieces = {"**": r"[^\r\n]*", "*": r"[^/\r\n]*"}
-    return re.compile("".join(pieces.get(piece, re.escape(piece)) for piece in re.split(r"(\*\*?)", pattern)))
+def _compile_pattern(pattern: str) -> _ArgumentPattern:
+    takes: dict[str, int] = {}
+    stars = {"*": 0, "**": 0}
+    length = 0
+    for piece in re.findall(r"\*\*?|[^*]", pattern):
+        if piece in stars:
+            stars[piece] |= 1 << length
+        else:
+            takes[piece] = takes.get(piece, 0) | 1 << length
+            length += 1
+    return _ArgumentPattern(length, takes, stars["*"], stars["**"])

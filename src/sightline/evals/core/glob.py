@@ -1,22 +1,93 @@
 """Patterns for paths: `*` and `?` within a folder, `**` across folders, `[abc]` and `{one,other}`."""
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from sightline.errors import Code, Fault
 
 _HINT = "Write a pattern such as **/*.instructions.md."
 _MOST_LETTERS = 500
+_IN_CLASS = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
-def compile_glob(pattern: str) -> re.Pattern[str]:
-    """What the pattern matches, as an expression for whole paths. A pattern that makes no sense is a fault."""
+class _Letters(NamedTuple):
+    """Letters from one to another, both included, or all but those. A slash is one of them only if `slash` says so."""
+
+    ranges: tuple[tuple[str, str], ...] = ()
+    negated: bool = False
+    slash: bool = False
+
+    def have(self, letter: str) -> bool:
+        if letter == "/":
+            return self.slash
+        return any(low <= letter <= high for low, high in self.ranges) is not self.negated
+
+
+_IN_FOLDER = _Letters(negated=True)
+_ANY = _Letters(negated=True, slash=True)
+_SLASH = _Letters(slash=True)
+
+_Steps: TypeAlias = list[tuple[_Letters, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reached:
+    """The places that some letters lead to, and what is known of the next letter."""
+
+    places: frozenset[int]
+    after: dict[str, "_Reached"] = field(default_factory=dict)
+
+
+class PathPattern:
+    """A pattern as numbered places: from each one, `steps` lead on with a letter and `free` without one.
+
+    All places that the letters so far lead to are followed at once, so that the work grows with the length of the
+    path. An expression of `re` would try the ways of each star one after the other: seconds for `*a*a*a*a*a*b`.
+    """
+
+    def __init__(self, steps: Sequence[_Steps], free: Sequence[list[int]], last: int) -> None:
+        self._steps = steps
+        self._free = free
+        self._last = last
+        self._first = _Reached(self._with_free((0,)))
+        self._known: dict[frozenset[int], _Reached] = {}
+
+    def matches(self, path: str) -> bool:
+        """Whether the whole path is what the pattern says."""
+        reached = self._first
+        for letter in path:
+            after = reached.after.get(letter)
+            if after is None:
+                after = reached.after[letter] = self._take(reached, letter)
+            reached = after
+        return self._last in reached.places
+
+    def _take(self, reached: _Reached, letter: str) -> _Reached:
+        steps = (step for place in reached.places for step in self._steps[place])
+        places = self._with_free(other for letters, other in steps if letters.have(letter))
+        return self._known.setdefault(places, _Reached(places))
+
+    def _with_free(self, places: Iterable[int]) -> frozenset[int]:
+        reached, waiting = set[int](), list(places)
+        while waiting:
+            place = waiting.pop()
+            if place not in reached:
+                reached.add(place)
+                waiting += self._free[place]
+        return frozenset(reached)
+
+
+def compile_glob(pattern: str) -> PathPattern:
+    """What tells whether a whole path fits the pattern. A pattern that makes no sense is a fault."""
     if not pattern.strip():
         raise Fault(Code.USAGE, "the pattern is empty", hint=_HINT)
     if len(pattern) > _MOST_LETTERS:
         raise Fault(Code.USAGE, f"the pattern is longer than {_MOST_LETTERS} characters", hint=_HINT)
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
         raise Fault(Code.USAGE, f"{pattern}: patterns are of paths below the folder, with /", hint=_HINT)
-    return re.compile(_Glob(pattern.removeprefix("./")).expression(), re.DOTALL)
+    return _Reader(pattern.removeprefix("./")).read()
 
 
 def is_glob(path: str) -> bool:
@@ -24,60 +95,83 @@ def is_glob(path: str) -> bool:
     return any(letter in path for letter in "*?[{")
 
 
-class _Glob:
+class _Reader:
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
+        self._steps: list[_Steps] = [[]]
+        self._free: list[list[int]] = [[]]
+        self._here = 0
+        self._braces: list[tuple[int, int]] = []
 
-    def expression(self) -> str:
-        text = ""
-        depth = 0
+    def read(self) -> PathPattern:
         while self._at < len(self._pattern):
             letter = self._pattern[self._at]
             self._at += 1
             if letter == "*":
-                text += self._stars()
+                self._stars()
             elif letter == "?":
-                text += "[^/]"
+                self._take(_IN_FOLDER)
             elif letter == "[":
-                text += self._class()
+                self._take(self._class())
             elif letter == "{":
-                depth += 1
-                text += "(?:"
-            elif letter == "}" and depth:
-                depth -= 1
-                text += ")"
-            elif letter == "," and depth:
-                text += "|"
+                self._braces.append((self._here, self._add()))
+                self._here = self._add(self._here)
+            elif letter in ",}" and self._braces:
+                self._end_branch(letter)
             else:
-                text += re.escape(letter)
-        if depth:
+                self._take(_SLASH if letter == "/" else _Letters(((letter, letter),)))
+        if self._braces:
             raise Fault(Code.USAGE, f"{self._pattern}: a {{ is not closed", hint=_HINT)
-        return text
+        return PathPattern(self._steps, self._free, self._here)
 
-    def _stars(self) -> str:
+    def _add(self, *before: int) -> int:
+        """A new place, to which these lead without a letter."""
+        new = len(self._steps)
+        self._steps.append([])
+        self._free.append([])
+        for place in before:
+            self._free[place].append(new)
+        return new
+
+    def _take(self, letters: _Letters) -> None:
+        after = self._add()
+        self._steps[self._here].append((letters, after))
+        self._here = after
+
+    def _end_branch(self, letter: str) -> None:
+        start, end = self._braces[-1]
+        self._free[self._here].append(end)
+        if letter == ",":
+            self._here = self._add(start)
+        else:
+            self._braces.pop()
+            self._here = end
+
+    def _stars(self) -> None:
         begins = self._at == 1 or self._pattern[self._at - 2] in "/{,"
         count = 1
         while self._pattern.startswith("*", self._at):
             self._at += 1
             count += 1
-        if count == 1:
-            return "[^/]*"
-        if begins and self._pattern.startswith("/", self._at):
+        # A place of its own: other branches of a brace begin at the one before, and must not be repeated.
+        self._here = self._add(self._here)
+        if count > 1 and begins and self._pattern.startswith("/", self._at):
             self._at += 1
-            # Folders one by one, and no more of them than paths have: several such patterns in one stay quick.
-            return "(?:[^/]+/){0,64}"
-        return ".*"
+            folder = self._add()
+            self._steps[self._here].append((_IN_FOLDER, folder))
+            self._steps[folder] += [(_IN_FOLDER, folder), (_SLASH, self._here)]
+        else:
+            self._steps[self._here].append((_IN_FOLDER if count == 1 else _ANY, self._here))
 
-    def _class(self) -> str:
+    def _class(self) -> _Letters:
         end = self._pattern.find("]", self._at + 1)
         if end < 0:
             raise Fault(Code.USAGE, f"{self._pattern}: a [ is not closed", hint=_HINT)
         inner = self._pattern[self._at : end]
         self._at = end + 1
         negated = inner[0] in "!^"
-        letters = inner[1:] if negated else inner
-        if not letters or any(low > high for low, high in re.findall(r"(.)-(.)", letters)):
+        ranges = tuple((low or one, high or one) for low, high, one in _IN_CLASS.findall(inner[negated:]))
+        if not ranges or any(low > high for low, high in ranges):
             raise Fault(Code.USAGE, f"{self._pattern}: [{inner}] matches nothing", hint=_HINT)
-        safe = re.sub(r"([\[\]\\^&~|])", r"\\\1", letters)
-        return f"(?!/)[{'^' if negated else ''}{safe}]"
+        return _Letters(ranges, negated)

@@ -120,7 +120,7 @@ def _fits(pattern: str, name: str) -> bool:
     """Whether a pattern takes a name. A name that is no path has no folders, so that `*` takes what `**` does."""
     if pattern == name:
         return True
-    return compile_glob(re.sub(r"\*+", "**", pattern)).fullmatch(name) is not None
+    return compile_glob(re.sub(r"\*+", "**", pattern)).matches(name)
 
 
 Key: TypeAlias = tuple[str, str, int]

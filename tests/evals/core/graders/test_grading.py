@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,12 +70,25 @@ def test_default_names_match_agentvs() -> None:
 
 
 def test_every_type_that_agentv_has_is_in_the_table() -> None:
-    assert set(GRADERS) == {
+    assert set(GRADERS) >= {
         "contains", "contains-any", "contains-all", "icontains", "icontains-any", "icontains-all", "starts-with",
         "ends-with", "equals", "regex", "is-json", "latency", "cost", "token-usage", "execution-metrics",
         "field-accuracy", "tool-trajectory", "skill-trigger", "inline-assert", "code-grader", "llm-grader", "rubrics",
         "composite",
     }  # fmt: skip
+
+
+GUIDE = (Path(__file__).parents[4] / "docs/guide/evals.md").read_text("utf-8")
+# Keys that AgentV's suites may have and that do nothing here, and the field for all other keys.
+UNTOLD = {"max_steps", "preprocessors", "others"}
+
+
+@pytest.mark.parametrize("kind", GRADERS)
+def test_the_guide_lists_every_type_with_its_keys(kind: str) -> None:
+    rows = [row for row in GUIDE.splitlines() if re.match(rf"\| (`[a-z-]+`, )*`{kind}`[ ,]", row)]
+    assert len(rows) == 1, f"docs/guide/evals.md needs one row for {kind}"
+    told = set(re.findall(r"`(\w+)`", rows[0].split(" | ")[1]))
+    assert set(GRADERS[kind].config.__struct_fields__) - UNTOLD <= told
 
 
 @pytest.mark.parametrize(

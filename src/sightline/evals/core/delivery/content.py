@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from sightline.dialects.fields import from_url
 from sightline.errors import Code, Fault
-from sightline.evals.core.glob import compile_glob
+from sightline.evals.core.glob import PathPattern, compile_glob
 from sightline.evals.core.reading.messages import find_call
 from sightline.evals.core.suite import (
     CallSegment,
@@ -112,19 +112,19 @@ class Guidelines:
         patterns: Iterable[str],
         form: FileForm,
     ) -> None:
-        expressions = [compile_glob(pattern) for pattern in patterns]
+        compiled = [compile_glob(pattern) for pattern in patterns]
         self._found: dict[str, FileSegment] = {}
         self._texts: list[str] = []
-        for message in messages if expressions else ():
+        for message in messages if compiled else ():
             for segment in message.segments if isinstance(message, CaseMessage) else ():
                 if isinstance(segment, FileSegment) and segment.resolved not in self._found:
-                    self._take(segment, files, expressions, form)
+                    self._take(segment, files, compiled, form)
 
     def _take(
-        self, segment: FileSegment, files: Mapping[str, bytes], expressions: list[re.Pattern[str]], form: FileForm
+        self, segment: FileSegment, files: Mapping[str, bytes], compiled: list[PathPattern], form: FileForm
     ) -> None:
         paths = (segment.path, segment.resolved)
-        if segment.resolved not in files or not any(each.fullmatch(path) for each in expressions for path in paths):
+        if segment.resolved not in files or not any(each.matches(path) for each in compiled for path in paths):
             return
         text = file_text(files[segment.resolved], segment)
         if text is not None:

@@ -272,7 +272,7 @@ def _list_files(item: Node, path: str, file: str, findings: SuiteFindings) -> Ge
         findings.wrong(item, fault.message, fault.hint)
         return []
     listing = yield Need(folder, "listing")
-    names = sorted(name for name in (listing or b"").decode("utf-8", "replace").splitlines() if wanted.fullmatch(name))
+    names = sorted(name for name in (listing or b"").decode("utf-8", "replace").splitlines() if wanted.matches(name))
     if not names:
         findings.wrong(item, f"no file matches {quote_word(path)}", "Check the path: it starts at the suite.")
     return [f"{folder}/{name}" if folder else name for name in names]
