@@ -1,5 +1,3 @@
-""""""
-
 import asyncio
 import sqlite3
 from pathlib import Path
