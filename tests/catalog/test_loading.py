@@ -1,5 +1,3 @@
-""""""
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast

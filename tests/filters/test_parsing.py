@@ -228,6 +228,9 @@ def test_a_filter_has_an_end() -> None:
         ("r20", FilterScope.RULES, '"r20" (latest) means nothing for rules'),
         ("o", FilterScope.TRAFFIC, '"o" (context) means nothing for traffic'),
         ("m", FilterScope.TRAFFIC, '"m" needs a value'),
+        ("tokens>50k", FilterScope.RULES, '"tokens" (tokens) means nothing for rules'),
+        ("!ok", FilterScope.RULES, '"ok" (ok) means nothing for rules'),
+        ("e", FilterScope.RULES, '"e" (error) means nothing for rules'),
     ],
 )
 def test_some_things_exist_only_elsewhere(text: str, scope: FilterScope, what: str) -> None:
@@ -235,6 +238,13 @@ def test_some_things_exist_only_elsewhere(text: str, scope: FilterScope, what: s
         parse(text, scope=scope)
     assert what in caught.value.message
     parse(text, scope=FilterScope.CHAT)
+
+
+@pytest.mark.parametrize("text", ["session:x", "provider:acme", "cost>1", "losses>0", "side", "!stream"])
+def test_chat_filters_refuse_what_only_exchanges_have(text: str) -> None:
+    with pytest.raises(Fault, match="means nothing for chat"):
+        parse(text, scope=FilterScope.CHAT)
+    parse(text, scope=FilterScope.TRAFFIC)
 
 
 def test_suggestions_are_those_of_the_place() -> None:

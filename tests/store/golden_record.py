@@ -1,6 +1,7 @@
-"""Makes the golden database of the present version: `python -m tests.store.golden_record`.
+"""Makes the golden SQLite database of the present version: `python -m tests.store.golden_record`.
 
-Run it once for each released version that changed the tables; the files of earlier versions stay as they are.
+Run it once for each migration; the files of earlier versions stay as they are. The golden records of PostgreSQL beside
+them are dumps of `pg_dump` of a record with the exchanges that `test_postgres.py` expects, with a line on top.
 """
 
 import asyncio

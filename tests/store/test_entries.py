@@ -1,5 +1,3 @@
-""""""
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise

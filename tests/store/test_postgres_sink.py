@@ -1,5 +1,3 @@
-""""""
-
 import asyncio
 from collections.abc import Iterator
 from functools import partial

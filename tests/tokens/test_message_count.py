@@ -1,5 +1,3 @@
-""""""
-
 import pytest
 
 from sightline.catalog.facts import Facts, ImageCost

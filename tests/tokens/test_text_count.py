@@ -1,5 +1,3 @@
-""""""
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -32,8 +32,8 @@ GROUP: Final = "sightline.dialects"
 NAMES: Final = tuple(_MODULES)
 """The built-in dialects."""
 
-_SERVED: Final = NAMES[:4]
-"""Those of them that providers speak."""
+_SERVED: Final = tuple(name for name in NAMES if name != "raw")
+"""Those of them that providers speak; the raw schema is only for documents."""
 
 DEFAULT: Final = "openai-chat"
 """The dialect of clients and scripts that do not show which one they speak; most servers understand it."""

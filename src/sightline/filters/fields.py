@@ -31,7 +31,8 @@ class Kind(StrEnum):
 
 
 class FilterScope(StrEnum):
-    """What a filter is used on. A rule looks at one exchange, so it cannot ask for a place in a list."""
+    """What a filter is used on. A rule looks at one exchange before it is sent, so it can ask neither for a place in a
+    list nor for what comes of it."""
 
     TRAFFIC = "traffic"
     RULES = "rules"
@@ -40,7 +41,8 @@ class FilterScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterField:
-    """`letter` is its short form, `aliases` are other names, `values` the only values there are, if they are few."""
+    """`letter` is its short form, `aliases` are other names, `values` the only values there are, if they are few. It is
+    refused outside of its `scopes`: there nothing has a value, so that a rule with it would never match."""
 
     name: str
     kind: Kind
@@ -58,37 +60,45 @@ class FilterField:
 
 _CHAT = frozenset({FilterScope.CHAT})
 _LISTS = frozenset({FilterScope.CHAT, FilterScope.TRAFFIC})
+_EXCHANGES = frozenset({FilterScope.TRAFFIC, FilterScope.RULES})
+_TRAFFIC = frozenset({FilterScope.TRAFFIC})
 
 FIELDS: tuple[FilterField, ...] = (
     FilterField("id", Kind.TEXT, "the id of the exchange"),
     FilterField("model", Kind.TEXT, "the model that was asked for", "m"),
-    FilterField("provider", Kind.TEXT, "the provider that it went to"),
-    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=names),
-    FilterField("session", Kind.TEXT, "the label of the traffic that it belongs to"),
-    FilterField("client", Kind.TEXT, "the program that asked, as it calls itself"),
-    FilterField("path", Kind.TEXT, "the path that the client called"),
-    FilterField("status", Kind.STATUS, "the HTTP status that the client got; also `ok`, `error`, `4xx`"),
+    FilterField("provider", Kind.TEXT, "the provider that it went to", scopes=_EXCHANGES),
+    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=names, scopes=_EXCHANGES),
+    FilterField("session", Kind.TEXT, "the label of the traffic that it belongs to", scopes=_EXCHANGES),
+    FilterField("client", Kind.TEXT, "the program that asked, as it calls itself", scopes=_EXCHANGES),
+    FilterField("path", Kind.TEXT, "the path that the client called", scopes=_EXCHANGES),
+    FilterField("status", Kind.STATUS, "the HTTP status that the client got; also `ok`, `error`, `4xx`", scopes=_LISTS),
     FilterField("state", Kind.TEXT, "the state of the exchange", values=lambda: get_args(State)),
-    FilterField("finish", Kind.TEXT, "why the reply ended"),
-    FilterField("fault", Kind.TEXT, "the code of the error that it ended in"),
-    FilterField("error", Kind.YES_NO, "it failed, or the client got a status of 400 or more", "e"),
-    FilterField("ok", Kind.YES_NO, "it is finished, with a status below 400"),
+    FilterField("finish", Kind.TEXT, "why the reply ended", scopes=_LISTS),
+    FilterField("fault", Kind.TEXT, "the code of the error that it ended in", scopes=_LISTS),
+    FilterField("error", Kind.YES_NO, "it failed, or the client got a status of 400 or more", "e", scopes=_LISTS),
+    FilterField("ok", Kind.YES_NO, "it is finished, with a status below 400", scopes=_LISTS),
     FilterField("tool", Kind.TEXT, "a tool that the reply calls", aliases=("tools",)),
     FilterField("text", Kind.WORDS, "what was said, by either side", "c", ("content",)),
     FilterField("age", Kind.AGE, "how long ago it came", "d"),
     FilterField("date", Kind.DATE, "the day, or the minute, on which it came", aliases=("at",)),
-    FilterField("tokens", Kind.NUMBER, "tokens in and out together"),
-    FilterField("input", Kind.NUMBER, "tokens of the whole prompt"),
-    FilterField("output", Kind.NUMBER, "tokens of the reply"),
-    FilterField("cached", Kind.NUMBER, "tokens of the prompt that came from the provider's cache"),
-    FilterField("cost", Kind.MONEY, "US dollars, where the prices are known"),
-    FilterField("losses", Kind.NUMBER, "how much a translation did not carry", aliases=("loss",)),
-    FilterField("attempts", Kind.NUMBER, "how often it was sent"),
-    FilterField("time", Kind.SECONDS, "from the request to the end of the reply", aliases=("elapsed",)),
-    FilterField("first", Kind.SECONDS, "from the request to the first byte of the reply", aliases=("first_byte",)),
-    FilterField("stream", Kind.YES_NO, "the reply was asked for as a stream"),
-    FilterField("side", Kind.YES_NO, "a side request of the client, such as for a title"),
-    FilterField("origin", Kind.TEXT, "the id of the exchange that this one replays"),
+    FilterField("tokens", Kind.NUMBER, "tokens in and out together", scopes=_LISTS),
+    FilterField("input", Kind.NUMBER, "tokens of the whole prompt", scopes=_LISTS),
+    FilterField("output", Kind.NUMBER, "tokens of the reply", scopes=_LISTS),
+    FilterField("cached", Kind.NUMBER, "tokens of the prompt that came from the provider's cache", scopes=_LISTS),
+    FilterField("cost", Kind.MONEY, "US dollars, where the prices are known", scopes=_TRAFFIC),
+    FilterField("losses", Kind.NUMBER, "how much a translation did not carry", aliases=("loss",), scopes=_EXCHANGES),
+    FilterField("attempts", Kind.NUMBER, "how often it was sent", scopes=_TRAFFIC),
+    FilterField("time", Kind.SECONDS, "from the request to the end of the reply", aliases=("elapsed",), scopes=_LISTS),
+    FilterField(
+        "first",
+        Kind.SECONDS,
+        "from the request to the first byte of the reply",
+        aliases=("first_byte",),
+        scopes=_TRAFFIC,
+    ),
+    FilterField("stream", Kind.YES_NO, "the reply was asked for as a stream", scopes=_EXCHANGES),
+    FilterField("side", Kind.YES_NO, "a side request of the client, such as for a title", scopes=_EXCHANGES),
+    FilterField("origin", Kind.TEXT, "the id of the exchange that this one replays", scopes=_EXCHANGES),
     FilterField("latest", Kind.LATEST, "the newest so many of the whole list", "r", ("last",), scopes=_LISTS),
     FilterField("topic", Kind.TOPIC, "the topic that a pair belongs to", "t", scopes=_CHAT),
     FilterField("stars", Kind.NUMBER, "stars, 0 to 3", "s", ("star",), scopes=_CHAT),

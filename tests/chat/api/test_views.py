@@ -76,7 +76,7 @@ def test_a_wrong_filter_says_where(desk: ChatDesk) -> None:
         ({"filters": ""}, 422),
         ({"topic": "nowhere"}, 404),
         ({"model": "nobody-serves-this"}, 422),
-        ({"filter": "session:x@"}, 200),
+        ({"filter": "model:x@"}, 200),
     ],
 )
 def test_what_a_view_cannot_be(desk: ChatDesk, wanted: dict[str, object], status: int) -> None:

@@ -15,6 +15,7 @@ from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.interception.interceptor import Interceptor, RuleSubject
 from sightline.exchange.outbound import outbound_for
 from sightline.exchange.routing import route_for
+from sightline.filters.fields import FIELDS, FilterScope, Kind
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches
 from sightline.model.exchange import (
@@ -557,6 +558,13 @@ def test_a_rule_can_ask_what_is_known_before_a_request_leaves(told: str, is_take
         origin="x_0",
     )
     assert matches(parse(told), stopped(asked, tools=("Bash",)), now=10.0) is is_taken
+
+
+def test_every_field_that_a_rule_may_name_has_a_value() -> None:
+    subject = stopped(asks("openai-chat"))
+    named = {"age": "at", "date": "at"}
+    known = [each for each in FIELDS if FilterScope.RULES in each.scopes and each.kind is not Kind.WORDS]
+    assert [each.name for each in known if subject.value(named.get(each.name, each.name)) is None] == []
 
 
 def test_text_is_extracted_only_if_the_filter_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:

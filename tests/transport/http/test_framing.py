@@ -1,5 +1,3 @@
-""""""
-
 import gc
 import weakref
 from collections.abc import Sequence

@@ -43,7 +43,7 @@ FIRST: Final = (
     *("topic", "stars", "flag", "model", "text", "age", "date", "latest", "context", "attachments", "error", "state"),
     *("fault", "finish", "tool", "tokens", "input", "output", "cached", "time", "id"),
 )
-"""The fields that pairs have; the others are offered after them."""
+"""The fields that are offered before the others, in this order."""
 
 
 class Filters:

@@ -1,6 +1,7 @@
 // @ts-check
 /** The shortcuts of the chat. */
 
+import { copyText } from "../../kit/copy.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";
 import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, undoLast } from "./actions.js";
@@ -20,7 +21,7 @@ import {
   toCommand,
   toInput,
 } from "./modes.js";
-import { bothSides, copyText, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
+import { bothSides, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "./core/chat.js" */
 /** @import { Wanted } from "../../kit/keyboard.js" */

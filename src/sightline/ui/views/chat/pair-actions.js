@@ -2,6 +2,7 @@
 /** The buttons of one pair; each has a shortcut. */
 
 import { about } from "../../kit/about.js";
+import { copyText } from "../../kit/copy.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
@@ -14,16 +15,6 @@ import { idsOf, view } from "./feed.js";
 import { mark as chosenFrom, selectionRange, toInput } from "./modes.js";
 
 /** @import { PairShown, Standing } from "./core/chat.js" */
-
-/** @param {string} text @param {string} what */
-export async function copyText(text, what) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast(`${what} copied.`);
-  } catch {
-    toast("The browser did not allow copying.", { hint: "Select the text and copy it by hand.", tone: "bad" });
-  }
-}
 
 /** Both sides as Markdown. @param {PairShown} pair */
 export function bothSides(pair) {

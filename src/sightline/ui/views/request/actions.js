@@ -1,23 +1,12 @@
 // @ts-check
 /** Actions that several parts of the request view share. */
 
-import { toast } from "../../kit/toast.js";
 import { placeOf } from "./core/exchange.js";
 import { message } from "./core/messages.js";
 import { wireDialect } from "./desk.js";
 
 /** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
-
-/** @param {string} text */
-export async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast("Copied.");
-  } catch {
-    toast("The browser did not allow copying.", { hint: "Select the text and copy it by hand.", tone: "bad" });
-  }
-}
 
 /**
  * A new message below a section, open for writing.

@@ -1,6 +1,7 @@
 // @ts-check
 /** A section as a card: its name, tokens, problems, and its parts to read and to edit. */
 
+import { copyText } from "../../kit/copy.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { LongText } from "../../kit/long-text.js";
@@ -8,7 +9,7 @@ import { memo } from "../../kit/memo.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { copyText, insert } from "./actions.js";
+import { insert } from "./actions.js";
 import { band, predictTokens, short } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
 import { rolesOf } from "./core/messages.js";

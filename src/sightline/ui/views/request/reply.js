@@ -2,13 +2,13 @@
 /** The reply, assembled as it arrives, and its raw frames. */
 
 import { get } from "../../kit/api.js";
+import { copyText } from "../../kit/copy.js";
 import { duration, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { copyText } from "./actions.js";
 import { isHeld } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */

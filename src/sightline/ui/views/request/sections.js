@@ -1,10 +1,11 @@
 // @ts-check
 /** The request section by section: an outline, and a card for each section. */
 
+import { copyText } from "../../kit/copy.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { copyText, insert } from "./actions.js";
+import { insert } from "./actions.js";
 import { Card } from "./card.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";

@@ -2,6 +2,7 @@
 /** The exact bytes: to be sent, received, or replied, with every edited place marked. */
 
 import { bytes } from "../../kit/api.js";
+import { copyText } from "../../kit/copy.js";
 import { Heights } from "../../kit/core/heights.js";
 import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";
 import { rangesOfChanges } from "../../kit/core/text-diff.js";
@@ -9,7 +10,6 @@ import { Icon } from "../../kit/icon.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { copyText } from "./actions.js";
 import { isHeld, proof } from "./core/exchange.js";
 
 /** @import { Row } from "../../kit/core/json.js" */
