@@ -5,6 +5,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from sightline.catalog.provider import Quirks
 from sightline.dialects.dialect import Target
 from sightline.model.events import (
     ArgumentsReceived,
@@ -45,7 +46,7 @@ from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, ToolChoice
 from sightline.model.usage import Usage
 
-TARGET = Target(thinking_field="reasoning_content")
+TARGET = Target(quirks=Quirks(thinking_field="reasoning_content"))
 PNG = "iVBORw0KGgo="
 SCHEMA: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 

@@ -71,7 +71,7 @@ def body(
         dialect=spoken,
         support=dialect(spoken).support,
     )
-    target = Target(max_tokens_field=quirks.max_tokens_field, developer_role=quirks.developer_role, states_tools=True)
+    target = Target(quirks=quirks, states_tools=True)
     return json.loads(write_request(request, spoken, target, report, with_url=True)), report
 
 

@@ -56,7 +56,7 @@ def test_the_providers_quirks_and_the_route_say_how_it_is_written() -> None:
     route = Route(provider="acme", system="merge_all")
     target = target_of(choice(Provider(base_url="http://127.0.0.1:1", quirks=quirks), None, route))
     assert target.system == "merge_all"
-    assert (target.thinking_field, target.max_tokens_field, target.developer_role) == ("reasoning", "max_tokens", False)
+    assert target.quirks == quirks
 
 
 @pytest.mark.parametrize(("most", "limit"), [(None, 8192), (4096, 4096), (100_000, 8192)])

@@ -64,31 +64,40 @@ Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """In what a provider differs from its dialect, as named flags.
+    """In what a provider differs from its dialect, as named flags. They apply to translations and to our own requests:
+    a client's own bytes in the provider's dialect are never changed."""
 
-    `thinking_field`: the message field in which it takes reasoning back. `max_tokens_field`: the chat field for the
-    limit of the reply. `store`: what our own Responses requests say there, false where it is None; our own chat
-    requests say false if it is not None. `developer_role`: it knows that role.
-    `stream_usage`: it takes `stream_options.include_usage`. `parallel_tool_calls`: it takes that field. `cache_key`: it
-    takes `prompt_cache_key`; where it is None, our own Responses requests have one and others have none.
-    `responses_indices`: its Responses events carry indices. `reports_length`: it says when a reply was cut by the
-    limit. `counts_tokens`: it has the dialect's way to ask for the tokens of a request. `call_seals`: it takes the
-    seals of tool calls back. `vendor_rules`: it refuses all that the vendor of its dialect refuses; other servers of a
-    dialect often take more.
-    """
-
+    # How a request is written (`Target.quirks`).
     thinking_field: str = ""
+    """The message field in which it takes reasoning back, such as `reasoning_content`; empty where it takes none."""
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    store: bool | None = None
+    """The chat field for the limit of the reply."""
     developer_role: bool = True
+    """It knows that role; else developer messages become system messages."""
     stream_usage: bool = True
-    parallel_tool_calls: bool = True
-    cache_key: bool | None = None
-    responses_indices: bool = True
-    reports_length: bool = True
-    counts_tokens: bool = False
+    """It takes `stream_options.include_usage`."""
     call_seals: bool = False
+    """It takes the seals (signatures) of tool calls back, which others refuse as an unknown field."""
+
+    # What our own requests ask for (`catalog/compose.py`).
+    parallel_tool_calls: bool = True
+    """It takes that field."""
+    store: bool | None = None
+    """What our own Responses requests say there, false where it is None; our own chat requests say false if set."""
+    cache_key: bool | None = None
+    """It takes `prompt_cache_key`; where it is None, our own Responses requests have one and others have none."""
+
+    # How its answers are read, and what it can be asked.
+    responses_indices: bool = True
+    """Its Responses events carry indices."""
+    reports_length: bool = True
+    """It says when a reply was cut by the limit."""
+    counts_tokens: bool = False
+    """It has the dialect's way to ask for the tokens of a request."""
+
+    # What a held request is checked against.
     vendor_rules: bool = False
+    """It refuses all that the vendor of its dialect refuses; other servers of a dialect often take more."""
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

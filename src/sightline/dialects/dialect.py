@@ -14,6 +14,7 @@ import msgspec
 from sightline.catalog.compose import DialectSupport
 from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
+from sightline.catalog.provider import Quirks
 from sightline.dialects.tool_names import NameRule
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
@@ -52,26 +53,21 @@ Band: TypeAlias = tuple[float, float, float]
 CacheGroup = Literal["format", "tools", "system", "settings"]
 
 
+_NO_QUIRKS = Quirks()
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """How a request is to be written, beyond what it says: settings of the provider that will read it.
 
-    `thinking_field` is the message field in which a chat provider takes reasoning back (`reasoning_content`), empty
-    where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
-    `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
-    messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
-    takes a tool call's signature back, which others refuse as an unknown field. `facts` are those of the model that
-    will read it: what it refuses is left out of a translation. None: nothing is known of it. With `states_tools` a
-    Responses request says that it has no tools.
+    `quirks` are the provider's. `max_tokens` is used where the dialect demands a limit and the request sets none.
+    `facts` are those of the model that will read it: what it refuses is left out of a translation. None: nothing is
+    known of it. With `states_tools` a Responses request says that it has no tools.
     """
 
     system: SystemPolicy = "in_place"
-    thinking_field: str = ""
+    quirks: Quirks = _NO_QUIRKS
     max_tokens: int = 8192
-    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    developer_role: bool = True
-    stream_usage: bool = True
-    call_seals: bool = False
     facts: Facts | None = None
     states_tools: bool = False
 

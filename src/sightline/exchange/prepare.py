@@ -91,16 +91,11 @@ def write_prepared(request: Request, choice: ModelChoice, *, stream: bool) -> Pr
 
 def target_of(choice: ModelChoice) -> Target:
     """How this provider wants a request written."""
-    quirks, route = choice.provider.quirks, choice.route
-    most = choice.facts.max_output
+    route, most = choice.route, choice.facts.max_output
     return Target(
         system="in_place" if route is None else route.system,
-        thinking_field=quirks.thinking_field,
-        call_seals=quirks.call_seals,
+        quirks=choice.provider.quirks,
         max_tokens=_MOST_BY_DEFAULT if most is None else min(most, _MOST_BY_DEFAULT),
-        max_tokens_field=quirks.max_tokens_field,
-        developer_role=quirks.developer_role,
-        stream_usage=quirks.stream_usage,
         facts=facts_for(choice, ()),
     )
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.catalog.provider import Quirks
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.model.message import Message
@@ -33,9 +34,9 @@ write_request = DIALECT.write_request
 PNG = Inline("image/png", "AAAA")
 
 
-def write(*messages, source="anthropic", **target):
+def write(*messages, source="anthropic", system="in_place", **quirks):
     report = Report()
-    document = write_request(Request(messages=messages, dialect=source), Target(**target), report)
+    document = write_request(Request(messages=messages, dialect=source), Target(system, Quirks(**quirks)), report)
     return document["messages"], [(loss.pointer, loss.severity) for loss in report.losses]
 
 
@@ -365,7 +366,7 @@ def test_a_foreign_seal_is_not_offered_to_the_provider_even_in_its_own_dialect()
 
 def test_a_provider_of_the_older_name_gets_the_limit_under_it():
     report = Report()
-    target = Target(max_tokens_field="max_tokens")
+    target = Target(quirks=Quirks(max_tokens_field="max_tokens"))
     document = write_request(Request(messages=(), options=Options(max_tokens=7)), target, report)
     assert document == {"messages": [], "max_tokens": 7}
     assert write_request(Request(), target, report) == {"messages": []}
@@ -375,7 +376,7 @@ def test_a_provider_of_the_older_name_gets_the_limit_under_it():
 
 def test_max_tokens_field_is_renamed_for_the_provider_and_reported():
     report = Report()
-    target = Target(max_tokens_field="max_tokens")
+    target = Target(quirks=Quirks(max_tokens_field="max_tokens"))
     request = DIALECT.read_request({"messages": [], "max_completion_tokens": 7})
     assert write_request(request, target, report) == {"messages": [], "max_tokens": 7}
     assert [addition.pointer for addition in report.additions] == ["/max_tokens"]
@@ -392,7 +393,7 @@ def test_a_provider_without_developers_gets_their_words_from_the_system(source):
     report = Report()
     messages = (Message("developer", (Text("Be brief."),), bare=True), Message("user", (Text("Hi"),), bare=True))
     request = Request(messages=messages, dialect=source)
-    document = write_request(request, Target(developer_role=False), report)
+    document = write_request(request, Target(quirks=Quirks(developer_role=False)), report)
     assert document["messages"][0] == {"role": "system", "content": "Be brief."}
     assert [addition.pointer for addition in report.additions] == ["/messages/0/role"]
     assert not report.losses
@@ -401,7 +402,7 @@ def test_a_provider_without_developers_gets_their_words_from_the_system(source):
 
 def test_include_usage_is_not_sent_to_a_provider_that_rejects_it():
     report = Report()
-    target = Target(stream_usage=False)
+    target = Target(quirks=Quirks(stream_usage=False))
     request = Request(options=Options(stream=True), dialect="anthropic")
     assert write_request(request, target, report) == {"messages": [], "stream": True}
     assert not report.losses

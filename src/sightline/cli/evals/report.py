@@ -1,10 +1,11 @@
 """The report of a run, its exports, and the tables and transcripts that the other commands share."""
 
+import argparse
 import errno
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import msgspec
 
@@ -335,6 +336,11 @@ class Exports:
     junit: str = ""
     _results: list[CaseResult] = field(default_factory=list)
     _suites: list[str] = field(default_factory=list)
+
+    @classmethod
+    def named_by(cls, arguments: argparse.Namespace) -> Self:
+        """Those that the command line names."""
+        return cls(arguments.output, arguments.jsonl, arguments.junit)
 
     def check(self) -> None:
         """Raise a fault if a destination cannot be written, before anything is sent."""

@@ -42,7 +42,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     effort = write_reasoning(options, report)
     if effort is not None:
         document["reasoning_effort"] = effort
-    if not target.stream_usage:
+    if not target.quirks.stream_usage:
         # The options of a request to a provider that refuses to be asked for usage.
         if options.include_usage is not None:
             place = options.places.get("include_usage", "/include_usage")
@@ -52,11 +52,11 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     write_options(options, table, document, report, dialect=NAME, same=same, skip=frozenset())
     if same:
         document = merge(document, request.extras)
-    if target.max_tokens_field == "max_tokens":
+    if target.quirks.max_tokens_field == "max_tokens":
         _rename_limit(document, report, same=same)
     if same:
         return document
-    if options.stream and options.include_usage is None and target.stream_usage:
+    if options.stream and options.include_usage is None and target.quirks.stream_usage:
         set_path(document, ("stream_options", "include_usage"), True)
         why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
         report.add("/stream_options/include_usage", "usage requested", why)
@@ -155,7 +155,7 @@ class _MessageWriter:
         content = self._content.write(parts, bare=message.bare, words_only=role != "user")
         if content is None and not self._same:
             return None
-        if role == "developer" and not self._target.developer_role:
+        if role == "developer" and not self._target.quirks.developer_role:
             role = "system"
             place = f"/messages/{len(self._out) + bool(self._media)}/role"
             self._report.add(place, "role system for developer", "the provider knows only this one", "identity")
@@ -208,7 +208,7 @@ class _MessageWriter:
         if self._same:
             merge(document, call.extras)
         if call.signature is not None:
-            if call.signed_by == GEMINI and (self._same or self._target.call_seals):
+            if call.signed_by == GEMINI and (self._same or self._target.quirks.call_seals):
                 document["extra_content"] = {"google": {"thought_signature": call.signature}}
             else:
                 self._lose_seal(call)
@@ -224,7 +224,7 @@ class _MessageWriter:
             self._lose_seal(part)
         place = part.at.rpartition("/")[2]
         is_own = self._same and place in THINKING_TEXT
-        key = place if is_own else self._target.thinking_field
+        key = place if is_own else self._target.quirks.thinking_field
         words = thinking_words(part)
         if not words and not is_own:
             return
