@@ -47,10 +47,17 @@ def shown(stage: PageStage, size: tuple[int, int], *, dark: bool) -> Iterator[Sh
 
 
 def check(shown: Shown) -> None:
-    """Nothing sticks out to the side, and nothing that can be used is without a name."""
+    """Nothing sticks out to the side, a dialog is in sight from its head to its foot, and nothing that can be used is
+    without a name."""
     page = shown.page
     sizes = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
     assert sizes[0] <= sizes[1], sticking_out(page)
+    cut = page.evaluate(
+        """[...document.querySelectorAll("dialog[open]")]
+          .map((each) => [each.className, each.getBoundingClientRect().bottom, innerHeight])
+          .filter(([, bottom, height]) => bottom > height)"""
+    )
+    assert not cut, cut
     session = shown.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     session.detach()

@@ -39,6 +39,20 @@ def test_what_another_one_changed_meanwhile_is_shown_before_it_can_be_sent(stage
     assert said == ["Rhyme.", "Hello. And goodbye."]
 
 
+def test_the_mode_and_the_rules_that_another_one_sets_are_shown_at_once(stage: PageStage) -> None:
+    with stage.look() as shown:
+        page = shown.page
+        expect(page.get_by_role("radio", name="Every")).to_be_checked()
+        stage.person.put("/api/interception", {"mode": "off"})
+        expect(page.get_by_role("radio", name="Off")).to_be_checked()
+        stage.person.put("/api/rules", [{"filter": "model:other"}])
+        stage.person.put("/api/interception", {"mode": "rules"})
+        expect(page.get_by_role("radio", name="Rules")).to_be_checked()
+        page.keyboard.press("g")
+        page.keyboard.press("r")
+        expect(page.get_by_role("dialog", name="Rules").get_by_text("model:other").first).to_be_visible()
+
+
 def test_what_another_one_changes_while_an_edit_is_answered_is_shown_too(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("You are brief."), user("Hello.")))
     with stage.look() as shown:

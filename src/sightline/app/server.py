@@ -130,7 +130,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             toolsets=parts.toolsets,
         ),
         deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
-        interceptions=None if relay is None else Interceptions(holds),
+        interceptions=None if relay is None else Interceptions(holds, parts.hub),
         further={
             **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),

@@ -15,20 +15,6 @@ from sightline.dialects.endpoint import dialect_by_client, dialect_by_prefix, di
 Kind = Literal["ask", "models", "model", "unknown"]
 
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|p)\d*)*")
-_METHOD = re.compile(r"(.+):(generateContent|streamGenerateContent|countTokens)", re.DOTALL)
-_GOOGLE = re.compile(r"v\d+(?:alpha|beta)\d*")
-
-_ASKS: dict[tuple[str, ...], tuple[str, bool]] = {
-    ("chat", "completions"): ("openai-chat", False),
-    ("responses",): ("openai-responses", False),
-    ("responses", "input_tokens"): ("openai-responses", True),
-    ("messages",): ("anthropic", False),
-    ("messages", "count_tokens"): ("anthropic", True),
-}
-"""The dialect of each path behind its version, and whether it counts tokens."""
-
-_FAMILIES = {"messages": "anthropic", "responses": "openai-responses", "chat": "openai-chat"}
-"""The dialect of a caller whose path is unknown, by the first segment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from sightline.catalog.reading import REST
 from sightline.editing.masks import Mask
 from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
+from sightline.exchange.hub import Hub
 from sightline.exchange.interception.core.rules import InterceptionRule
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Expand, Holds, expand
@@ -19,6 +20,8 @@ from sightline.web.asgi import Receive
 from sightline.web.bodies import MOST_WITH_BODY, Query, order, read_body, read_json, struct_of
 from sightline.workbench.exchange_views import Showing, Shown
 from sightline.workbench.shapes import Changed, HoldDecided, Intercepting
+
+EVENT = "interception"
 
 
 class _Release(msgspec.Struct, frozen=True):
@@ -106,10 +109,12 @@ class HoldDecisions:
 
 
 class Interceptions:
-    """Reads and changes what is held. A list is replaced as a whole or not at all; existing holds stay."""
+    """Reads and changes what is held. A list is replaced as a whole or not at all; existing holds stay. Every open page
+    is told of another mode or other rules."""
 
-    def __init__(self, holds: Holds) -> None:
+    def __init__(self, holds: Holds, hub: Hub) -> None:
         self._holds = holds
+        self._hub = hub
 
     @property
     def mode(self) -> Intercepting:
@@ -141,12 +146,17 @@ class Interceptions:
         """Change the mode."""
         body = await read_body(receive, _Mode, hint='Send {"mode": "off"|"next"|"every"|"rules"}.')
         self._holds.set_mode(body.mode)
+        self._announce()
         return self.mode
 
     async def set_rules(self, receive: Receive) -> Sequence[InterceptionRule]:
         """Replace the rules."""
         self._holds.set_rules(await read_json(receive))
+        self._announce()
         return self.rules
+
+    def _announce(self) -> None:
+        self._hub.announce(EVENT, {"mode": self._holds.mode})
 
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
         """Replace the masks."""

@@ -27,7 +27,10 @@ import { ExportDialog, ImportDialog } from "./transfer.js";
 
 const close = () => void (dialog.value = null);
 
-/** The one that is open. */
+/**
+ * The one that is open. What is returned is never undefined, so that a kind without a case is an error of the types.
+ * @returns {object | null}
+ */
 export function Dialogs() {
   const open = dialog.value;
   if (!open) return null;
@@ -78,7 +81,7 @@ export function Dialogs() {
       return h(ImportDialog, { onClose: close });
     case "export":
       return h(ExportDialog, { view: viewId, filter: view.value?.filter ?? "", onClose: close });
-    default:
+    case "settings":
       return h(ChatSettingsDialog, { onClose: close });
   }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Which requests are held: the mode and the rules, as the server has them. */
 
-import { onFact, put } from "../../kit/api.js";
+import { onAnnounced, onFact, put } from "../../kit/api.js";
 import { resource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { computed } from "../../vendor/preact.js";
@@ -14,12 +14,8 @@ import { newRule } from "./core/interception.js";
  * @type {import("../../kit/core/resource.js").Follow}
  */
 const followHolds = (again) => {
-  addEventListener("focus", again);
-  const stop = onFact((fact) => fact.kind === "held" && again());
-  return () => {
-    removeEventListener("focus", again);
-    stop();
-  };
+  const stops = [onFact((fact) => fact.kind === "held" && again()), onAnnounced("interception", again)];
+  return () => stops.forEach((stop) => stop());
 };
 const interception = resource("/api/interception", followHolds);
 const ruleList = resource("/api/rules", followHolds);
