@@ -83,9 +83,7 @@ def test_a_plain_prompt_becomes_a_plain_request(dialect: str) -> None:
 # --- instructions ---------------------------------------------------------------------------------
 
 PATCHER = Family(
-    base_instructions="Be brief.",
-    tool_instructions="Write patches so.",
-    needs_special_apply_patch_instructions=True,
+    base_instructions="Be brief.", tool_instructions="Write patches so.", needs_special_apply_patch_instructions=True
 )
 
 

@@ -464,6 +464,4 @@ def test_a_table_over_something_else_and_back() -> None:
 def test_what_goes_below_the_users_values_goes_above_the_own_ones() -> None:
     overlay = laid(OVERLAY_OWN, USERS)
     overlay.lay_below_the_users({"url": "y", "list": [9], "headers": {"one": "9", "two": "9"}, "new": 1}, "p", "a")
-    assert overlay.tree["p"] == {
-        "a": {"url": "y", "list": [3], "headers": {"one": "9", "two": "2"}, "new": 1},
-    }
+    assert overlay.tree["p"] == {"a": {"url": "y", "list": [3], "headers": {"one": "9", "two": "2"}, "new": 1}}

@@ -83,11 +83,7 @@ def test_a_tree_becomes_the_struct() -> None:
 def test_an_unknown_key_names_the_nearest_known_one() -> None:
     _, (problem,) = read({"base_ur": "x"}, Provider, nowhere, ("providers", "acme"))
     assert problem == ConfigProblem(
-        "t.toml",
-        3,
-        "providers.acme.base_ur",
-        'providers.acme has no key "base_ur"',
-        'Did you mean "base_url"?',
+        "t.toml", 3, "providers.acme.base_ur", 'providers.acme has no key "base_ur"', 'Did you mean "base_url"?'
     )
 
 

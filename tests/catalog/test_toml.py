@@ -358,8 +358,7 @@ def test_one_provider_under_both_tables_is_a_mistake() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["providers = 1\n[model_providers.a]\n", "model_providers = 1\n", "[providers]\na = 1\n", "families = []\n"],
+    "text", ["providers = 1\n[model_providers.a]\n", "model_providers = 1\n", "[providers]\na = 1\n", "families = []\n"]
 )
 def test_what_is_no_table_is_left_to_the_reader(text: str) -> None:
     _, problems = renamed(text)

@@ -260,12 +260,7 @@ DIALECT = Dialect(
     versions=None,
     operation="chat",
     endpoint=Endpoint(
-        path="/plain/turns",
-        stream_path="",
-        version="/v1",
-        credential=("x-plain-key", ""),
-        headers=(),
-        counting=None,
+        path="/plain/turns", stream_path="", version="/v1", credential=("x-plain-key", ""), headers=(), counting=None
     ),
     clients=Clients(
         headers=frozenset({"x-plain-key"}),

@@ -135,13 +135,7 @@ def test_provider_headers_are_added_and_override_the_defaults() -> None:
         env_headers={"X-Trace": "TRACE_ID"},
     )
     headers = called(provider, "anthropic").headers
-    assert [name.lower() for name, _ in headers] == [
-        "content-type",
-        "accept",
-        "anthropic-version",
-        "x-team",
-        "x-trace",
-    ]
+    assert [name.lower() for name, _ in headers] == ["content-type", "accept", "anthropic-version", "x-team", "x-trace"]
     assert dict(headers)["Anthropic-Version"] == "2099-01-01"
     assert dict(headers)["X-Trace"] == Variable("TRACE_ID", optional=True)
 

@@ -406,10 +406,7 @@ def test_the_steps_back_are_known_from_the_oldest_on() -> None:
         ({"op": "insert", "pointer": "/a/-", "value": {"b": [1]}}, Insert(pointer="/a/-", value={"b": [1]})),
         ({"op": "move", "from": "/a/1", "pointer": "/a/0"}, Move(source="/a/1", pointer="/a/0")),
         ({"op": "set_body", "body": "{}"}, SetBody(body="{}")),
-        (
-            {"op": "batch", "operations": [{"op": "delete", "section": "s1"}]},
-            Batch(operations=(Delete(section="s1"),)),
-        ),
+        ({"op": "batch", "operations": [{"op": "delete", "section": "s1"}]}, Batch(operations=(Delete(section="s1"),))),
         ({"op": "undo"}, Undo()),
         ({"op": "redo"}, Redo()),
     ],

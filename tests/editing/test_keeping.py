@@ -113,11 +113,7 @@ def test_a_section_that_had_no_words_gets_them_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation",
-    [
-        Insert(pointer="/messages/-", value={"role": "user", "content": "Mine."}),
-        Duplicate(section="s2"),
-    ],
+    "operation", [Insert(pointer="/messages/-", value={"role": "user", "content": "Mine."}), Duplicate(section="s2")]
 )
 def test_what_was_added_cannot_be_kept(operation: Edit) -> None:
     draft = drafted(chat(), "openai-chat")

@@ -78,12 +78,7 @@ def test_an_option_can_be_kept_by_its_part_and_by_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation",
-    [
-        Insert(pointer="/top_p", value=1),
-        Set(pointer="/nowhere", value=1),
-        Duplicate(section="s1"),
-    ],
+    "operation", [Insert(pointer="/top_p", value=1), Set(pointer="/nowhere", value=1), Duplicate(section="s1")]
 )
 def test_other_edits_cannot_be_kept(operation) -> None:
     draft = drafted(chat(), "openai-chat")

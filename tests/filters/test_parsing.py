@@ -284,8 +284,7 @@ def test_a_saved_filter_is_called_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "saved", "hint"),
-    [("e @god", {"good": BLUE}, 'Did you mean "@good"?'), ("e @god", {}, "Save one first.")],
+    ("text", "saved", "hint"), [("e @god", {"good": BLUE}, 'Did you mean "@good"?'), ("e @god", {}, "Save one first.")]
 )
 def test_a_saved_filter_that_is_not_there(text: str, saved: dict[str, Expression], hint: str) -> None:
     with pytest.raises(Fault, match="filter, column 3: there is no saved filter") as caught:

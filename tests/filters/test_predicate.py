@@ -84,8 +84,7 @@ def test_it_is_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["model:gpt* | tool:Write", "age>7d", "cost>1", "first>1s", "cached>=0", "e", 'tool:""', "date<2027-01-15"],
+    "text", ["model:gpt* | tool:Write", "age>7d", "cost>1", "first>1s", "cached>=0", "e", 'tool:""', "date<2027-01-15"]
 )
 def test_it_is_not_taken(text: str) -> None:
     assert not matches(parse(text), CLAUDE, now=NOW)

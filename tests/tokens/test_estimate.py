@@ -5,16 +5,7 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts, LongPrices, Prices
 from sightline.model.usage import Usage
 from sightline.tokens.account import RateLimits
-from sightline.tokens.estimate import (
-    NOTHING,
-    Cost,
-    Estimate,
-    between,
-    cost_of,
-    exactly,
-    is_possible,
-    sum_estimates,
-)
+from sightline.tokens.estimate import NOTHING, Cost, Estimate, between, cost_of, exactly, is_possible, sum_estimates
 from sightline.tokens.window_budget import (
     UNKNOWN_WINDOW,
     Boundary,

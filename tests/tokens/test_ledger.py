@@ -148,10 +148,7 @@ def test_settling_changes_only_allowances_reported_before_the_request() -> None:
             id="little by little",
         ),
         pytest.param(
-            headers(remaining_requests="0"),
-            1,
-            Wait(60, "reported", "requests"),
-            id="no reset: a minute, to be sure",
+            headers(remaining_requests="0"), 1, Wait(60, "reported", "requests"), id="no reset: a minute, to be sure"
         ),
         pytest.param(
             headers(remaining_requests_day="0"), 1, Wait(86_400, "reported", "requests"), id="no reset: the window"
@@ -264,9 +261,7 @@ def test_memory_is_bounded_by_models_and_by_limits() -> None:
     assert ledger.usage("acme", f"model-{MOST_ACCOUNTS}", NOW) == RateLimits(1, 1, 1, 1)
     for minutes in range(100):
         ledger.observe_headers(
-            *WHO,
-            {"x-codex-primary-used-percent": "1", "x-codex-primary-window-minutes": str(minutes)},
-            NOW,
+            *WHO, {"x-codex-primary-used-percent": "1", "x-codex-primary-window-minutes": str(minutes)}, NOW
         )
     account = ledger.snapshot()["accounts"][-1]
     assert len(account["observations"]) == 32

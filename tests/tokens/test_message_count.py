@@ -179,10 +179,7 @@ def test_so_do_those_whose_vocabulary_is_only_likely() -> None:
 
 
 def test_chat_completions_say_more_about_tools_than_responses() -> None:
-    chat, responses = (
-        tool_counter(GPT_FACTS, "openai-chat"),
-        tool_counter(GPT_FACTS, "openai-responses"),
-    )
+    chat, responses = (tool_counter(GPT_FACTS, "openai-chat"), tool_counter(GPT_FACTS, "openai-responses"))
     assert chat.tools((WEATHER,)).tokens - responses.tools((WEATHER,)).tokens == 81
 
 

@@ -4,15 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.tokens.rate_headers import (
-    DAY,
-    MINUTE,
-    Allowance,
-    allowances,
-    amount_needed,
-    reset_wait,
-    seconds_until,
-)
+from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, allowances, amount_needed, reset_wait, seconds_until
 
 NOW = 1_760_000_000.0  # 2025-10-09T08:53:20Z
 

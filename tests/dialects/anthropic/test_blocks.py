@@ -163,16 +163,7 @@ def test_arguments_that_are_no_object_are_wrapped_and_reported(arguments):
 
 
 def test_a_custom_call_becomes_one_string():
-    call = ToolCall(
-        "c",
-        "patch",
-        "*** Begin",
-        kind="custom",
-        item="ctc_1",
-        signature="s",
-        signed_by="gemini",
-        at="/c",
-    )
+    call = ToolCall("c", "patch", "*** Begin", kind="custom", item="ctc_1", signature="s", signed_by="gemini", at="/c")
     blocks, report = write(call)
     assert blocks == [{"type": "tool_use", "id": "c", "name": "patch", "input": {"input": "*** Begin"}}]
     assert losses(report) == [("/c", "identity"), ("/c", "identity")]
@@ -188,8 +179,7 @@ def test_an_id_that_the_api_rejects_is_mapped_the_same_way_on_both_sides():
 def test_results_with_pictures_and_flags():
     picture = Image(Inline("image/png", "AA"))
     (_, *blocks), report = write(
-        ToolCall("c", "f", "{}"),
-        ToolResult("c", (Text("x"), picture), is_error=True, name="f", item="fco_1", at="/r"),
+        ToolCall("c", "f", "{}"), ToolResult("c", (Text("x"), picture), is_error=True, name="f", item="fco_1", at="/r")
     )
     source = {"type": "base64", "media_type": "image/png", "data": "AA"}
     content = [{"type": "text", "text": "x"}, {"type": "image", "source": source}]

@@ -62,10 +62,7 @@ def test_every_option_is_read_with_its_place():
         ),
         ({"output_format": {"type": "xml"}}, {"output_format": {"type": "xml"}}),
         ({"thinking": {"type": "between_tools"}}, {"thinking": {"type": "between_tools"}}),
-        (
-            {"thinking": {"type": "adaptive", "display": "sung", "x": 1}},
-            {"thinking": {"display": "sung", "x": 1}},
-        ),
+        ({"thinking": {"type": "adaptive", "display": "sung", "x": 1}}, {"thinking": {"display": "sung", "x": 1}}),
     ],
 )
 def test_what_is_not_modelled_stays_in_its_object(body, unread):
@@ -294,11 +291,7 @@ def test_each_member_knows_its_place():
         mode="on",
         budget=2048,
         summary="none",
-        places={
-            "mode": "/thinking/type",
-            "summary": "/thinking/display",
-            "budget": "/thinking/budget_tokens",
-        },
+        places={"mode": "/thinking/type", "summary": "/thinking/display", "budget": "/thinking/budget_tokens"},
         at="/thinking",
     )
     alone = read_reasoning(OWN[4])

@@ -370,10 +370,7 @@ def test_calls_as_they_are_written():
     assert events[-2] == Finished("tool_calls", at="/9/delta/stop_reason", stop_at="/9/delta/stop_sequence")
 
 
-@pytest.mark.parametrize(
-    ("fragments", "value"),
-    [(['{"q":', "1}"], {"q": 1}), (['{"q":'], '{"q":'), ([""], {})],
-)
+@pytest.mark.parametrize(("fragments", "value"), [(['{"q":', "1}"], {"q": 1}), (['{"q":'], '{"q":'), ([""], {})])
 def test_a_server_tool_comes_whole(fragments, value):
     events = read(
         START,

@@ -187,10 +187,7 @@ def test_names_and_ids_of_messages_are_lost():
 
 
 def test_a_cache_mark_turns_a_bare_message_into_blocks():
-    body, _ = write(
-        Message("user", (Text("a"),), bare=True),
-        Message("assistant", (CacheBreakpoint(), Text("b"))),
-    )
+    body, _ = write(Message("user", (Text("a"),), bare=True), Message("assistant", (CacheBreakpoint(), Text("b"))))
     marked = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     assert body["messages"][0] == {"role": "user", "content": [marked]}
 

@@ -183,11 +183,7 @@ def test_four_cache_breakpoints_are_taken():
         ({"thinking": {"type": "enabled", "budget_tokens": 2048}, "top_k": 5}, "/top_k"),
         ({"thinking": {"type": "enabled", "budget_tokens": 2048}, "top_p": 0.5}, "/top_p"),
         (
-            {
-                "thinking": {"type": "enabled", "budget_tokens": 2048},
-                "tools": [F],
-                "tool_choice": {"type": "any"},
-            },
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}, "tools": [F], "tool_choice": {"type": "any"}},
             "/tool_choice",
         ),
     ],

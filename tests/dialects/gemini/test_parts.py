@@ -242,8 +242,7 @@ def test_media_by_their_type():
 
 
 @pytest.mark.parametrize(
-    "part",
-    [{}, {"text": None}, {"executableCode": {"code": "x"}}, {"text": "a", "functionCall": {"name": "f"}}],
+    "part", [{}, {"text": None}, {"executableCode": {"code": "x"}}, {"text": "a", "functionCall": {"name": "f"}}]
 )
 def test_what_is_unknown_or_says_two_things_stays_whole(part):
     assert read(part) == Opaque("gemini", part, at="/p")

@@ -133,10 +133,7 @@ RESULT: Any = {
         {"candidates": []},
     ],
 }
-TOKENS = (
-    TokenLogprob("a", -0.5, top=(TokenLogprob("a", -0.5), TokenLogprob("c", -2.0))),
-    TokenLogprob("b", -1.0),
-)
+TOKENS = (TokenLogprob("a", -0.5, top=(TokenLogprob("a", -0.5), TokenLogprob("c", -2.0))), TokenLogprob("b", -1.0))
 
 
 def test_tokens_and_their_rivals_are_read_and_written():

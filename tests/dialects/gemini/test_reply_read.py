@@ -299,10 +299,7 @@ def test_what_is_no_reply_is_refused_with_a_pointer(body, pointer):
 def test_what_an_error_says_besides_its_words_comes_before_it(wrap, at):
     error = {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "x"}]}
     events = read_reply(wrap({"error": error, "new": 1, "modelVersion": "g"}))
-    assert events[1:3] == [
-        FieldReceived(f"{at}/new", 1),
-        FieldReceived(f"{at}/error/details", [{"@type": "x"}]),
-    ]
+    assert events[1:3] == [FieldReceived(f"{at}/new", 1), FieldReceived(f"{at}/error/details", [{"@type": "x"}])]
     assert isinstance(events[3], Failed)
     assert events[4:] == [Ended()]
 

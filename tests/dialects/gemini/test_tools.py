@@ -323,10 +323,7 @@ def test_keywords_that_the_api_refuses_are_lost_by_name():
     }
     assert strip_refused(schema, "/tools/0", "/t", report) == {
         "type": "object",
-        "properties": {
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "$schema": {"type": "string"},
-        },
+        "properties": {"tags": {"type": "array", "items": {"type": "string"}}, "$schema": {"type": "string"}},
         "anyOf": [{"enum": ["a"]}],
     }
     assert report.losses == (

@@ -154,10 +154,7 @@ def test_logprobs_survive_reading_and_writing():
     token = {"token": "é", "logprob": -1, "bytes": [195, 169], "top_logprobs": [{"token": "e", "logprob": -2.5}]}
     [event] = chat.read_logprobs({"content": [token], "refusal": [{"token": "no", "logprob": -0.5}]}, 1, "/l")
     assert (event.choice, event.at) == (1, "/l")
-    assert event.tokens == (
-        TokenLogprob("é", -1.0, (195, 169), (TokenLogprob("e", -2.5),)),
-        TokenLogprob("no", -0.5),
-    )
+    assert event.tokens == (TokenLogprob("é", -1.0, (195, 169), (TokenLogprob("e", -2.5),)), TokenLogprob("no", -0.5))
     assert chat.write_token(event.tokens[0]) == {
         "token": "é",
         "logprob": -1.0,
@@ -394,10 +391,7 @@ def test_calls_without_ids_are_kept_separate_and_get_no_id(fragments):
 
 
 def test_the_same_tool_called_twice_without_ids_is_two_calls():
-    assert calls(part(0, name="f", arguments=A), part(0, name="f", arguments=B)) == [
-        ("", "f", A),
-        ("", "f", B),
-    ]
+    assert calls(part(0, name="f", arguments=A), part(0, name="f", arguments=B)) == [("", "f", A), ("", "f", B)]
     by_index = (part(0, name="f"), part(1, name="f"), part(0, arguments=A), part(1, arguments=B))
     assert calls(*by_index) == [("", "f", A), ("", "f", B)]
 

@@ -80,12 +80,7 @@ def test_unmodelled_fields_are_reported_with_their_path():
         }
     )
     fields = {event.at: event.value for event in events if isinstance(event, FieldReceived)}
-    assert fields == {
-        "/object": "chat.completion",
-        f"{AT}/role": "tool",
-        f"{AT}/x": 1,
-        "/choices/0/seed": 7,
-    }
+    assert fields == {"/object": "chat.completion", f"{AT}/role": "tool", f"{AT}/x": 1, "/choices/0/seed": 7}
     assert events[-2:] == [Finished("stop", at="/choices/0/finish_reason"), Ended()]
 
 

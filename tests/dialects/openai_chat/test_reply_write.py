@@ -57,11 +57,7 @@ def test_a_stream_opens_with_the_role_and_closes_with_finish_usage_and_done():
         {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": None}]},
         {**head, "choices": [{"index": 0, "delta": {"content": "b"}, "finish_reason": None}]},
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-        {
-            **head,
-            "choices": [],
-            "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
-        },
+        {**head, "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}},
         b"[DONE]",
     ]
     assert report.losses == ()
@@ -145,12 +141,7 @@ def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_li
 
 def test_what_is_made_up_is_listed_once():
     _, report = written([TextReceived(0, "a"), TextReceived(0, "b"), UsageReceived(Usage(output_tokens=1)), *END])
-    assert [addition.pointer for addition in report.additions] == [
-        "/id",
-        "/created",
-        "/model",
-        "/usage/prompt_tokens",
-    ]
+    assert [addition.pointer for addition in report.additions] == ["/id", "/created", "/model", "/usage/prompt_tokens"]
 
 
 def test_made_ids_follow_from_the_clients_id_where_the_reply_has_none():
@@ -382,11 +373,7 @@ def test_calls_keep_their_ids_and_arguments():
             {"reasoning_content": "a", "reasoning_opaque": "s", "cot_id": "cot"},
             [],
         ),
-        (
-            [Thinking("", signature="s", signed_by="anthropic")],
-            {"reasoning_opaque": "sightline:anthropic::s"},
-            [],
-        ),
+        ([Thinking("", signature="s", signed_by="anthropic")], {"reasoning_opaque": "sightline:anthropic::s"}, []),
         (
             [Thinking("a", id="rs_1", signature="s", signed_by="openai-responses")],
             {"reasoning_content": "a", "reasoning_opaque": "sightline:openai-responses:rs_1:s"},

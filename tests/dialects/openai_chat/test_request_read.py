@@ -48,14 +48,7 @@ def test_each_message_is_one_message_in_its_place():
     assert request.messages == (
         Message("system", (Text("s", at="/messages/0/content"),), bare=True, at="/messages/0"),
         Message("developer", (Text("d", at="/messages/1/content/0"),), at="/messages/1"),
-        Message(
-            "user",
-            (Text("u", at="/messages/2/content"),),
-            "ada",
-            bare=True,
-            at="/messages/2",
-            extras={"x": 1},
-        ),
+        Message("user", (Text("u", at="/messages/2/content"),), "ada", bare=True, at="/messages/2", extras={"x": 1}),
         Message("user", (), at="/messages/3"),
     )
     assert (request.model, request.dialect) == ("m", "openai-chat")

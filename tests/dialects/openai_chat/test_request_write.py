@@ -189,13 +189,7 @@ def test_a_seal_of_this_dialect_that_comes_back_through_another_is_written_exact
     again = Thinking(signature="other", signed_by="openai-chat", at="/again")
     messages, losses = write(Message("assistant", (thought, again)), thinking_field="reasoning_text")
     assert messages == [
-        {
-            "role": "assistant",
-            "content": None,
-            "reasoning_opaque": "c2ln",
-            "cot_id": "cot_1",
-            "reasoning_text": "hm",
-        }
+        {"role": "assistant", "content": None, "reasoning_opaque": "c2ln", "cot_id": "cot_1", "reasoning_text": "hm"}
     ]
     assert losses == [("/again", "identity")]
 
@@ -274,10 +268,7 @@ def test_words_beside_results_follow_them():
 
 
 def test_tool_text_becomes_a_user_message_with_a_loss():
-    assert write(Message("tool", (Text("w"),), at="/t")) == (
-        [{"role": "user", "content": "w"}],
-        [("/t", "content")],
-    )
+    assert write(Message("tool", (Text("w"),), at="/t")) == ([{"role": "user", "content": "w"}], [("/t", "content")])
 
 
 def test_refusals_and_opaque_parts_of_others():

@@ -45,10 +45,7 @@ def test_ids_that_only_the_vendors_server_refuses_are_a_warning():
         return [(problem.pointer, problem.severity) for problem in DIALECT.problems(request)]
 
     assert found("c" * 40) == []
-    assert found("c" * 41) == [
-        ("/messages/1/tool_calls/0/id", "warning"),
-        ("/messages/2/tool_call_id", "warning"),
-    ]
+    assert found("c" * 41) == [("/messages/1/tool_calls/0/id", "warning"), ("/messages/2/tool_call_id", "warning")]
 
 
 # --- what only the vendor's own server refuses ------------------------------------------------------

@@ -16,16 +16,7 @@ from sightline.model.events import (
 )
 from sightline.model.parts import Audio, Inline, Thinking
 from sightline.wire.sse import Frame
-from tests.dialects.openai_chat.telling import (
-    CASES,
-    DIALECT,
-    calling,
-    chunk,
-    fold,
-    frames,
-    heard,
-    read_reply,
-)
+from tests.dialects.openai_chat.telling import CASES, DIALECT, calling, chunk, fold, frames, heard, read_reply
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 
@@ -153,8 +144,7 @@ def test_a_legacy_call_that_the_server_answered_may_be_followed_by_words():
 
 def test_signature_and_its_id_from_separate_chunks_are_combined():
     events = heard(
-        chunk({"reasoning_text": "hm", "reasoning_opaque": "c2ln"}),
-        chunk({"cot_id": "cot_1", "content": "a"}, "stop"),
+        chunk({"reasoning_text": "hm", "reasoning_opaque": "c2ln"}), chunk({"cot_id": "cot_1", "content": "a"}, "stop")
     )
     assert [event for event in events if isinstance(event, SignatureReceived)] == [
         SignatureReceived(0, "c2ln", "openai-chat"),
@@ -177,15 +167,7 @@ def test_sound_arrives_in_pieces():
     )
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        [{"error": {"message": "busy"}}],
-        [{"message": "busy"}],
-        [chunk({}, "error")],
-        [],
-    ],
-)
+@pytest.mark.parametrize("end", [[{"error": {"message": "busy"}}], [{"message": "busy"}], [chunk({}, "error")], []])
 def test_audio_received_before_a_failure_is_reported_before_it(end):
     over = chunk({"audio": {"id": "a2"}}, "stop", index=1)
     *_, told, failed, _ = heard(over, chunk({"audio": {"id": "a1", "data": "AA"}}), *end, done=False)

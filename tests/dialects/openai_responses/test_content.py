@@ -217,10 +217,7 @@ def test_our_own_spelling_comes_back():
     assert written(Text("a", extras={"logprobs": None}), NAME)[0] == {"type": "input_text", "text": "a", "logprobs": []}
     assert written(Image(Link("u"), "ultra"), NAME)[0] == {"type": "input_image", "image_url": "u", "detail": "ultra"}
     own = Audio(Inline("audio/flac", "AA"), extras={"input_audio": {"rate": 8}})
-    assert written(own, NAME)[0] == {
-        "type": "input_audio",
-        "input_audio": {"data": "AA", "format": "flac", "rate": 8},
-    }
+    assert written(own, NAME)[0] == {"type": "input_audio", "input_audio": {"data": "AA", "format": "flac", "rate": 8}}
 
 
 URL = {"type": "url_citation", "url": "https://e.org", "title": "E", "start_index": 1, "end_index": 4}

@@ -181,7 +181,7 @@ def test_a_call_whose_arguments_are_no_action_reaches_the_client_as_a_function(o
     assert item["status"] == "incomplete"
     assert losses(report) == [("/0", "that shell is a built-in tool", "option")]
     assert [kind.removeprefix("response.") for kind, _ in told] == [
-        *("output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"),
+        *("output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done")
     ]
 
 

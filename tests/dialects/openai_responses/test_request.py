@@ -341,10 +341,7 @@ def test_instructions_may_be_a_list():
     (message,) = read(
         {"instructions": [{"type": "input_text", "text": "a"}, {"type": "message"}], "prompt": {}}
     ).messages
-    assert message.parts == (
-        Text("a", at="/instructions/0"),
-        Opaque(NAME, {"type": "message"}, at="/instructions/1"),
-    )
+    assert message.parts == (Text("a", at="/instructions/0"), Opaque(NAME, {"type": "message"}, at="/instructions/1"))
 
 
 def test_there_is_one_message_for_every_item():

@@ -211,10 +211,7 @@ def test_the_delivery_decides_about_the_arguments():
     read(calls, begin(entry(call_id="a")))
     assert read(calls, grow(entry("f", '{"x', "a"))) == []
     assert read(calls, grow(entry("f", '{"x":1', "a"))) == []
-    assert read(calls, deliver(entry("f", '{"y":2}', "a"))) == [
-        ArgumentsReceived(A, '{"y":2}'),
-        ToolCallCompleted(A),
-    ]
+    assert read(calls, deliver(entry("f", '{"y":2}', "a"))) == [ArgumentsReceived(A, '{"y":2}'), ToolCallCompleted(A)]
 
 
 def test_an_announcement_without_an_id_waits_for_the_call():

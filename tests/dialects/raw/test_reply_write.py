@@ -302,13 +302,7 @@ def test_a_reply_survives_being_written(path):
 
 def test_known_identity_is_written_with_client_fallback():
     client = Client(id="c", model="cm", created=5)
-    assert write_reply(Reply(), client, Report()) == {
-        "role": 2,
-        "content": [],
-        "id": "c",
-        "model": "cm",
-        "created": 5,
-    }
+    assert write_reply(Reply(), client, Report()) == {"role": 2, "content": [], "id": "c", "model": "cm", "created": 5}
     assert write_reply(Reply(), Client(), Report()) == {"role": 2, "content": []}
     known = write_reply(Reply(id="i", model="m", created=7), client, Report())
     assert (known["id"], known["model"], known["created"]) == ("i", "m", 7)

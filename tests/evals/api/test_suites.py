@@ -240,10 +240,7 @@ async def test_what_was_changed_on_its_way_is_shown_and_written_into_the_case(
     before = await desk.call("evals/e_1/case?case=france")
     body = next(seen.body for seen in upstream.seen if b"France" in seen.body)
     other = body.replace(b"the capital", b"the old capital")
-    sent = [
-        Edited("set_text", "aa", "bb"),
-        AttemptStarted(2, "acme", sha256(other), model="m", dialect="openai-chat"),
-    ]
+    sent = [Edited("set_text", "aa", "bb"), AttemptStarted(2, "acme", sha256(other), model="m", dialect="openai-chat")]
     store = desk.stage.stage.store
     store.record([BodyEntry(sha256(other), other), *noted(before["exchanges"][0], sent, first=50)])
     await store.settle()

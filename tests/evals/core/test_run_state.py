@@ -197,11 +197,7 @@ def test_a_log_that_does_not_begin_is_no_run(facts: list[EvalTaken]) -> None:
         fold_facts(facts)
 
 
-CASES = (
-    Case(id="c", depends_on=("a", "b")),
-    Case(id="a"),
-    Case(id="b", depends_on=("a",)),
-)
+CASES = (Case(id="c", depends_on=("a", "b")), Case(id="a"), Case(id="b", depends_on=("a",)))
 
 
 def began(*cases: Case, targets: tuple[str, ...] = ("x",), **options: object) -> EvalBegan:

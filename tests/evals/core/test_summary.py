@@ -135,10 +135,7 @@ def test_number_of_unknown_costs_is_reported() -> None:
     told = CaseObservation(cost=0.5)
     asked = Score(name="judge", type="llm-grader", verdict="pass", score=1.0, exchanges=("x",))
     summary = one([row("a", 1.0, seen=told), row("b", 1.0, scores=(asked,))])
-    assert summary.said[-2:] == (
-        "What 1 of 2 answers cost is not known.",
-        "What 1 of 1 judgement cost is not known.",
-    )
+    assert summary.said[-2:] == ("What 1 of 2 answers cost is not known.", "What 1 of 1 judgement cost is not known.")
     assert amount_of(()) == Amount(0.0, 0, 0, 0.0)  # nothing was asked
 
 

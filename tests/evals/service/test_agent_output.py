@@ -99,10 +99,7 @@ def test_the_events_of_codex_are_read() -> None:
             {"type": "item.completed", "item": {"id": "i5", "type": "web_search", "query": "x"}},
             {"type": "error", "message": "a warning that it survived"},
             {"type": "item.completed", "item": {"id": "i6", "type": "agent_message", "text": "Paris"}},
-            {
-                "type": "turn.completed",
-                "usage": {"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 9},
-            },
+            {"type": "turn.completed", "usage": {"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 9}},
         ),
         "codex",
     )

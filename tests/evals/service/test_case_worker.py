@@ -91,11 +91,7 @@ async def test_words_that_were_edited_while_a_turn_was_held_stay_edited_in_the_n
 async def test_a_window_leaves_out_what_is_old(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [knows(upstream, SAYS)]
     await stage.run(talk(more="window_size: 1"))
-    assert [each["content"] for each in upstream.seen[2].json()["messages"]] == [
-        "Be brief.",
-        "Ada",
-        "And again?",
-    ]
+    assert [each["content"] for each in upstream.seen[2].json()["messages"]] == ["Be brief.", "Ada", "And again?"]
 
 
 @on_stage

@@ -364,10 +364,7 @@ async def test_a_miss_is_loud_and_names_the_nearest_recording(stage: EvalStage, 
     asked = len(upstream.seen)
     changed = CAPITALS.replace("What is the capital of France?", "Which is the capital of France?")
     france, *others = (await stage.run(changed, (replay(),), run="e_2")).results
-    assert (france.status, {each.status for each in others} <= {"ok", "quality_failure"}) == (
-        "execution_error",
-        True,
-    )
+    assert (france.status, {each.status for each in others} <= {"ok", "quality_failure"}) == ("execution_error", True)
     assert "+user: Which is the capital of France?" in france.observation.error
     assert len(upstream.seen) == asked
 

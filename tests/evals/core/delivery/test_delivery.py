@@ -230,8 +230,7 @@ def test_calls_and_results_are_held_together_by_ids() -> None:
 
 def test_result_without_a_call_gets_one() -> None:
     delivery = deliver(
-        [case_message("user", "go"), case_message("assistant", "hm"), case_message("tool", "sunny", name="weather")],
-        {},
+        [case_message("user", "go"), case_message("assistant", "hm"), case_message("tool", "sunny", name="weather")], {}
     )
     assert delivery.messages[1] == Message("assistant", (Text("hm"), ToolCall("call_1", "weather", "{}")))
     assert kinds(delivery) == ["added"]

@@ -200,11 +200,7 @@ def test_what_is_a_number(value: Json, number: float | None) -> None:
 
 
 def test_invalid_fields_are_reported_with_their_path() -> None:
-    fields: list[Json] = [
-        5,
-        {"match": "exat"},
-        {"path": "..", "match": "date", "formats": ["DD.MM"], "tolerence": 1},
-    ]
+    fields: list[Json] = [5, {"match": "exat"}, {"path": "..", "match": "date", "formats": ["DD.MM"], "tolerence": 1}]
     assert told(spec("field-accuracy", fields=fields, aggregation="sum")) == [
         ("fields[0]", "fields[0] must be a mapping, not 5"),
         ("fields[1].match", 'match must be one of "date", "exact", "numeric_tolerance", not "exat"'),

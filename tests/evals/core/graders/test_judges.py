@@ -164,10 +164,7 @@ def test_suite_chooses_the_judge() -> None:
     assert (step.target, step.model, step.temperature) == ("strong", "big", 0.2)
 
 
-CRITERIA: list[Json] = [
-    {"id": "right", "outcome": "says Paris", "operator": "correctness", "weight": 3},
-    "is polite",
-]
+CRITERIA: list[Json] = [{"id": "right", "outcome": "says Paris", "operator": "correctness", "weight": 3}, "is polite"]
 
 
 @pytest.mark.parametrize("grader", [spec("rubrics", criteria=CRITERIA), spec("llm-grader", rubrics=CRITERIA)])
@@ -182,11 +179,7 @@ def test_a_rubric_has_a_verdict_for_each_criterion(grader: object) -> None:
 
 def test_a_rubric_with_points() -> None:
     criteria: list[Json] = [{"id": "tone", "score_ranges": {"0": "rude", "5": "fine"}}]
-    result = seen(
-        spec("rubrics", criteria=criteria),
-        "Hi",
-        answers=[says({"checks": [{"id": "tone", "score": 9}]})],
-    )
+    result = seen(spec("rubrics", criteria=criteria), "Hi", answers=[says({"checks": [{"id": "tone", "score": 9}]})])
     assert "- [tone]\n    0 to 4 points: rude\n    5 to 10 points: fine" in words(result.steps[0])
     assert (result.score.score, result.score.verdict) == (0.9, "pass")
 

@@ -159,7 +159,7 @@ def test_invalid_configuration_is_reported_with_its_path() -> None:
         ("expected", "any_order looks at minimums only"),
     ]
     assert told(spec("tool-trajectory", mode="exact", minimums={"a": 1.5})) == [
-        ("minimums.a", "a must be a whole number, 0 or more, not 1.5"),
+        ("minimums.a", "a must be a whole number, 0 or more, not 1.5")
     ]
     assert told(spec("tool-trajectory", mode="exact", minimums={"b": 1})) == [
         ("minimums", "minimums are for any_order only"),

@@ -340,7 +340,7 @@ def test_request_options_are_kept_and_tools_are_saved_beside_the_suite() -> None
             "max_tokens": 9,
             "effort": "low",
             "tools": ["read", "a server tool"],
-        },
+        }
     }
     assert case.case["tools"] == "my-case/tools.json"
     assert [getattr(tool, "name", "") for tool in read(case).tools] == ["read", ""]  # the model can call them again

@@ -233,7 +233,7 @@ def test_graders_of_other_files_stand_where_they_are_named() -> None:
     assert reading.suite is not None, messages_of(reading)
     first, second = reading.suite.cases
     assert [spec.type for spec in first.graders] == [
-        *("is-json", "regex", "regex", "rubrics", "composite", "contains", "contains"),
+        *("is-json", "regex", "regex", "rubrics", "composite", "contains", "contains")
     ]
     assert [spec.config.get("value") for spec in first.graders[1:3]] == ["a", "b"]
     assert str(first.graders[2].place) == "shared/more.yaml:1:14"

@@ -160,10 +160,7 @@ def test_the_difference_is_that_of_pairs() -> None:
 
 
 def test_a_tolerance_makes_ties_and_moves_nothing_else() -> None:
-    strict, lenient = (
-        compare_pairs(BEFORE, AFTER, drawing()),
-        compare_pairs(BEFORE, AFTER, drawing(), tolerance=0.15),
-    )
+    strict, lenient = (compare_pairs(BEFORE, AFTER, drawing()), compare_pairs(BEFORE, AFTER, drawing(), tolerance=0.15))
     assert strict is not None
     assert lenient is not None
     assert (lenient.wins, lenient.losses, lenient.ties) == (4, 0, 4)

@@ -82,10 +82,7 @@ class ProcessTree:
 @on_stage
 async def test_what_hosts_tell_is_on_record_here(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
-    told: tuple[Entry, ...] = (
-        BodyEntry("ab", b"{}"),
-        FactEntry("x_far", 0, 1.0, Received("openai-chat", "m", "ab")),
-    )
+    told: tuple[Entry, ...] = (BodyEntry("ab", b"{}"), FactEntry("x_far", 0, 1.0, Received("openai-chat", "m", "ab")))
     await kin.desk().handle(RecordEntries(told))
     await stage.stage.store.settle()
     assert len(await stage.stage.store.facts("x_far")) == 1
