@@ -243,14 +243,9 @@ def test_any_text_is_read(message: str) -> None:
 
 
 SEED = (
-    "context_length",
-    "maximum context length",
-    "too many tokens",
-    "context too long",
-    "exceeds context window",
-    "request too large",
-    "too large for",
-)
+    "context_length", "maximum context length", "too many tokens", "context too long", "exceeds context window",
+    "request too large", "too large for",
+)  # fmt: skip
 TRAPS = ("generated", "temperature", "moderate", "operate", "rate", "iterate", "frequency", "quotation", "billings")
 
 

@@ -150,18 +150,10 @@ def test_entries_come_and_go() -> None:
 @pytest.mark.parametrize(
     ("pointer", "expected"),
     [
-        ("", ""),
-        ("/a/0", "/a/0"),
-        ("/a/-", "/a/2"),
-        ("/b/c~1d/-", "/b/c~1d/1"),
-        ("/a/1/e/-", "/a/1/e/0"),
-        ("/b/-", "/b/-"),
-        ("/a/7/-", "/a/7/-"),
-        ("/a/x/-", "/a/x/-"),
-        ("/z/-", "/z/-"),
-        ("/a/0/0/-", "/a/0/0/-"),
+        ("", ""), ("/a/0", "/a/0"), ("/a/-", "/a/2"), ("/b/c~1d/-", "/b/c~1d/1"), ("/a/1/e/-", "/a/1/e/0"),
+        ("/b/-", "/b/-"), ("/a/7/-", "/a/7/-"), ("/a/x/-", "/a/x/-"), ("/z/-", "/z/-"), ("/a/0/0/-", "/a/0/0/-"),
     ],
-)
+)  # fmt: skip
 def test_the_end_of_a_list_is_a_position(pointer: str, expected: str) -> None:
     assert resolve_position({"a": [1, {"e": []}], "b": {"c/d": [0]}}, pointer) == expected
 

@@ -142,15 +142,10 @@ def offered(text: str, at: int | None = None, scope: FilterScope = FilterScope.T
 @pytest.mark.parametrize(
     ("text", "start"),
     [
-        ("", 0),
-        ("model:x", 0),
-        ("model:x sta", 8),
-        ("a&(b|!c", 6),
-        ('text:"some words', 0),
-        ("text:'it' sta", 10),
+        ("", 0), ("model:x", 0), ("model:x sta", 8), ("a&(b|!c", 6), ('text:"some words', 0), ("text:'it' sta", 10),
         ('text:"it\'s" & s', 14),
     ],
-)
+)  # fmt: skip
 def test_a_term_begins_behind_what_parts_terms_outside_of_quotes(text: str, start: int) -> None:
     assert term_start(text, len(text)) == start
 

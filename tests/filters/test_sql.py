@@ -121,18 +121,11 @@ def test_signs_of_like_are_escaped() -> None:
 @pytest.mark.parametrize(
     "term",
     [
-        TextTerm("model", "ärger*"),
-        TextTerm("session", "b"),
-        TextTerm("model", "a\0b"),
-        TextTerm("model", "a\ud800"),
-        TextTerm("model", "a" * 2001),
-        NumberTerm("tokens", ">", 1),
-        NumberTerm("cost", ">", 1),
-        FlagTerm("side"),
-        ContentTerm("words"),
-        Latest(3),
+        TextTerm("model", "ärger*"), TextTerm("session", "b"), TextTerm("model", "a\0b"),
+        TextTerm("model", "a\ud800"), TextTerm("model", "a" * 2001), NumberTerm("tokens", ">", 1),
+        NumberTerm("cost", ">", 1), FlagTerm("side"), ContentTerm("words"), Latest(3),
     ],
-)
+)  # fmt: skip
 def test_what_it_cannot_decide_is_left_open_on_the_safe_side(term: Expression) -> None:
     assert not condition(term, PARTLY, now=NOW).is_complete
     told = condition(negate(term), PARTLY, now=NOW)

@@ -213,21 +213,11 @@ def test_either_alphabet_and_broken_lines_are_read() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        "",
-        "A",
-        "not base64 at all: \u00e9",
-        png(0, 10),
-        png(5, 5)[:20],
-        gif(3, 0),
-        gif(3, 3)[:8],
-        webp(5, 5, kind=b"ALPH"),
-        webp(5, 5)[:24],
-        jpeg(640, 480)[:30],
-        jpeg(640, 480, marker=0xC4),
-        "/9gAAAAAAAAAAAAAAAAAAAAA",
-        "JVBERi0xLjQKJcOkw7zDtsOfCg==",
+        "", "A", "not base64 at all: \u00e9", png(0, 10), png(5, 5)[:20], gif(3, 0), gif(3, 3)[:8],
+        webp(5, 5, kind=b"ALPH"), webp(5, 5)[:24], jpeg(640, 480)[:30], jpeg(640, 480, marker=0xC4),
+        "/9gAAAAAAAAAAAAAAAAAAAAA", "JVBERi0xLjQKJcOkw7zDtsOfCg==",
     ],
-)
+)  # fmt: skip
 def test_what_does_not_tell_is_not_guessed(data: str) -> None:
     assert image_size(data) is None
 

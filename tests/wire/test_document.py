@@ -396,18 +396,10 @@ def test_a_move_to_its_own_place_is_no_edit():
 @pytest.mark.parametrize(
     "pointer",
     [
-        "/nope",
-        "/messages/2",
-        "/messages/-",
-        "/messages/01",
-        "/messages/x",
-        "/model/0",
-        "/model/0/a",
-        "x",
-        "/~",
+        "/nope", "/messages/2", "/messages/-", "/messages/01", "/messages/x", "/model/0", "/model/0/a", "x", "/~",
         "/stop/0",
     ],
-)
+)  # fmt: skip
 def test_a_place_must_exist(name: str, pointer: str):
     with pytest.raises(Fault) as caught:
         getattr(body(), name)(pointer, *([1] if name == "set" else []))
@@ -436,14 +428,10 @@ def test_the_whole_document_is_not_removed():
 @pytest.mark.parametrize(
     ("source", "pointer"),
     [
-        ("", "/a"),
-        ("/messages", "/messages/0"),
-        ("/messages", "/model"),
-        ("/nope", "/a"),
-        ("/model", ""),
+        ("", "/a"), ("/messages", "/messages/0"), ("/messages", "/model"), ("/nope", "/a"), ("/model", ""),
         ("/nope", "/nope"),
     ],
-)
+)  # fmt: skip
 def test_a_move_that_makes_no_sense_is_refused(source: str, pointer: str):
     with pytest.raises(Fault):
         body().move(source, pointer)

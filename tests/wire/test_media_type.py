@@ -72,19 +72,10 @@ def test_text_has_the_type_of_its_name(name: str, kind: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "BMW is a car",
-        "ID3 tags hold titles",
-        "fLaC is spelled so",
-        "OggS starts a page",
-        "PK is a key",
-        "The ftyp box comes first",
-        "see ftypmp42",
-        "RIFF",
-        "Motörhead",
-        "\x1b[1mbold\x1b[0m",
-        "",
+        "BMW is a car", "ID3 tags hold titles", "fLaC is spelled so", "OggS starts a page", "PK is a key",
+        "The ftyp box comes first", "see ftypmp42", "RIFF", "Motörhead", "\x1b[1mbold\x1b[0m", "",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_words_that_look_like_something_else_are_words(words: str, encoding: str) -> None:
     assert sniff(words.encode(encoding), "a.txt") == "text/plain"

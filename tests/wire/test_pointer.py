@@ -27,20 +27,10 @@ RFC_DOCUMENT: Json = {
 @pytest.mark.parametrize(
     ("pointer", "value"),
     [
-        ("", RFC_DOCUMENT),
-        ("/foo", ["bar", "baz"]),
-        ("/foo/0", "bar"),
-        ("/", 0),
-        ("/a~1b", 1),
-        ("/c%d", 2),
-        ("/e^f", 3),
-        ("/g|h", 4),
-        ("/i\\j", 5),
-        ('/k"l', 6),
-        ("/ ", 7),
-        ("/m~0n", 8),
+        ("", RFC_DOCUMENT), ("/foo", ["bar", "baz"]), ("/foo/0", "bar"), ("/", 0), ("/a~1b", 1), ("/c%d", 2),
+        ("/e^f", 3), ("/g|h", 4), ("/i\\j", 5), ('/k"l', 6), ("/ ", 7), ("/m~0n", 8),
     ],
-)
+)  # fmt: skip
 def test_the_examples_of_the_rfc(pointer: str, value):
     assert resolve(RFC_DOCUMENT, pointer) == value
 
@@ -56,22 +46,10 @@ def test_positions_and_keys_are_joined_alike():
 @pytest.mark.parametrize(
     "pointer",
     [
-        "foo",
-        "/foo/~2",
-        "/foo~",
-        "/nope",
-        "/foo/2",
-        "/foo/-",
-        "/foo/01",
-        "/foo/-1",
-        "/foo/+1",
-        "/foo/1.0",
-        "/foo/٣",
-        "/foo/",
-        "/foo/0/x",
-        "/foo/" + "9" * 5000,
+        "foo", "/foo/~2", "/foo~", "/nope", "/foo/2", "/foo/-", "/foo/01", "/foo/-1", "/foo/+1", "/foo/1.0", "/foo/٣",
+        "/foo/", "/foo/0/x", "/foo/" + "9" * 5000,
     ],
-)
+)  # fmt: skip
 def test_a_place_that_is_not_there_is_refused_by_name(pointer: str):
     with pytest.raises(Fault) as caught:
         resolve(RFC_DOCUMENT, pointer)
@@ -83,15 +61,10 @@ def test_a_place_that_is_not_there_is_refused_by_name(pointer: str):
 @pytest.mark.parametrize(
     ("outer", "inner", "expected"),
     [
-        ("", "", True),
-        ("", "/a", True),
-        ("/a", "/a", True),
-        ("/a", "/a/b", True),
-        ("/a", "/ab", False),
-        ("/a/b", "/a", False),
-        ("/a", "/b/a", False),
+        ("", "", True), ("", "/a", True), ("/a", "/a", True), ("/a", "/a/b", True), ("/a", "/ab", False),
+        ("/a/b", "/a", False), ("/a", "/b/a", False),
     ],
-)
+)  # fmt: skip
 def test_a_place_covers_itself_and_what_is_within(outer: str, inner: str, expected: bool):
     assert covers(outer, inner) is expected
 

@@ -290,13 +290,9 @@ def test_citations_follow_their_text():
     own = Citation(value={"type": "page_location", "cited_text": "x"})
     foreign = Citation(url="https://e.com", at="/c")
     events = [
-        TextReceived(0, ""),
-        CitationReceived(0, own),
-        TextReceived(0, "a"),
-        CitationReceived(0, foreign),
-        CitationReceived(1, own),
-        *DONE,
-    ]
+        TextReceived(0, ""), CitationReceived(0, own), TextReceived(0, "a"), CitationReceived(0, foreign),
+        CitationReceived(1, own), *DONE,
+    ]  # fmt: skip
     documents, report = stream(*events)
     assert shape(documents)[1:-2] == [
         (0, "text"), (0, own.value), (0, "a"), (0, "stop"), (1, "text"), (1, own.value), (1, "stop"),

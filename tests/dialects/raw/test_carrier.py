@@ -94,13 +94,8 @@ def test_what_we_would_not_have_carried_so_is_not_ours(value):
 
 def test_which_parts_the_schema_says_itself():
     native = [
-        Text("a"),
-        Thinking("b"),
-        CacheBreakpoint(),
-        Image(Link("u")),
-        Image(Inline("a/b", "c")),
-        Opaque("raw", 1),
-    ]
+        Text("a"), Thinking("b"), CacheBreakpoint(), Image(Link("u")), Image(Inline("a/b", "c")), Opaque("raw", 1),
+    ]  # fmt: skip
     assert all(is_native(part, "user") for part in native)
     call, result = ToolCall("a", "b", "{}"), ToolResult("a")
     assert is_native(call, "assistant")

@@ -192,14 +192,9 @@ def test_calls_that_begin_out_of_order_are_put_in_order():
 
 def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_listed():
     events = (
-        Started("rid"),
-        ToolCallBegun(4, "", "f"),
-        ToolCallBegun(5, "", "f"),
-        Finished("tool_calls"),
-        ToolCallBegun(4, "", "f", 1),
-        Finished("tool_calls", 1),
-        Ended(),
-    )
+        Started("rid"), ToolCallBegun(4, "", "f"), ToolCallBegun(5, "", "f"), Finished("tool_calls"),
+        ToolCallBegun(4, "", "f", 1), Finished("tool_calls", 1), Ended(),
+    )  # fmt: skip
     report = assert_same(*events)
     assert [frame["delta"]["beginToolCalls"][0]["id"] for frame in frames(*events)[1:3]] == ["call_rid_0", "call_rid_1"]
     assert [addition.pointer for addition in report.additions] == [

@@ -13,7 +13,6 @@ from sightline.evals.core.result import SCHEME
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Inline, Link, Text, ToolCall, ToolResult
 from sightline.web.bodies import Query
-from tests.eval_stage import in_loop
 from tests.evals.api.eval_desk import FIXED, EvalDesk, at_desk
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_stream
@@ -198,7 +197,6 @@ tests:
 """
 
 
-@in_loop
 async def test_a_picture_that_is_named_by_its_hash_is_found_in_the_record_or_in_the_folder(tmp_path: Path) -> None:
     url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{CODED}"}}
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [url]}]}).encode()

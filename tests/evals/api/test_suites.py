@@ -10,7 +10,6 @@ from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text
 from sightline.store.entries import BodyEntry, Entry
-from tests.eval_stage import in_loop
 from tests.evals.api.eval_desk import EvalDesk, at_desk
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
@@ -216,7 +215,6 @@ def test_what_is_no_value_of_the_case_is_refused_with_a_way_out(
     assert "make a case" in caught.value.hint
 
 
-@in_loop
 async def test_an_exchange_that_a_person_changed_is_found(tmp_path: Path) -> None:
     plain = exchange("x_1", chat_body("Hi"), chat_stream("Ho."), at=NOON)
     edited = exchange("x_2", chat_body("Hi"), chat_stream("Ho."), at=NOON)

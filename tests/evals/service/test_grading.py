@@ -10,7 +10,7 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service import processes as module
 from sightline.evals.service.processes import Process, ProcessResult, PythonGraders
 from tests.agent.tools.processes import is_gone
-from tests.eval_stage import ACME, EvalStage, in_loop, on_stage, play, replies
+from tests.eval_stage import ACME, EvalStage, on_stage, play, replies
 from tests.fake_clock import FakeClock
 from tests.loop_stage import says
 from tests.upstream import Upstream, answer
@@ -230,47 +230,39 @@ def ends(case): os._exit(3)
 """
 
 
-def test_functions_are_called_in_a_process_that_is_kept(tmp_path: Path) -> None:
+async def test_functions_are_called_in_a_process_that_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "g.py"
     file.write_text(FILE)
-
-    async def story() -> None:
-        graders = PythonGraders({"PATH": "/usr/bin:/bin"})
-        try:
-            first = await graders.call(file, "count", {"x": [1]}, 60)
-            second = await graders.call(file, "count", {"x": None}, 60)
-            assert isinstance(first, dict)
-            assert isinstance(second, dict)
-            assert (first["details"]["calls"], second["details"]["calls"]) == (1, 2)  # type: ignore[call-overload,index]
-            assert first["details"]["got"] == [1]  # type: ignore[call-overload,index]
-            assert await graders.call(file, "verdict", {}, 60) == {"score": 0.5, "reason": "half"}
-            assert await graders.call(file, "true", {}, 60) is True
-            for function, words in (
-                ("wrong", "TypeError"),
-                ("ends", "its process is gone"),
-                ("none", "no function none"),
-            ):
-                with pytest.raises(Fault, match=words):
-                    await graders.call(file, function, {}, 60)
-            with pytest.raises(Fault, match=r"took longer than 0\.3 s"):
-                await graders.call(file, "slow", {}, 0.3)
-        finally:
-            await graders.close()
-
-    asyncio.run(story())
-
-
-def test_a_file_that_cannot_be_loaded_says_where(tmp_path: Path) -> None:
-    file = tmp_path / "g.py"
-    file.write_text("x = 1\nimport nothing_like_it\n")
-
-    async def story() -> None:
-        graders = PythonGraders({"PATH": "/usr/bin:/bin"})
-        with pytest.raises(Fault, match=r"g\.py:2: ModuleNotFoundError"):
-            await graders.call(file, "f", {}, 60)
+    graders = PythonGraders({"PATH": "/usr/bin:/bin"})
+    try:
+        first = await graders.call(file, "count", {"x": [1]}, 60)
+        second = await graders.call(file, "count", {"x": None}, 60)
+        assert isinstance(first, dict)
+        assert isinstance(second, dict)
+        assert (first["details"]["calls"], second["details"]["calls"]) == (1, 2)  # type: ignore[call-overload,index]
+        assert first["details"]["got"] == [1]  # type: ignore[call-overload,index]
+        assert await graders.call(file, "verdict", {}, 60) == {"score": 0.5, "reason": "half"}
+        assert await graders.call(file, "true", {}, 60) is True
+        for function, words in (
+            ("wrong", "TypeError"),
+            ("ends", "its process is gone"),
+            ("none", "no function none"),
+        ):
+            with pytest.raises(Fault, match=words):
+                await graders.call(file, function, {}, 60)
+        with pytest.raises(Fault, match=r"took longer than 0\.3 s"):
+            await graders.call(file, "slow", {}, 0.3)
+    finally:
         await graders.close()
 
-    asyncio.run(story())
+
+async def test_a_file_that_cannot_be_loaded_says_where(tmp_path: Path) -> None:
+    file = tmp_path / "g.py"
+    file.write_text("x = 1\nimport nothing_like_it\n")
+    graders = PythonGraders({"PATH": "/usr/bin:/bin"})
+    with pytest.raises(Fault, match=r"g\.py:2: ModuleNotFoundError"):
+        await graders.call(file, "f", {}, 60)
+    await graders.close()
 
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -310,7 +302,6 @@ def test_a_command_that_writes_without_end_is_a_fault(tmp_path: Path, monkeypatc
         ran(("sh", "-c", "head -c 5000 /dev/zero"), tmp_path)
 
 
-@in_loop
 async def test_what_runs_is_ended_by_closing(tmp_path: Path) -> None:
     process = Process(FakeClock())
     os.mkfifo(tmp_path / "begun")

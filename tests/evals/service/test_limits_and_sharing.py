@@ -12,7 +12,7 @@ from sightline.evals.core.run_state import RunOptions
 from sightline.evals.service.answer_cache import PREFIX, AnswerCache
 from sightline.evals.service.context import EvalContext, OwnSharing, Rates, Sharing, limit_choice
 from sightline.tokens.ledger import Ledger
-from tests.eval_stage import ACME, EvalStage, in_loop, on_stage
+from tests.eval_stage import ACME, EvalStage, on_stage
 from tests.fake_clock import FakeClock
 from tests.store.traffic import prices
 from tests.upstream import Upstream
@@ -31,7 +31,6 @@ def test_the_lower_limit_holds() -> None:
     assert (limit_choice(choice(), None, 9).facts.tpm, limit_choice(choice(), None, None).facts.rpm) == (9, None)
 
 
-@in_loop
 async def test_a_request_has_its_place_from_the_moment_it_may_go() -> None:
     clock, ledger = FakeClock(), Ledger()
     rates, one = Rates(ledger, clock), limit_choice(choice(), 2, None)
@@ -50,14 +49,12 @@ def test_tokens_count_only_where_they_are_limited() -> None:
     assert rates.counts_tokens(limit_choice(choice(), None, 100))
 
 
-@in_loop
 async def test_a_request_that_can_never_go_is_refused() -> None:
     with pytest.raises(Fault, match="about 500 tokens are more than the tpm of m") as caught:
         await Rates(Ledger(), FakeClock()).admit(limit_choice(choice(), None, 100), 500)
     assert caught.value.code is Code.REQUEST_TOO_LARGE_FOR_RATE
 
 
-@in_loop
 async def test_limit_exhausted_for_hours_is_reported_without_waiting() -> None:
     clock, ledger = FakeClock(), Ledger()
     ledger.observe_headers("acme", "m", {"retry-after": "7200"}, clock.now())
@@ -66,7 +63,6 @@ async def test_limit_exhausted_for_hours_is_reported_without_waiting() -> None:
     assert (caught.value.code, clock.waits) == (Code.RATE_LIMITED, [])
 
 
-@in_loop
 async def test_what_the_provider_asks_for_is_waited_by_all() -> None:
     clock, ledger = FakeClock(), Ledger()
     ledger.observe_headers("acme", "m", {"retry-after": "30"}, clock.now())

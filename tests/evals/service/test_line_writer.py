@@ -5,7 +5,6 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.evals.service.eval_log import LineWriter
-from tests.eval_stage import in_loop
 
 
 class Disk:
@@ -25,7 +24,6 @@ class Disk:
         self.batches.append(list(lines))
 
 
-@in_loop
 async def test_what_comes_while_something_is_written_goes_together() -> None:
     disk = Disk()
     writer, heard = LineWriter(disk), list[bytes]()
@@ -40,7 +38,6 @@ async def test_what_comes_while_something_is_written_goes_together() -> None:
     await LineWriter(disk).flush()
 
 
-@in_loop
 async def test_flush_cancelled_during_a_write_ends_after_the_write() -> None:
     disk = Disk()
     writer = LineWriter(disk)
@@ -56,7 +53,6 @@ async def test_flush_cancelled_during_a_write_ends_after_the_write() -> None:
     assert disk.batches == [[b"1"]]
 
 
-@in_loop
 async def test_write_failure_is_raised_to_all_later_callers() -> None:
     disk = Disk()
     disk.fault = Fault(Code.CONFIG, "the disk is full")
@@ -72,7 +68,6 @@ async def test_write_failure_is_raised_to_all_later_callers() -> None:
         await writer.lasting(b"3")
 
 
-@in_loop
 async def test_listener_failure_is_raised_to_waiting_writers() -> None:
     def fails() -> None:
         raise RuntimeError("the listener has a mistake in it")
@@ -87,7 +82,6 @@ async def test_listener_failure_is_raised_to_waiting_writers() -> None:
         await writer.flush()
 
 
-@in_loop
 async def test_one_line_can_be_waited_for_and_others_go_with_it() -> None:
     disk = Disk()
     writer, heard = LineWriter(disk), list[bytes]()

@@ -1,6 +1,7 @@
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import Judged
 from sightline.evals.service.grading import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
 from sightline.model.usage import Usage
-from tests.eval_stage import in_loop
 
 KEY = "a token of this command"
 Call = Callable[..., Awaitable[tuple[int, Any]]]
@@ -26,8 +26,9 @@ async def sent(url: str, data: bytes) -> bytes:
         writer.close()
 
 
-def talk(story: Callable[[ModelProxy, Call, list[ProxyQuestion]], Awaitable[None]], most: int = 3) -> None:
-    """A proxy whose model answers with the question in capitals."""
+@asynccontextmanager
+async def talking(most: int = 3) -> AsyncIterator[tuple[ModelProxy, Call, list[ProxyQuestion]]]:
+    """A proxy whose model answers with the question in capitals, a way to call it, and what the model was asked."""
     asked: list[ProxyQuestion] = []
 
     async def ask(question: ProxyQuestion) -> Judged:
@@ -37,24 +38,21 @@ def talk(story: Callable[[ModelProxy, Call, list[ProxyQuestion]], Awaitable[None
         usage = Usage(input_tokens=3, output_tokens=1) if question.system else None
         return Judged(text=question.question.upper(), usage=usage)
 
-    async def played() -> None:
-        async with ModelProxy(ask, ("judge", "other"), most, KEY) as proxy:
-            assert proxy.environment[TOKEN] == KEY
+    async with ModelProxy(ask, ("judge", "other"), most, KEY) as proxy:
+        assert proxy.environment[TOKEN] == KEY
 
-            async def call(method: str, path: str, body: Any = None, token: str = KEY) -> tuple[int, Any]:
-                data = b"" if body is None else json.dumps(body).encode()
-                head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
-                raw = await sent(proxy.environment[URL], f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-                before, _, after = raw.partition(b"\r\n\r\n")
-                return int(before.split()[1]), json.loads(after)
+        async def call(method: str, path: str, body: Any = None, token: str = KEY) -> tuple[int, Any]:
+            data = b"" if body is None else json.dumps(body).encode()
+            head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+            raw = await sent(proxy.environment[URL], f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+            before, _, after = raw.partition(b"\r\n\r\n")
+            return int(before.split()[1]), json.loads(after)
 
-            await story(proxy, call, asked)
-
-    asyncio.run(played())
+        yield proxy, call, asked
 
 
-def test_a_command_asks_and_is_answered_in_the_words_of_agentv() -> None:
-    async def story(proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
+async def test_a_command_asks_and_is_answered_in_the_words_of_agentv() -> None:
+    async with talking() as (proxy, call, asked):
         body = {"question": "is it?", "systemPrompt": "Judge.", "evalCaseId": None, "attempt": 1, "target": "other"}
         assert await call("POST", "/invoke", body) == (
             200,
@@ -75,11 +73,9 @@ def test_a_command_asks_and_is_answered_in_the_words_of_agentv() -> None:
         )
         assert [each.text for each in proxy.judged] == ["IS IT?", "A", "A"]
 
-    talk(story)
 
-
-def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
-    async def story(_proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
+async def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
+    async with talking(most=2) as (_proxy, call, asked):
         questions = [{"question": str(number)} for number in range(3)]
         assert (await call("POST", "/invokeBatch", {"requests": questions}))[0] == 429
         assert asked == []
@@ -87,8 +83,6 @@ def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
         assert (await call("POST", "/invoke", {"question": "two"}))[0] == 200
         assert await call("POST", "/invoke", {"question": "three"}) == (429, {"error": "Max calls exceeded (limit: 2)"})
         assert len(asked) == 2
-
-    talk(story, most=2)
 
 
 @pytest.mark.parametrize(
@@ -103,16 +97,14 @@ def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
         ("/invokeBatch", {"requests": [{"question": "x"}, {}]}, "Missing required field: question"),
     ],
 )
-def test_invalid_question_is_rejected_without_a_model_request(path: str, body: Any, words: str) -> None:
-    async def story(_proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
+async def test_invalid_question_is_rejected_without_a_model_request(path: str, body: Any, words: str) -> None:
+    async with talking() as (_proxy, call, asked):
         assert await call("POST", path, body) == (400, {"error": words})
         assert asked == []
 
-    talk(story)
 
-
-def test_requests_without_the_token_are_rejected() -> None:
-    async def story(proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
+async def test_requests_without_the_token_are_rejected() -> None:
+    async with talking() as (proxy, call, asked):
         for token in ("", "another", KEY[:-1]):
             assert (await call("POST", "/invoke", {"question": "x"}, token=token))[0] == 401
         assert b" 401 " in await sent(proxy.environment[URL], b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -120,21 +112,17 @@ def test_requests_without_the_token_are_rejected() -> None:
         assert (await call("GET", "/invoke"))[0] == 404
         assert (await call("POST", "/else", {}))[0] == 404
 
-    talk(story)
 
-
-def test_a_failure_is_never_an_answer() -> None:
-    async def story(proxy: ModelProxy, call: Call, _asked: list[ProxyQuestion]) -> None:
+async def test_a_failure_is_never_an_answer() -> None:
+    async with talking() as (proxy, call, _asked):
         assert await call("POST", "/invoke", {"question": "trouble"}) == (500, {"error": "too much (Wait.)"})
         batch = {"requests": [{"question": "fine"}, {"question": "trouble"}]}
         assert await call("POST", "/invokeBatch", batch) == (500, {"error": "too much (Wait.)"})
         assert [each.text for each in proxy.judged] == ["FINE"]  # it has cost something all the same
 
-    talk(story)
 
-
-def test_what_is_no_http_or_too_much_of_it_is_refused() -> None:
-    async def story(proxy: ModelProxy, _call: Call, asked: list[ProxyQuestion]) -> None:
+async def test_what_is_no_http_or_too_much_of_it_is_refused() -> None:
+    async with talking() as (proxy, _call, asked):
         url = proxy.environment[URL]
         assert b" 400 " in await sent(url, b"this is no HTTP\r\n\r\n")
         head = f"POST /invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n".encode()
@@ -148,10 +136,7 @@ def test_what_is_no_http_or_too_much_of_it_is_refused() -> None:
         writer.close()
         assert asked == []
 
-    talk(story)
 
-
-@in_loop
 async def test_what_is_still_being_answered_ends_with_the_command() -> None:
     asking, ended = asyncio.Event(), asyncio.Event()
 

@@ -41,16 +41,10 @@ def test_values_are_alike_as_json_has_it(one: Json, other: Json, same: bool) -> 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("a.b[1].c", 3),
-        ("a.b[0]", None),
-        ("a.b.1.c", 3),
-        ("a.0", "zero"),
-        ("a.b[2]", ABSENT),
-        ("a.b.x", ABSENT),
-        ("a.b[1].c.d", ABSENT),
-        ("x", ABSENT),
+        ("a.b[1].c", 3), ("a.b[0]", None), ("a.b.1.c", 3), ("a.0", "zero"), ("a.b[2]", ABSENT), ("a.b.x", ABSENT),
+        ("a.b[1].c.d", ABSENT), ("x", ABSENT),
     ],
-)
+)  # fmt: skip
 def test_a_path_leads_to_a_value_or_nowhere(path: str, value: object) -> None:
     assert value_at({"a": {"b": [None, {"c": 3}], "0": "zero"}}, path) == value
 
@@ -58,16 +52,10 @@ def test_a_path_leads_to_a_value_or_nowhere(path: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (None, "nothing"),
-        ({}, "an object"),
-        ([1], "a list"),
-        ([], "an empty list"),
-        ("x" * 50, f"'{'x' * 40}…'"),
-        (" ", "an empty text"),
-        (1.5, "1.5"),
-        (False, "false"),
+        (None, "nothing"), ({}, "an object"), ([1], "a list"), ([], "an empty list"), ("x" * 50, f"'{'x' * 40}…'"),
+        (" ", "an empty text"), (1.5, "1.5"), (False, "false"),
     ],
-)
+)  # fmt: skip
 def test_values_in_few_words(value: Json, words: str) -> None:
     assert describe_json(value) == words
 
@@ -183,18 +171,10 @@ def test_where_there_is_nothing_to_compare_it_is_not_graded(fields: Json, gradin
 @pytest.mark.parametrize(
     ("value", "number"),
     [
-        (5, 5.0),
-        ("1e3", 1000.0),
-        (" -2.5kg", -2.5),
-        (".5", 0.5),
-        ("1,234", None),
-        ("x", None),
-        (True, None),
-        (None, None),
-        (10**400, None),
-        ("1e999", None),
+        (5, 5.0), ("1e3", 1000.0), (" -2.5kg", -2.5), (".5", 0.5), ("1,234", None), ("x", None), (True, None),
+        (None, None), (10**400, None), ("1e999", None),
     ],
-)
+)  # fmt: skip
 def test_what_is_a_number(value: Json, number: float | None) -> None:
     assert number_of(value) == number
 

@@ -20,15 +20,10 @@ from tests.evals.core.reading.stage import case, messages_of, one, problem, read
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/etc/passwd", "absolute"),
-        ("~/x", "absolute"),
-        ("C:/x", "absolute"),
-        ("a\\b", "backslashes"),
-        ("https://x/y", "URL"),
-        (" ", "empty"),
-        ("a\nb", "characters"),
+        ("/etc/passwd", "absolute"), ("~/x", "absolute"), ("C:/x", "absolute"), ("a\\b", "backslashes"),
+        ("https://x/y", "URL"), (" ", "empty"), ("a\nb", "characters"),
     ],
-)
+)  # fmt: skip
 def test_a_path_that_is_not_relative_is_refused(path: str, why: str) -> None:
     refusal = refusal_of(path)
     assert refusal is not None

@@ -38,7 +38,6 @@ from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, FactEntry
 from tests.cluster_stage import FakeWorker, opens, passed, said
-from tests.eval_stage import in_loop
 from tests.fake_clock import FakeClock
 
 
@@ -107,7 +106,6 @@ async def next_of(host: Host, wanted: type[ToHome]) -> ToHome:
                 return message
 
 
-@in_loop
 async def test_host_runs_assigned_cases_and_leaves() -> None:
     worker = FakeWorker()
     host = Host(opens(worker), FakeClock())
@@ -144,7 +142,6 @@ def test_a_host_that_cannot_begin_says_why() -> None:
     )
 
 
-@in_loop
 async def test_a_case_is_cut_off_or_breaks_by_itself() -> None:
     begun, cut = asyncio.Event(), asyncio.Event()
 
@@ -168,14 +165,12 @@ async def test_a_case_is_cut_off_or_breaks_by_itself() -> None:
     await host.leave()
 
 
-@in_loop
 async def test_a_place_that_came_too_late_is_given_back() -> None:
     host = Host(opens(FakeWorker()), FakeClock())
     host.receive(said(HomeAnswer(5, msgspec.Raw(b"true"))))
     assert await next_of(host, RequestReleased) == RequestReleased(5)
 
 
-@in_loop
 async def test_host_without_contact_stops_its_cases_and_ends() -> None:
     clock, begun, cut = FakeClock(), asyncio.Event(), asyncio.Event()
 
@@ -199,7 +194,6 @@ async def test_host_without_contact_stops_its_cases_and_ends() -> None:
     assert clock.monotonic() - before == SILENCE
 
 
-@in_loop
 async def test_keys_are_applied_at_begin_and_unknown_messages_are_reported() -> None:
     begun: list[Begin] = []
 

@@ -47,12 +47,10 @@ from sightline.tokens.calibration import Calibration
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from tests.cluster_stage import heard
-from tests.eval_stage import in_loop
 from tests.evals.service.test_limits_and_sharing import choice
 from tests.store.traffic import prices
 
 
-@in_loop
 async def test_everything_arrives_in_its_order_and_once() -> None:
     line = HostLine()
     for cost in (1.0, 2.0, 3.0):
@@ -61,7 +59,6 @@ async def test_everything_arrives_in_its_order_and_once() -> None:
     assert await heard(line) == []
 
 
-@in_loop
 async def test_waiting_listener_receives_a_message_immediately() -> None:
     line = HostLine()
     listening = asyncio.get_running_loop().create_task(line.next(60))
@@ -70,7 +67,6 @@ async def test_waiting_listener_receives_a_message_immediately() -> None:
     assert list(for_home(await listening)) == [HostLeft()]
 
 
-@in_loop
 async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "MOST_AT_ONCE", 10)
     line = HostLine()
@@ -80,7 +76,6 @@ async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) 
     assert await heard(line) == [CostSpent(2.0)]
 
 
-@in_loop
 async def test_a_question_gets_its_own_answer_or_fault() -> None:
     line, loop = HostLine(), asyncio.get_running_loop()
     one = loop.create_task(line.ask(ListLogs("a"), int))
@@ -94,7 +89,6 @@ async def test_a_question_gets_its_own_answer_or_fault() -> None:
         await one
 
 
-@in_loop
 async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(line.ask(ListLogs(), int))
@@ -104,7 +98,6 @@ async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
     assert not line.resolve(HomeAnswer(1, msgspec.Raw(b"7")))
 
 
-@in_loop
 async def test_requests_are_counted_locally_and_reported_by_number() -> None:
     line = HostLine()
     ledger = FarLedger(line)
@@ -121,7 +114,6 @@ async def test_requests_are_counted_locally_and_reported_by_number() -> None:
     ]
 
 
-@in_loop
 async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
     line = HostLine()
     ledger = FarLedger(line)
@@ -136,7 +128,6 @@ async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
     ]
 
 
-@in_loop
 async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> None:
     line = HostLine()
     rates = FarRates(line)
@@ -151,7 +142,6 @@ async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> No
     assert await heard(line) == [RequestReleased(1)]
 
 
-@in_loop
 async def test_what_home_refuses_is_a_fault_here() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(FarRates(line).admit(choice(), 5))
@@ -161,7 +151,6 @@ async def test_what_home_refuses_is_a_fault_here() -> None:
         await asking
 
 
-@in_loop
 async def test_wait_time_is_requested_from_the_home_process() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
@@ -194,14 +183,12 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-@in_loop
 async def test_what_belongs_on_record_goes_home() -> None:
     line = HostLine()
     recording(line, [BodyEntry("ab", b"body")])
     assert await heard(line) == [RecordEntries((BodyEntry("ab", b"body"),))]
 
 
-@in_loop
 async def test_logs_are_kept_at_home() -> None:
     line, loop = HostLine(), asyncio.get_running_loop()
     logbook = FarLogbook(line)
@@ -221,7 +208,6 @@ async def test_logs_are_kept_at_home() -> None:
         await logbook.forget("run:r_1")
 
 
-@in_loop
 async def test_earlier_answers_are_looked_for_at_home_where_they_are_wanted() -> None:
     line = HostLine()
     assert await FarSharing(line, prices, is_cached=False).answers("acme") is None

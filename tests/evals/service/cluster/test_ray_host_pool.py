@@ -145,20 +145,11 @@ def test_a_cluster_is_named_by_its_address(text: str, address: RayAddress) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "ray:",
-        "ray://",
-        "ray:head",
-        "ray://head:port",
-        "ray://head:99999",
-        "ray://head/path",
-        "ray://head?hosts=0",
-        "ray://head?hosts=many",
-        "ray://head?hosts=1&hosts=2",
-        "ray://head?cores=4",
-        "ray://head?hosts",
+        "ray:", "ray://", "ray:head", "ray://head:port", "ray://head:99999", "ray://head/path", "ray://head?hosts=0",
+        "ray://head?hosts=many", "ray://head?hosts=1&hosts=2", "ray://head?cores=4", "ray://head?hosts",
         "ray://user:pass@head:20001",
     ],
-)
+)  # fmt: skip
 def test_anything_else_is_no_cluster(text: str) -> None:
     with pytest.raises(Fault, match="is not the address of a cluster") as caught:
         ray_address(text)
@@ -218,29 +209,25 @@ def test_failed_cluster_start_is_retried(monkeypatch: pytest.MonkeyPatch, port: 
     assert len(fake.told) == 3
 
 
-def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+async def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     fake = FakeRay()
     with_ray(monkeypatch, fake)
-
-    async def story() -> None:
-        small: HostPool = pool_at(RayAddress("127.0.0.1", port, 2))
-        assert await small.open(b"files") == 2
-        post = await small.start_host()
-        assert await post.introduce() == b"{}"
-        await post.unpack()
-        await post.tell(b"begin")
-        assert await post.listen() == b"news"
-        assert fake.told == [f"ray://127.0.0.1:{port}", ("ref", b"files"), b"begin"]
-        await post.end()
-        await post.end()
-        assert len(fake.killed) == 2
-        await small.close()
-        assert not fake.is_connected
-        whole = pool_at(RayAddress("127.0.0.1", port))
-        assert await whole.open(b"") == 3
-        await whole.close()
-
-    asyncio.run(story())
+    small: HostPool = pool_at(RayAddress("127.0.0.1", port, 2))
+    assert await small.open(b"files") == 2
+    post = await small.start_host()
+    assert await post.introduce() == b"{}"
+    await post.unpack()
+    await post.tell(b"begin")
+    assert await post.listen() == b"news"
+    assert fake.told == [f"ray://127.0.0.1:{port}", ("ref", b"files"), b"begin"]
+    await post.end()
+    await post.end()
+    assert len(fake.killed) == 2
+    await small.close()
+    assert not fake.is_connected
+    whole = pool_at(RayAddress("127.0.0.1", port))
+    assert await whole.open(b"") == 3
+    await whole.close()
 
 
 @pytest.mark.parametrize(
@@ -252,23 +239,19 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
         (RayError("the connection is lost"), LostError, "the connection is lost"),
     ],
 )
-def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
+async def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
     monkeypatch: pytest.MonkeyPatch, port: int, trouble: Exception, raised: type[Exception], words: str
 ) -> None:
     def fails() -> bytes:
         raise trouble
 
     with_ray(monkeypatch, FakeRay(fails))
-
-    async def story() -> None:
-        host_pool = pool_at(RayAddress("127.0.0.1", port))
-        await host_pool.open(b"")
-        post = await host_pool.start_host()
-        with pytest.raises(raised, match=words):
-            await post.listen()
-        await host_pool.close()
-
-    asyncio.run(story())
+    host_pool = pool_at(RayAddress("127.0.0.1", port))
+    await host_pool.open(b"")
+    post = await host_pool.start_host()
+    with pytest.raises(raised, match=words):
+        await post.listen()
+    await host_pool.close()
 
 
 @pytest.mark.parametrize(
@@ -279,41 +262,33 @@ def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
         (ConnectionError("it is gone"), "the cluster ray://.* is lost: it is gone"),
     ],
 )
-def test_an_actor_that_cannot_be_made_is_a_fault(
+async def test_an_actor_that_cannot_be_made_is_a_fault(
     monkeypatch: pytest.MonkeyPatch, port: int, trouble: Exception, words: str
 ) -> None:
     fake = FakeRay()
     fake.refuses = trouble
     with_ray(monkeypatch, fake)
-
-    async def story() -> None:
-        host_pool = pool_at(RayAddress("127.0.0.1", port))
-        await host_pool.open(b"")
-        with pytest.raises(Fault, match=words):
-            await host_pool.start_host()
-        await host_pool.close()
-
-    asyncio.run(story())
+    host_pool = pool_at(RayAddress("127.0.0.1", port))
+    await host_pool.open(b"")
+    with pytest.raises(Fault, match=words):
+        await host_pool.start_host()
+    await host_pool.close()
 
 
-def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+async def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     fake = FakeRay()
     with_ray(monkeypatch, fake)
-
-    async def story() -> None:
-        host_pool = pool_at(RayAddress("127.0.0.1", port))
-        await host_pool.open(b"")
-        post = await host_pool.start_host()
-        fake.is_connected = False
-        with pytest.raises(LostError, match="the connection is lost"):
-            await post.listen()
-        with pytest.raises(Fault, match="is lost: the connection is lost"):
-            await host_pool.start_host()
-        await post.end()
-        assert fake.killed == []
-        await host_pool.close()
-
-    asyncio.run(story())
+    host_pool = pool_at(RayAddress("127.0.0.1", port))
+    await host_pool.open(b"")
+    post = await host_pool.start_host()
+    fake.is_connected = False
+    with pytest.raises(LostError, match="the connection is lost"):
+        await post.listen()
+    with pytest.raises(Fault, match="is lost: the connection is lost"):
+        await host_pool.start_host()
+    await post.end()
+    assert fake.killed == []
+    await host_pool.close()
 
 
 def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
