@@ -71,16 +71,12 @@ def test_a_function_is_used_and_the_answer_comes_with_its_account(acme: Upstream
     assert second["messages"][-1]["content"] == "5"
 
 
-def test_an_awaited_run_goes_on_with_the_conversation_of_another(acme: Upstream) -> None:
+async def test_an_awaited_run_goes_on_with_the_conversation_of_another(acme: Upstream) -> None:
     acme.script = [plays(says("Hello.")), plays(calls(ToolCall("c", "slowly", '{"words": "hi"}'))), plays(says("HI"))]
-
-    async def story() -> str:
-        first = await run_async("Greet me.", system="")
-        more = Message("user", (Text("Louder."),))
-        again = sightline.Request(first.request.model, (*first.request.messages, more), options=first.request.options)
-        return (await run_async(again, tools=[slowly], approve="yes")).text
-
-    assert asyncio.run(story()) == "HI"
+    first = await run_async("Greet me.", system="")
+    more = Message("user", (Text("Louder."),))
+    again = sightline.Request(first.request.model, (*first.request.messages, more), options=first.request.options)
+    assert (await run_async(again, tools=[slowly], approve="yes")).text == "HI"
     roles = [message["role"] for message in acme.seen[2].json()["messages"]]
     assert roles == ["user", "assistant", "user", "assistant", "tool"]
 
@@ -102,7 +98,7 @@ def test_run_without_approver_is_rejected_unless_all_tools_are_allowed(acme: Ups
         sightline.run("Add.", tools=[add, "mine"])
     assert (caught.value.code, caught.value.message) == (Code.USAGE, "no one is there to approve calls of add")
     with pytest.raises(sightline.Fault, match="approve cannot be 'maybe'"):
-        sightline.run("Add.", tools=[add], approve="maybe")  # type: ignore[arg-type]
+        sightline.run("Add.", tools=[add], approve="maybe")
     assert acme.seen == []
     assert sightline.run("Subtract.", tools=["mine"]).text == "1"
 

@@ -199,7 +199,7 @@ def test_what_a_model_says_when_it_refuses_is_printed(desk: ToolDesk, capsys: Ca
 
 def ended(why: Why, **more: object) -> FinishedRun:
     rounds = (Round(number=1, reply=reply(Text("So."))),)
-    return FinishedRun(why=why, request=Request("m", ()), **{"rounds": rounds, **more})  # type: ignore[arg-type]
+    return FinishedRun(why=why, request=Request("m", ()), **{"rounds": rounds, **more})
 
 
 @pytest.mark.parametrize(

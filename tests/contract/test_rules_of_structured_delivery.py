@@ -96,7 +96,7 @@ REVIEW = f'Review this.\n<Attached: {GUIDELINE}>\n<file path="notes/data.csv">\n
 
 
 def test_decision_1_messages_reach_the_provider_as_messages() -> None:
-    roles = [message["role"] for message in body_of(delivered(TALK).messages)["messages"]]  # type: ignore[index,call-overload]
+    roles = [message["role"] for message in body_of(delivered(TALK).messages)["messages"]]
     assert roles == ["system", "user", "assistant", "system", "user"]
 
 
@@ -222,7 +222,6 @@ def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
     found = problem(one(body))
     assert (found.severity, found.message, found.case) == ("error", 'there is no file "gone.md"', "one")
     reading = read(one(body))
-    assert reading.suite is not None
     with pytest.raises(Fault, match=r"there is no file 'gone\.md'"):
         deliver(reading.suite.cases[0].messages, {})
 
@@ -239,7 +238,7 @@ def test_loss_parts_are_joined_alike_in_one_message_and_in_many() -> None:
 
 def test_loss_the_developer_role_is_carried() -> None:
     delivery = delivered("input: [{role: developer, content: d}, {role: user, content: u}]")
-    assert body_of(delivery.messages)["messages"][0] == {"role": "developer", "content": "d"}  # type: ignore[index,call-overload]
+    assert body_of(delivery.messages)["messages"][0] == {"role": "developer", "content": "d"}
 
 
 def test_loss_an_unknown_role_is_refused() -> None:

@@ -120,7 +120,6 @@ def test_a_held_question_waits_for_a_person_and_goes_out_as_they_edited_it(desk:
     desk.upstream.script = [STREAM]
     with desk.running("ask", "say something rude") as child:
         exchange = desk.held()
-        assert child.stderr is not None
         line = child.stderr.readline()
         assert line.startswith("note: held until you decide: ")
         assert f"{desk.server.url}/?token={desk.server.token}#/x/{exchange}" in line
@@ -279,10 +278,8 @@ def test_a_server_that_dies_midway_is_a_clear_error(desk: Desk) -> None:
     other = replace(desk, folder=folder)
     desk.upstream.script = [stall(head(200, SSE), chunk(HELLO[0]))]
     with other.running("serve", "--port", "0", "--no-open") as server:
-        assert server.stdout is not None
         assert server.stdout.readline().startswith("http://127.0.0.1:")
         with other.running("ask", "hi") as child:
-            assert child.stdout is not None
             assert child.stdout.read(3) == "Hel"
             server.kill()
             server.wait(60)

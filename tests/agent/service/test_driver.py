@@ -21,7 +21,7 @@ from sightline.model.events import TextReceived
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.parts import Text, ToolCall
 from tests.loop_stage import COUNT, EDIT, OFF, SHELL, TOOLBOX, calls, count, limited, plan, reply, says
-from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, on_stage, play, plays
+from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, on_stage, open_stage, plays
 from tests.stepping_clock import SteppingClock
 from tests.upstream import Upstream, stall
 from tests.upstream import says as answers
@@ -41,7 +41,7 @@ async def test_a_run_is_exchanges_on_record_and_facts_in_a_log(stage: RunStage, 
     await stage.store.settle()
     for exchange in ("x_001", "x_002"):
         facts = [noted.fact for noted in await stage.store.facts(exchange)]
-        assert facts[0].session == "s"  # type: ignore[union-attr]
+        assert facts[0].session == "s"
         assert type(facts[-1]).__name__ == "ExchangeFinished"
     results = [message for message in upstream.seen[1].json()["messages"] if message["role"] == "tool"]
     assert [each["content"] for each in results] == ["count 1.1 did it", "count 1.2 did it"]
@@ -115,10 +115,9 @@ async def test_limits_stop_exactly_there_and_can_be_raised_by_a_person(stage: Ru
     assert more.spent.requests == 5
 
 
-def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) -> None:
+async def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) -> None:
     clock = SteppingClock()
-
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+    async with open_stage(tmp_path, clock=clock) as (stage, upstream):
         begun = asyncio.Event()
 
         async def act(call: RunnableCall) -> ToolOutcome:
@@ -143,13 +142,10 @@ def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) ->
             "This call was not run to its end: the limit of 5 seconds is reached.", is_error=True
         )
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -> None:
+async def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -> None:
     clock = SteppingClock()
-
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+    async with open_stage(tmp_path, clock=clock) as (stage, upstream):
         gate = asyncio.Event()
         upstream.script = [begins(reply(Text("Four and more.")), gate)]
         running = asyncio.get_running_loop().create_task(stage.run(plan(limits=RunLimits(seconds=5))))
@@ -159,8 +155,6 @@ def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -> None
         assert (ended.why, ended.spent.seconds, len(upstream.seen)) == ("limit", 5, 1)
         await stage.store.settle()
         assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled("timeout")
-
-    play(story, tmp_path, clock=clock)
 
 
 @on_stage
@@ -180,8 +174,6 @@ async def test_a_provider_that_refuses_ends_the_run_with_its_fault(stage: RunSta
     upstream.script = [plays(calls(count(1))), answers({"error": {"message": f"bad {KEY}"}}, 400)]
     ended = await stage.run()
     assert ended.why == "failed"
-    assert ended.reply is not None
-    assert ended.reply.fault is not None
     assert ended.reply.fault.code is Code.INVALID_REQUEST
     assert ended.request.messages[-1].role == "tool"
     lines = await stage.store.logbook.lines("run:r_1")
@@ -239,7 +231,6 @@ async def test_immediate_stop_during_streaming_keeps_the_partial_reply(stage: Ru
     assert (ended.why, ended.rounds[0].text) == ("cancelled", "Half of")
     await upstream.gone()
     (replied,) = [fact for fact in await stage.facts() if isinstance(fact, Replied)]
-    assert replied.reply.fault is not None
     assert (replied.reply.fault.reason, ended.reason) == ("user", "user")
     assert (await stage.facts())[-1] == RunEnded("cancelled", "user")
     assert (await stage.runner.show("r_1")).reason == "user"
@@ -266,7 +257,7 @@ async def test_to_stop_after_the_step_lets_the_model_end_and_runs_nothing(stage:
     async def slow(talk: object) -> None:
         came.set()
         await gate.wait()
-        await whole(talk)  # type: ignore[arg-type]
+        await whole(talk)
 
     upstream.script = [slow]
     async with asyncio.TaskGroup() as group:
@@ -281,8 +272,8 @@ async def test_to_stop_after_the_step_lets_the_model_end_and_runs_nothing(stage:
 
 
 @pytest.mark.parametrize("now", [True, False])
-def test_to_stop_while_tools_run(tmp_path: Path, *, now: bool) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_to_stop_while_tools_run(tmp_path: Path, *, now: bool) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         begun, gate = asyncio.Event(), asyncio.Event()
 
         async def act(call: RunnableCall) -> ToolOutcome:
@@ -306,12 +297,10 @@ def test_to_stop_while_tools_run(tmp_path: Path, *, now: bool) -> None:
         assert (tools.cut_off, len(tools.used)) == (["1.2"] if now else [], 2)
         assert CANCELLED in str(ended.request.messages[-1])
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("what", ["approve", "confirm"])
-def test_stop_while_waiting_for_a_decision_cancels_the_run(tmp_path: Path, what: str) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_stop_while_waiting_for_a_decision_cancels_the_run(tmp_path: Path, what: str) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         stage.person.waits = asyncio.Event()
         upstream.script = [plays(calls(count(1)))]
         wanted = plan(policy=Policy()) if what == "approve" else limited(requests=1, behaviour="confirm")
@@ -320,8 +309,6 @@ def test_stop_while_waiting_for_a_decision_cancels_the_run(tmp_path: Path, what:
             await stage.person.is_asked.wait()
             stage.runner.stop("r_1", now=False)
         assert (task.result().why, stage.tools.used) == ("cancelled", [])
-
-    play(story, tmp_path)
 
 
 @on_stage
@@ -437,7 +424,7 @@ async def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(stage: 
     async def slow(talk: object) -> None:
         came.set()
         await gate.wait()
-        await whole(talk)  # type: ignore[arg-type]
+        await whole(talk)
 
     upstream.script = [slow, plays(says())]
     task = asyncio.ensure_future(stage.run())

@@ -186,7 +186,6 @@ def begun(mark: str = "") -> "subprocess.Popen[bytes]":
     env = {**environment(), module.MARK: mark} if mark else environment()
     pipe = subprocess.PIPE
     child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
-    assert child.stdout is not None
     child.stdout.readline()  # by now the system shows its environment, which it does not at once
     return child
 

@@ -20,7 +20,7 @@ from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
 
 
 def call(name: str, **arguments: object) -> RunnableCall:
-    return RunnableCall(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+    return RunnableCall(key="1.1", id="a", name=name, arguments=arguments)
 
 
 def ignored(words: str) -> None:
@@ -31,7 +31,7 @@ def ignored(words: str) -> None:
 async def loaded(folder: Path, source: str, **how: object) -> AsyncIterator[PythonFile]:
     file = folder / "kit.py"
     file.write_text(dedent(source))
-    tools = PythonFile(file, folder=folder, environment=environment(), **how)  # type: ignore[arg-type]
+    tools = PythonFile(file, folder=folder, environment=environment(), **how)
     try:
         await tools.load()
         yield tools
@@ -89,7 +89,6 @@ async def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
     async with loaded(tmp_path, source) as tools:
         (definition,) = tools.definitions
         assert (definition.name, definition.description) == ("forecast", "Tell the weather.")
-        assert definition.schema is not None
         assert definition.schema["required"] == ["place"]
         assert not definition.is_parallel
         outcome = await tools.use(call("forecast", place={"city": "Ulm", "days": 2}), ignored)
@@ -222,7 +221,6 @@ async def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(tmp_pa
         first = text(await tools.use(call("pid"), ignored))
         os.kill(int(first), signal.SIGKILL)
         (worker,) = tools._idle
-        assert worker._child is not None
         await worker._child.exited.wait()
         assert text(await tools.use(call("pid"), ignored)) != first
 
@@ -293,20 +291,16 @@ async def _closed(tools: PythonFile) -> None:
 
 @pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
 @pytest.mark.parametrize("ending", [_cancelled, _closed])
-def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
+async def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[PythonFile], Awaitable[None]], detached: bool
 ) -> None:
     monkeypatch.setattr(child, "PATIENCE", 0.1)
     pids = tmp_path / "pids"
-
-    async def story() -> None:
-        async with loaded(tmp_path, stubborn(pids, detached=detached)) as tools:
-            await ending(tools)
-            assert all(map(is_gone, pids_in(pids)))
-            after = await tools.use(call("live"), ignored)
-            assert after.is_error is (ending is _closed)
-
-    asyncio.run(story())
+    async with loaded(tmp_path, stubborn(pids, detached=detached)) as tools:
+        await ending(tools)
+        assert all(map(is_gone, pids_in(pids)))
+        after = await tools.use(call("live"), ignored)
+        assert after.is_error is (ending is _closed)
     assert len(pids_in(pids)) == 2
 
 

@@ -12,8 +12,8 @@ from sightline.chat.core.facts import PairAnswered, PairsDeleted
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.blocks import CallBlock, blocks_of
 from sightline.errors import Code, Fault
-from tests.chat.service.chat_stage import ChatStage, play
-from tests.chat.service.workshop import Workshop, begin, runner_of, stories
+from tests.chat.service.chat_stage import ChatStage
+from tests.chat.service.workshop import Workshop, begin, open_workshop, runner_of
 from tests.loop_stage import calls, count, says
 from tests.running_stage import begins, plays
 
@@ -49,19 +49,16 @@ def results(pair: MessagePair) -> list[str]:
     return ["" if block.result is None else block.result.text for block in blocks]
 
 
-def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Path) -> None:
+async def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
-        assert pair.answer is not None
         assert (pair.state, pair.answer.finish, results(pair)) == ("complete", "cancelled", ["1.1 done", ""])
         assert (await runner_of(stage).show(pair.run)).state == "interrupted"
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
         assert await stage.service.sends.resume_run(pair.id, pair.run)
         so_far = stage.service.sends.so_far(pair.id)
-        assert so_far is not None
         assert (so_far.run, len(so_far.messages)) == (pair.run, 3), "what it had come to is there from the beginning"
         with pytest.raises(Fault, match="still on its way"):
             await stage.service.sends.send("v", "another")
@@ -69,7 +66,6 @@ def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Pa
             stage.service.sends.resume(anyway=True)
         await stage.service.sends.wait_until_idle()
         whole = stage.pair(pair.id)
-        assert whole.answer is not None
         assert (whole.state, whole.assistant_text, whole.earlier) == ("complete", "Both done.", ())
         assert (results(whole), whole.answer.finish) == (["1.1 done", "2.1 done"], "stop")
         assert [call.key for call in workshop.tools.used] == ["1.1", "2.1", "2.1"]
@@ -77,14 +73,11 @@ def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Pa
         assert whole.exchange
         assert not await stage.service.sends.resume_run(pair.id, pair.run), "it has its answer"
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_it_can_be_broken_off_again(tmp_path: Path) -> None:
+async def test_it_can_be_broken_off_again(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         assert await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.cancel()
@@ -92,14 +85,11 @@ def test_it_can_be_broken_off_again(tmp_path: Path) -> None:
         assert (again.state, again.earlier, results(again)) == ("complete", (), ["1.1 done", ""])
         assert (await runner_of(stage).show(pair.run)).state == "interrupted"
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_it_can_fail_and_what_it_came_to_stays(tmp_path: Path) -> None:
+async def test_it_can_fail_and_what_it_came_to_stays(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         stage.upstream.script = [begins(says("Half of it"))]
         stage.upstream._played = 0
@@ -111,40 +101,32 @@ def test_it_can_fail_and_what_it_came_to_stays(tmp_path: Path) -> None:
         assert (failed.state, failed.earlier) == ("error", ())
         assert results(failed)[0] == "1.1 done"
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_failed_resume_is_reported_and_keeps_existing_results(tmp_path: Path) -> None:
+async def test_failed_resume_is_reported_and_keeps_existing_results(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         workshop.trouble = Fault(Code.CONFIG, "no hands today")
         with pytest.raises(Fault, match="no hands"):
             await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.wait_until_idle()
         left = stage.pair(pair.id)
-        assert left.trouble is not None
         assert (left.state, left.trouble.message, results(left)) == ("error", "no hands today", ["1.1 done", ""])
         await stage.happen(PairsDeleted((pair.id,)))
         assert not await stage.service.sends.resume_run(pair.id, pair.run)
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_after_a_process_that_died_the_pair_has_what_its_run_came_to(tmp_path: Path) -> None:
+async def test_after_a_process_that_died_the_pair_has_what_its_run_came_to(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         # As the log of a process that died in the middle: the end of the pair is missing.
         stage.logbook.kept["chat"].pop()
         fresh = stage.another()
         history = await fresh.chat.load()
         left = history.get(pair.id)
-        assert left.trouble is not None
         assert (left.state, left.trouble.code, left.run) == ("error", "interrupted", pair.run)
         assert results(left) == ["1.1 done", ""]
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
@@ -159,14 +141,11 @@ def test_after_a_process_that_died_the_pair_has_what_its_run_came_to(tmp_path: P
         await fresh.close(1)
         await last.close(1)
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_a_run_that_never_began_leaves_the_pair_interrupted(tmp_path: Path) -> None:
+async def test_a_run_that_never_began_leaves_the_pair_interrupted(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         stage.logbook.kept["chat"].pop()
         workshop.runs.kept.clear()
@@ -175,14 +154,11 @@ def test_a_run_that_never_began_leaves_the_pair_interrupted(tmp_path: Path) -> N
         assert (left.state, left.answer) == ("error", None)
         await fresh.close(1)
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(tmp_path: Path) -> None:
+async def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         runner = runner_of(stage)
         runner.questions.tell(pair.run, {"2.1": "again"})
@@ -192,14 +168,11 @@ def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(tmp_path: Path) -> N
         await stage.service.sends.wait_until_idle()
         assert stage.pair(pair.id).assistant_text == "Both done."
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(tmp_path: Path) -> None:
+async def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(tmp_path: Path) -> None:
     slow = Slow()
     workshop = Workshop(slow)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         pair = await stopped(stage, slow)
         stage.upstream.script = [plays(says("Another."))]
         stage.upstream._played = 0
@@ -213,5 +186,3 @@ def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(tmp_path: Path
         whole = stage.pair(pair.id)
         assert (whole.assistant_text, [each.text for each in whole.earlier]) == ("Both done.", ["Another."])
         assert msgspec.json.decode(stage.logbook.kept["chat"][-1].data, type=PairAnswered).id == pair.id
-
-    play(story, tmp_path, **stories(workshop))

@@ -213,18 +213,14 @@ def test_another_machine_does(host: str) -> None:
     assert not is_here(host)
 
 
-def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
+async def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"it": hostile("Server", env={})}}))
-
-    async def story() -> list[str]:
-        tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
-        found = names(tools)
-        await tools.close()
-        await tools.close()
-        return found
-
-    assert asyncio.run(story()) == ["it__go"]
+    tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
+    found = names(tools)
+    await tools.close()
+    await tools.close()
+    assert found == ["it__go"]
 
 
 def test_a_file_that_is_not_there_is_a_fault(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A server that means no good, on stdio: whatever it does ends as an outcome, a note or a fault, and nothing hangs."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -205,18 +204,14 @@ def test_progress_is_one_short_line_that_moves_no_cursor(progress: float, total:
     assert len(line) < LONGEST + 60
 
 
-def test_progress_flood_is_throttled_and_nothing_follows_the_end() -> None:
+async def test_progress_flood_is_throttled_and_nothing_follows_the_end() -> None:
     told: list[str] = []
-
-    async def story() -> None:
-        report = ProgressReports(told.append)
-        for number in range(1000):
-            await report.report(number, None, None)
-        report.end()
-        await asyncio.sleep(0)
-        await report.report(1000, None, None)
-
-    asyncio.run(story())
+    report = ProgressReports(told.append)
+    for number in range(1000):
+        await report.report(number, None, None)
+    report.end()
+    await asyncio.sleep(0)
+    await report.report(1000, None, None)
     assert told[0] == "0"
     assert len(told) < 1000
     assert "1000" not in told
@@ -226,28 +221,25 @@ async def nobody(*_: object) -> Any:
     return {}
 
 
-def test_lists_are_sifted_and_nothing_else() -> None:
-    async def story() -> list[Mapping[str, Any]]:
-        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        write, out = anyio.create_memory_object_stream[SessionMessage](0)
+async def test_lists_are_sifted_and_nothing_else() -> None:
+    into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, out = anyio.create_memory_object_stream[SessionMessage](0)
 
-        async def answer() -> None:
-            async for each in out:
-                assert isinstance(each.message, JSONRPCRequest)
-                reply = JSONRPCResponse(jsonrpc="2.0", id=each.message.id, result={"tools": [1, 2]})
-                await into.send(SessionMessage(reply))
+    async def answer() -> None:
+        async for each in out:
+            assert isinstance(each.message, JSONRPCRequest)
+            reply = JSONRPCResponse(jsonrpc="2.0", id=each.message.id, result={"tools": [1, 2]})
+            await into.send(SessionMessage(reply))
 
-        dispatcher = ListFilterDispatcher(read, write, lambda raw: {"tools": raw["tools"][:1]})
-        async with anyio.create_task_group() as group:
-            group.start_soon(answer)
-            await group.start(dispatcher.run, nobody, nobody)
-            found = [await dispatcher.send_raw_request(method, None) for method in ("tools/list", "tools/other")]
-            group.cancel_scope.cancel()
-        for stream in (into, read, write, out):
-            stream.close()
-        return found
-
-    assert asyncio.run(story()) == [{"tools": [1]}, {"tools": [1, 2]}]
+    dispatcher = ListFilterDispatcher(read, write, lambda raw: {"tools": raw["tools"][:1]})
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        await group.start(dispatcher.run, nobody, nobody)
+        found = [await dispatcher.send_raw_request(method, None) for method in ("tools/list", "tools/other")]
+        group.cancel_scope.cancel()
+    for stream in (into, read, write, out):
+        stream.close()
+    assert found == [{"tools": [1]}, {"tools": [1, 2]}]
 
 
 def notice(method: str, **params: Any) -> SessionMessage:

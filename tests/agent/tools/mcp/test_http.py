@@ -211,16 +211,13 @@ def test_unreachable_server_raises_a_network_fault() -> None:
     assert raised.value.code is Code.NETWORK
 
 
-def test_another_place_is_not_gone_to() -> None:
-    async def story() -> list[Any]:
-        other = http.Service()
-        async with http.listening(other) as place, http.listening(http.SendsAway(place)) as url:
-            with pytest.raises(Fault, match="sends us to another place"):
-                async with using({"it": {"url": url, "headers": HEADERS}}, QUICK, ENVIRONMENT):
-                    pass
-        return other.requests
-
-    assert asyncio.run(story()) == []
+async def test_another_place_is_not_gone_to() -> None:
+    other = http.Service()
+    async with http.listening(other) as place, http.listening(http.SendsAway(place)) as url:
+        with pytest.raises(Fault, match="sends us to another place"):
+            async with using({"it": {"url": url, "headers": HEADERS}}, QUICK, ENVIRONMENT):
+                pass
+    assert other.requests == []
 
 
 def test_huge_answers_are_errors_and_nothing_more() -> None:

@@ -154,16 +154,13 @@ def test_a_server_gets_what_its_configuration_names_and_what_any_program_needs()
     assert not {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} & set(found)
 
 
-def test_servers_and_what_they_started_are_gone_when_closed() -> None:
-    async def story() -> list[int]:
-        async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
-            bred = text(await used(tools, "it__breed"))
-            stubborn = text(await used(tools, "other__go"))
-            pids = [int(word) for word in f"{bred} {stubborn}".split()]
-            assert not any(is_gone(pid) for pid in pids)
-        return pids
-
-    assert all(is_gone(pid) for pid in asyncio.run(story()))
+async def test_servers_and_what_they_started_are_gone_when_closed() -> None:
+    async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
+        bred = text(await used(tools, "it__breed"))
+        stubborn = text(await used(tools, "other__go"))
+        pids = [int(word) for word in f"{bred} {stubborn}".split()]
+        assert not any(is_gone(pid) for pid in pids)
+    assert all(is_gone(pid) for pid in pids)
 
 
 def test_a_server_is_gone_when_its_opening_is_cancelled(tmp_path: Path) -> None:
