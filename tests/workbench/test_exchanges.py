@@ -168,7 +168,6 @@ def test_what_has_been_there_is_offered(server: Running) -> None:
 def test_filter_error_position_is_counted_in_utf_16_units(server: Running) -> None:
     _, told = looked(server, text='text:"😀" & colour:red')
     error = told["error"]
-    assert isinstance(error, dict)
     assert (told["ok"], error["column"], error["length"]) == (False, 13, 6)
     assert error["hint"]
     assert "^" not in error["hint"]
@@ -178,7 +177,6 @@ def test_filter_error_position_is_counted_in_utf_16_units(server: Running) -> No
 
 def test_a_filter_that_is_far_too_long_is_a_mistake_too(server: Running) -> None:
     error = looked(server, text="a" * 10_001)[1]["error"]
-    assert isinstance(error, dict)
     assert "10001" in error["message"]
 
 

@@ -82,7 +82,6 @@ def test_results_follow_in_the_order_of_the_calls_however_they_were_completed() 
     used = loop.send(Replied(driver.replies[0]))
     assert isinstance(used, Use)
     asked = loop.send(Used({call.key: text_outcome(call.key) for call in reversed(used.calls)}))
-    assert isinstance(asked, AskModel)
     assert results(asked.request) == [("a", "1.1"), ("b", "1.2"), ("c", "1.3")]
 
 
@@ -118,7 +117,6 @@ def test_a_request_that_was_edited_goes_into_the_later_rounds() -> None:
     edited = question(text="Do something else.")
     loop.send(Replied(calls(count(1)), sent=edited))
     later = loop.send(Used({"1.1": text_outcome("1")}))
-    assert isinstance(later, AskModel)
     assert later.request.messages[0] == edited.messages[0]
 
 
@@ -126,7 +124,6 @@ def test_context_given_with_tool_results_is_sent_to_the_model() -> None:
     loop = begun(plan())
     loop.send(Replied(calls(count(1))))
     asked = loop.send(Used({"1.1": text_outcome("1")}, context="Hurry."))
-    assert isinstance(asked, AskModel)
     assert asked.request.messages[-1] == Message("user", (Text("Hurry."),))
 
 
@@ -401,7 +398,6 @@ def test_arguments_that_were_edited_run_and_the_model_sees_them() -> None:
     driver, ended = play([calls(count('"1"', "a"))], plan(policy=ASKING), decisions=[{"1.1": Allowed({"n": 7})}])
     assert driver.used[0].arguments == {"n": 7}
     (echo,) = driver.asked[1].messages[1].parts
-    assert isinstance(echo, ToolCall)
     assert echo.arguments == '{"n":7}'
     record = ended.rounds[0].calls[0]
     assert (record.arguments, record.ran, record.is_edited) == ('{"n": "1"}', {"n": 7}, True)
@@ -412,7 +408,6 @@ def test_text_that_was_edited_goes_back_as_text() -> None:
         [calls(ToolCall("a", "shell", "ls", kind="custom"))], plan(policy=ASKING), decisions=[{"1.1": Allowed("ls -l")}]
     )
     (echo,) = driver.asked[1].messages[1].parts
-    assert isinstance(echo, ToolCall)
     assert (driver.used[0].arguments, echo.arguments) == ("ls -l", "ls -l")
 
 
@@ -531,7 +526,6 @@ def test_a_hook_can_keep_the_run_from_ending() -> None:
     loop = begun(plan(is_hooked=True))
     assert loop.send(Replied(says())) == Rest(1)
     asked = loop.send(Rested("Run the tests first."))
-    assert isinstance(asked, AskModel)
     assert asked.request.messages[-1] == Message("user", (Text("Run the tests first."),))
     loop.send(Replied(says("All green.")))
     ended = finish(loop, Rested(" "))

@@ -167,5 +167,4 @@ def test_any_text_is_a_filter_a_command_or_a_mistake_with_a_place(text: str) -> 
     else:
         assert (place is None) == (command is None)
     if mistake is not None:
-        assert isinstance(mistake.details, dict)
         assert 1 <= mistake.details["column"] <= len(text) + 1

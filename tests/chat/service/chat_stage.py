@@ -118,8 +118,12 @@ class ChatStage:
             is_alive=is_alive if host == "" else lambda _process: True,
         )
 
-    async def begin(self, *pairs: MessagePair, filter_text: str = "", model: str = "m") -> None:
-        """The chat with these pairs, and somebody looking at it."""
+    async def begin(
+        self, *pairs: MessagePair, filter_text: str = "", model: str = "m", script: Sequence[Play] = ()
+    ) -> None:
+        """The chat with these pairs, somebody looking at it, and what the provider answers."""
+        if script:
+            self.upstream.script = list(script)
         for fact in told(pairs):
             await self.service.chat.happen(fact)
         await self.service.views.set_view("v", filter=filter_text, model=model)

@@ -37,10 +37,8 @@ async def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> No
     hook = Hook("after_tool", lambda _event: {"context": "By the way."})
     workshop.tools.hooks = Hooks([hook], folder=tmp_path, environment={})
     async with open_workshop(tmp_path, workshop) as stage:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four."))]
+        await begin(stage, plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four.")))
         pair = await stage.ask("count")
-        assert pair.answer is not None
         assert [type(block) for block in blocks_of(pair.answer)] == [CallBlock, TextBlock]
         await stage.ask("and then?")
         second, third = (seen.json()["messages"] for seen in stage.upstream.seen[1:])
@@ -51,15 +49,13 @@ async def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> No
 
 @equipped
 async def test_the_answer_of_a_run_has_all_of_its_rounds(stage: ChatStage, workshop: Workshop) -> None:
-    await begin(stage)
-    stage.upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done."))]
+    await begin(stage, plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done.")))
     pair = await stage.ask("count")
     assert (pair.state, pair.assistant_text) == ("complete", "Both done.")
     assert pair.answer.run.startswith("r_")
     assert pair.answer.usage == Usage(input_tokens=20, output_tokens=10), "of both"
     assert pair.answer.predicted is not None
     first, second, last = blocks_of(pair.answer)
-    assert isinstance(first, CallBlock)
     assert isinstance(second, CallBlock)
     assert (first.name, first.result.text) == ("count", "count 1.1 did it")
     assert last == TextBlock("Both done.")
@@ -77,8 +73,7 @@ async def test_the_answer_of_a_run_has_all_of_its_rounds(stage: ChatStage, works
 
 @equipped
 async def test_topic_without_tools_is_answered_without_a_run(stage: ChatStage, workshop: Workshop) -> None:
-    await stage.begin(model="huge")
-    stage.upstream.script = [speaks("hello")]
+    await stage.begin(model="huge", script=[speaks("hello")])
     pair = await stage.ask()
     assert (pair.assistant_text, pair.answer.run, workshop.opened) == ("hello", "", [])
 
@@ -94,15 +89,13 @@ async def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -
 
     workshop = Workshop(act)
     async with open_workshop(tmp_path, workshop) as stage:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(calls(count(2, "b")))]
+        await begin(stage, plays(calls(count(1, "a"))), plays(calls(count(2, "b"))))
         name = await stage.service.sends.send("v", "count")
         await is_running.wait()
         await stage.service.sends.cancel()
         pair = stage.pair(name)
         assert (pair.state, pair.answer.finish) == ("complete", "cancelled")
         first = blocks_of(pair.answer)[0]
-        assert isinstance(first, CallBlock)
         assert first.result.text == "done"
         assert workshop.tools.cut_off == ["2.1"]
 
@@ -111,19 +104,16 @@ async def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -
 async def test_a_run_that_fails_later_leaves_its_rounds_and_the_fault_and_trims_nothing(
     stage: ChatStage, workshop: Workshop
 ) -> None:
-    await begin(stage)
-    stage.upstream.script = [plays(calls(count(1, "a"))), overflows()]
+    await begin(stage, plays(calls(count(1, "a"))), overflows())
     pair = await stage.ask("count")
     assert (pair.state, pair.trouble.code) == ("error", "context_overflow")
-    assert pair.answer is not None
     assert isinstance(blocks_of(pair.answer)[0], CallBlock)
     assert len(stage.upstream.seen) == 2
 
 
 @equipped
 async def test_a_first_request_that_is_too_large_is_trimmed_as_ever(stage: ChatStage, workshop: Workshop) -> None:
-    await begin(stage)
-    stage.upstream.script = [speaks("one"), overflows(), speaks("two")]
+    await begin(stage, speaks("one"), overflows(), speaks("two"))
     await stage.ask("first")
     pair = await stage.ask("second")
     assert (pair.state, pair.assistant_text) == ("complete", "two")
@@ -132,8 +122,7 @@ async def test_a_first_request_that_is_too_large_is_trimmed_as_ever(stage: ChatS
 
 @equipped
 async def test_the_first_request_can_be_held(stage: ChatStage, workshop: Workshop) -> None:
-    await begin(stage)
-    stage.upstream.script = [speaks("hello")]
+    await begin(stage, speaks("hello"))
     name = await stage.service.sends.send("v", "hi", hold=True)
     let_go(stage.relays, await held(stage.relays))
     await stage.service.sends.wait_until_idle()
@@ -242,19 +231,15 @@ async def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: 
         await is_running.wait()
         while True:
             so_far = stage.service.sends.so_far(name)
-            assert so_far is not None
             first, second = blocks_of(so_far)
-            assert isinstance(first, CallBlock)
             if first.result is not None:
                 break
             await stage.news("changed")
         assert (first.arguments, first.result.text) == ('{"n":9}', "1.1 done"), "as it ran, with what it said"
-        assert isinstance(second, CallBlock)
         assert second.result is None
         gate.set()
         await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
-        assert pair.answer is not None
         assert blocks_of(pair.answer)[0] == first
         stage.upstream.script = [plays(says("Four."))]
         stage.upstream._played = 0
@@ -270,8 +255,7 @@ async def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> No
     workshop.kept.keep(KeptRule("count", "here", {"/n": "1"}))
     workshop.kept.keep(KeptRule("count", "elsewhere"))
     async with open_workshop(tmp_path, workshop) as stage:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(calls(count(2, "b")))]
+        await begin(stage, plays(calls(count(1, "a"))), plays(calls(count(2, "b"))))
         name = await stage.service.sends.send("v", "count")
         runner = runner_of(stage)
         with workshop.hub.watch() as watch:
@@ -284,10 +268,8 @@ async def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> No
 
 @played()
 async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatStage) -> None:
-    await stage.begin()
-    stage.upstream.script = [answering_says("ok")]
+    await stage.begin(script=[answering_says("ok")])
     prepared = (await stage.service.previews.preview("v", "hello")).prepared
-    assert prepared is not None
     heard, noted = list[StreamEvent](), list[FactEntry]()
     wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
     given = await Answerer(stage.engine).answer(wanted, heard.append, noted.append)

@@ -117,8 +117,7 @@ async def test_watchers_are_notified_of_changes_by_another_process(
 @played()
 async def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(stage: ChatStage) -> None:
     gate = asyncio.Event()
-    await stage.begin()
-    stage.upstream.script = [says_until(gate, "slowly")]
+    await stage.begin(script=[says_until(gate, "slowly")])
     name = await stage.service.sends.send("v", "hello")
     other = stage.another()
     history = await other.chat.load()
@@ -148,8 +147,7 @@ async def failing_with_hint(awaited):
 
 @played(settings=ChatSettings())
 async def test_nothing_secret_is_in_the_log(stage: ChatStage) -> None:
-    await stage.begin(model="large")
-    stage.upstream.script = [says(f"your key is {KEY}."), refuses(401, "no", f"wrong key {KEY}")]
+    await stage.begin(model="large", script=[says(f"your key is {KEY}."), refuses(401, "no", f"wrong key {KEY}")])
     pair = await stage.ask(f"my key is {KEY}")
     assert KEY not in pair.user_text + pair.assistant_text, "here it is as in the log"
     assert pair.user_text.startswith("my key is ")

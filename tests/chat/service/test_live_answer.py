@@ -144,7 +144,6 @@ async def test_tool_result_is_shown_in_place_and_the_next_reply_follows_it() -> 
     deltas.close()
     live, told = (live, told)
     words, call, last = blocks_of(live.answer)
-    assert isinstance(call, CallBlock)
     assert (call.arguments, call.result.text) == ('{"n":9}', "nine")
     assert (words, last) == (TextBlock("Look: "), TextBlock("Nine."))
     assert grown(told)[2] == ("text", "Nine.")

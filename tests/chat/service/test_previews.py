@@ -18,10 +18,8 @@ PICTURE = Image(Inline("image/png", "aGk="))
 
 @played()
 async def test_law_6_the_preview_is_the_very_body_of_the_next_send(stage: ChatStage) -> None:
-    await stage.begin(*(answered(name) for name in "abcd"))
-    stage.upstream.script = [says("ok")]
+    await stage.begin(*(answered(name) for name in "abcd"), script=[says("ok")])
     preview = await stage.service.previews.preview("v", "x" * 35)
-    assert preview.prepared is not None
     assert (preview.included, preview.left_out_preflight, preview.trouble) == (3, 1, None)
     assert preview.estimate == stage.engine.estimate(preview.prepared)
     await stage.ask("x" * 35)
@@ -75,8 +73,7 @@ async def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(stage: C
 async def test_the_estimate_at_send_is_the_previews_with_history_and_after_the_provider_counted(
     stage: ChatStage,
 ) -> None:
-    await stage.begin(model="large")
-    stage.upstream.script = [says("ok"), says("ok")]
+    await stage.begin(model="large", script=[says("ok"), says("ok")])
     await stage.ask("some words of a prompt")
     previews = stage.service.previews
     preview = await previews.preview("v", "and more")

@@ -23,6 +23,7 @@ from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from tests.chat.service.chat_stage import AsyncTest, ChatStage, Lines, open_stage
 from tests.running_stage import FakeTools
+from tests.upstream import Play
 
 
 class Hands(FakeTools):
@@ -59,8 +60,10 @@ class Workshop:
         return ToolAnswerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 
 
-async def begin(stage: ChatStage) -> None:
-    """A topic with tools, and somebody looking at it."""
+async def begin(stage: ChatStage, *script: Play) -> None:
+    """A topic with tools, somebody looking at it, and what the provider answers."""
+    if script:
+        stage.upstream.script = list(script)
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
     await stage.service.views.set_view("v", model="huge", topic="t")
 

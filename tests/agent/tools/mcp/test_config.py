@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sightline.agent.tools.mcp.config import (
-    CommandServer,
     Expansion,
     HttpServer,
     ServerConfig,
@@ -96,7 +95,6 @@ def test_a_command_with_all_that_belongs_to_it() -> None:
         "cwd": "sub",
     }
     [spec] = one(entry).servers
-    assert isinstance(spec.reached, CommandServer)
     assert spec.reached.words == ("npx", "-y", "server", "/srv/me/notes", "3", "true")
     assert spec.reached.environment == {"API_KEY": "sk-very-secret", "MODE": "fast", "PORT": "80"}
     assert spec.reached.folder == FOLDER / "sub"

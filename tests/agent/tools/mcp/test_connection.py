@@ -227,7 +227,6 @@ async def test_lists_are_sifted_and_nothing_else() -> None:
 
     async def answer() -> None:
         async for each in out:
-            assert isinstance(each.message, JSONRPCRequest)
             reply = JSONRPCResponse(jsonrpc="2.0", id=each.message.id, result={"tools": [1, 2]})
             await into.send(SessionMessage(reply))
 
