@@ -133,7 +133,7 @@ class RunStage:
         self.clock = clock
         self.spoken = spoken
         self.catalog = Catalog(
-            providers={"acme": Provider(dialect=spoken, base_url=url, key_env="ACME_KEY")},  # type: ignore[arg-type]
+            providers={"acme": Provider(dialect=spoken, base_url=url, key_env="ACME_KEY")},
             models={"m": Model(providers=("acme",), prices=Prices(input=3.0, output=15.0), tools=True)},
         )
         self.memory = Memory(folder, clock.now)
@@ -232,7 +232,7 @@ async def news(watch: FactQueue, until: str) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     async for each in watch:
         if isinstance(each, Announced) and each.event == "run":
-            found.append((each.value["version"], each.value["state"]))  # type: ignore[arg-type]
+            found.append((each.value["version"], each.value["state"]))
             if each.value["state"] == until:
                 break
     return found

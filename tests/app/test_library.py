@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,12 +102,9 @@ def test_run_without_approver_is_rejected_unless_all_tools_are_allowed(acme: Ups
     assert sightline.run("Subtract.", tools=["mine"]).text == "1"
 
 
-def test_in_a_running_loop_it_says_what_to_await(acme: Upstream) -> None:
-    async def cell() -> None:
-        sightline.run("Add.", tools=[add], approve="yes")
-
+async def test_in_a_running_loop_it_says_what_to_await(acme: Upstream) -> None:
     with pytest.raises(sightline.Fault, match="where an event loop is running") as caught:
-        asyncio.run(cell())
+        sightline.run("Add.", tools=[add], approve="yes")
     assert "await sightline.run_async" in caught.value.hint
     assert acme.seen == []
 
@@ -166,18 +162,15 @@ def test_unreported_token_counts_are_none() -> None:
     assert usage_of([]) == Usage()
 
 
-def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:
+async def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:
     from sightline.app.configuration import configuration
     from sightline.app.tools import open_runner
 
     acme.script = [plays(says("Hello."))]
-    name = sightline.run("Hello?").run
-
-    async def looked() -> str:
-        async with open_runner(configuration(None), str(tmp_path / "data")) as runner:
-            return (await runner.show(name)).rounds[-1].text
-
-    assert asyncio.run(looked()) == "Hello."
+    name = (await sightline.run_async("Hello?")).run
+    async with open_runner(configuration(None), str(tmp_path / "data")) as runner:
+        found = (await runner.show(name)).rounds[-1].text
+    assert found == "Hello."
 
 
 @pytest.fixture

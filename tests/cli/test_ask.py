@@ -1,7 +1,6 @@
 import hashlib
 import io
 import json
-import os
 import re
 import signal
 import sqlite3
@@ -19,6 +18,7 @@ from sightline.editing.masks import read_masks
 from sightline.exchange.interception.core.rules import Interception
 from sightline.exchange.interception.store import KeptInterception
 from tests.background import upstream_in_background, wait_until_gone
+from tests.cli.recorded_folder import stand_alone_in, traffic
 from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
@@ -44,12 +44,7 @@ WHOLE = {
 @pytest.fixture
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     """A provider of the user's own, in a folder and an environment that hold nothing else."""
-    for name in list(os.environ):
-        if name.startswith("SIGHTLINE_") or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    stand_alone_in(tmp_path, monkeypatch)
     monkeypatch.setenv("ACME_API_KEY", "the-secret")
     with upstream_in_background() as upstream:
         (tmp_path / "sightline.toml").write_text(
@@ -89,12 +84,6 @@ def test_the_reply_can_be_had_as_json(acme: Upstream, capsysbinary: Captured) ->
     reply = json.loads(capsysbinary.readouterr().out)
     assert reply["parts"] == [{"type": "text", "text": "Hello"}]
     assert reply["usage"] == {"input_tokens": 9, "output_tokens": 2}
-
-
-def traffic(capsysbinary: Captured, wanted: str = "") -> list[dict[str, object]]:
-    capsysbinary.readouterr()
-    assert main(["traffic", "--json", wanted]) == 0
-    return [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
 
 
 def test_request_is_recorded(acme: Upstream, capsysbinary: Captured, tmp_path: Path) -> None:

@@ -58,8 +58,7 @@ def done(command: list[str], variables: dict[str, str], given: bytes = b"") -> "
 
 def on_record(folder: Path) -> list[Any]:
     with served(folder, "") as gateway:
-        lines: list[Any] = gateway.api("/api/exchanges")["exchanges"]
-        return lines
+        return gateway.api("/api/exchanges")["exchanges"]
 
 
 # --- passing through --------------------------------------------------------------------------------

@@ -90,8 +90,7 @@ class Stage:
         process = await self.process(how)
         output, _ = await process.communicate()
         assert process.returncode == 0
-        rows: list[object] = json.loads(output)
-        return rows
+        return json.loads(output)
 
     async def killed(self, how: str, after: int) -> None:
         """Start it, and kill it when the model has been asked that many times more; it may be done before."""

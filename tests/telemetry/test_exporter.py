@@ -42,8 +42,7 @@ def spans(body: bytes) -> list[dict[str, Any]]:
     assert resource["resource"]["attributes"] == [{"key": "service.name", "value": {"stringValue": "sightline"}}]
     (scope,) = resource["scopeSpans"]
     assert scope["scope"] == {"name": "sightline", "version": "9"}
-    told: list[dict[str, Any]] = scope["spans"]
-    return told
+    return scope["spans"]
 
 
 async def test_what_has_ended_is_sent_in_batches_and_the_rest_at_the_end() -> None:

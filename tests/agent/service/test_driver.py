@@ -1,13 +1,12 @@
 """A run from its first step to its end."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from sightline.agent.core.approval import Allowed, Denied, Policy
+from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import Replied, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome, text_outcome
@@ -88,33 +87,6 @@ async def test_calls_that_may_run_beside_each_other_do_and_others_wait_for_their
     assert [call.fate for call in ended.rounds[0].calls] == ["ran"] * 4
 
 
-@on_stage
-async def test_people_decide_and_what_they_edit_runs_and_is_seen_by_the_model(
-    stage: RunStage, upstream: Upstream
-) -> None:
-    stage.person.decisions = [{"1.1": Allowed({"n": "x"}), "1.2": Denied("Not today.")}, {"1.1": Allowed({"n": 9})}]
-    upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says())]
-    ended = await stage.run(plan(policy=Policy()))
-    assert [call.arguments for call in stage.tools.used] == [{"n": 9}]
-    assert [(call.fate, call.is_edited) for call in ended.rounds[0].calls] == [("ran", True), ("denied", False)]
-    first, second = upstream.seen[1].json()["messages"][1]["tool_calls"]
-    assert (json.loads(first["function"]["arguments"]), second["id"]) == ({"n": 9}, "b")
-    assert [sorted(step.objections) for step in stage.person.asked] == [[], ["1.1"]]
-
-
-@on_stage
-async def test_limits_stop_exactly_there_and_can_be_raised_by_a_person(stage: RunStage, upstream: Upstream) -> None:
-    upstream.script = [plays(calls(count(n))) for n in range(9)]
-    ended = await stage.run(limited(requests=2))
-    assert (ended.why, len(upstream.seen)) == ("limit", 2)
-    again = await stage.run(limited(requests=2, behaviour="confirm"), run="r_2")
-    assert (again.why, len(upstream.seen)) == ("limit", 4)
-    willing = Person(confirms=2)
-    more = await stage.run(limited(requests=2, behaviour="confirm"), willing, run="r_3")
-    assert (more.why, len(upstream.seen), len(willing.limits)) == ("limit", 4 + 5, 3)
-    assert more.spent.requests == 5
-
-
 async def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) -> None:
     clock = SteppingClock()
     async with open_stage(tmp_path, clock=clock) as (stage, upstream):
@@ -178,14 +150,6 @@ async def test_a_provider_that_refuses_ends_the_run_with_its_fault(stage: RunSta
     assert ended.request.messages[-1].role == "tool"
     lines = await stage.store.logbook.lines("run:r_1")
     assert not [line for line in lines if KEY.encode() in line.data]
-
-
-@on_stage
-async def test_a_stream_that_breaks_off_runs_nothing_and_keeps_what_came(stage: RunStage, upstream: Upstream) -> None:
-    upstream.script = [begins(reply(Text("I will"), count(1)))]
-    ended = await stage.run()
-    assert (ended.why, stage.tools.used, ended.rounds[0].text) == ("failed", [], "I will")
-    assert [call.fate for call in ended.rounds[0].calls] == ["cut"]
 
 
 @on_stage

@@ -162,7 +162,7 @@ def test_values_become_what_a_model_can_read(tmp_path: Path) -> None:
     assert text(half) == "\ud83d"
 
 
-def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
+async def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
     source = r"""
         import os, subprocess, sys
         def noisy() -> str:
@@ -173,12 +173,9 @@ def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: 
             return "the answer"
     """
     told: list[str] = []
-
-    async def story() -> ToolOutcome:
-        async with loaded(tmp_path, source) as tools:
-            return await tools.use(call("noisy"), told.append)
-
-    assert text(asyncio.run(story())) == "the answer"
+    async with loaded(tmp_path, source) as tools:
+        found = await tools.use(call("noisy"), told.append)
+    assert text(found) == "the answer"
     assert told
 
 
@@ -335,7 +332,7 @@ async def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_anothe
         assert text(await tools.use(call("live"), ignored)) != before
 
 
-def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:
+async def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:
     source = """
         from pathlib import Path
         def meet(mine: str, other: str) -> str:
@@ -354,15 +351,12 @@ def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> 
     here, there = str(tmp_path / "a"), str(tmp_path / "b")
     os.mkfifo(here)
     os.mkfifo(there)
-
-    async def story() -> list[ToolOutcome]:
-        async with loaded(tmp_path, source) as tools:
-            return await asyncio.gather(
-                tools.use(call("meet", mine=here, other=there), ignored),
-                tools.use(call("meet_too", mine=there, other=here), ignored),
-            )
-
-    assert [text(each) for each in asyncio.run(story())] == ["met", "met"]
+    async with loaded(tmp_path, source) as tools:
+        found = await asyncio.gather(
+            tools.use(call("meet", mine=here, other=there), ignored),
+            tools.use(call("meet_too", mine=there, other=here), ignored),
+        )
+    assert [text(each) for each in found] == ["met", "met"]
 
 
 # --- files that cannot be used --------------------------------------------------------------------

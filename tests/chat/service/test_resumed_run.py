@@ -117,7 +117,7 @@ async def test_failed_resume_is_reported_and_keeps_existing_results(
 
 @stopped
 async def test_after_a_process_that_died_the_pair_has_what_its_run_came_to(
-    stage: ChatStage, pair: MessagePair, _: Workshop
+    stage: ChatStage, pair: MessagePair, workshop: Workshop
 ) -> None:
     # As the log of a process that died in the middle: the end of the pair is missing.
     stage.logbook.kept["chat"].pop()
@@ -166,7 +166,7 @@ async def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(
 
 @stopped
 async def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(
-    stage: ChatStage, pair: MessagePair, _: Workshop
+    stage: ChatStage, pair: MessagePair, workshop: Workshop
 ) -> None:
     stage.upstream.script = [plays(says("Another."))]
     stage.upstream._played = 0

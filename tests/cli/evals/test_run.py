@@ -58,8 +58,7 @@ PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemEx
 
 
 def told(capsys: Captured) -> dict[str, object]:
-    found: dict[str, object] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
 def test_a_suite_is_run_and_reported_and_the_exit_code_says_how_it_went(upstream: Upstream, capsys: Captured) -> None:

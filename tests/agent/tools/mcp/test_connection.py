@@ -71,13 +71,10 @@ def test_a_server_of_another_time_is_refused() -> None:
     assert "1999-01-01" in fault.message
 
 
-def test_a_server_that_is_none_is_refused() -> None:
-    async def story() -> None:
+async def test_a_server_that_is_none_is_refused() -> None:
+    with pytest.raises(Fault, match="the MCP server 'it'"):
         async with using({"it": {"command": "cat"}}):
             pass
-
-    with pytest.raises(Fault, match="the MCP server 'it'"):
-        asyncio.run(story())
 
 
 @pytest.mark.parametrize("how", ["WritesGarbage", "Floods", "ListsInCircles", "IsRestless"])
@@ -102,12 +99,9 @@ def test_an_answer_of_no_known_kind_is_an_error_in_one_line() -> None:
     assert "\n" not in text(outcome)
 
 
-def test_lies_about_tools_cost_the_liar_those_tools() -> None:
-    async def story() -> tuple[list[str], tuple[str, ...]]:
-        async with using({"it": hostile("Lies"), "sdk": sdk()}) as tools:
-            return names(tools), tools.notes
-
-    found, notes = asyncio.run(story())
+async def test_lies_about_tools_cost_the_liar_those_tools() -> None:
+    async with using({"it": hostile("Lies"), "sdk": sdk()}) as tools:
+        (found, notes) = names(tools), tools.notes
     assert found[:4] == ["it__good", "it__tree", "it__wordy", "sdk__add"]
     assert notes[0] == "the MCP server 'it': its tool 'no schema' is left out: what it calls its schema is none"
 
@@ -120,12 +114,9 @@ def test_lies_about_tools_cost_the_liar_those_tools() -> None:
         ("ListsNothing", 0, "its list of tools is none"),
     ],
 )
-def test_a_list_has_an_end(how: str, count: int, note: str) -> None:
-    async def story() -> tuple[list[str], tuple[str, ...]]:
-        async with using({"it": hostile(how)}) as tools:
-            return names(tools), tools.notes
-
-    found, notes = asyncio.run(story())
+async def test_a_list_has_an_end(how: str, count: int, note: str) -> None:
+    async with using({"it": hostile(how)}) as tools:
+        (found, notes) = names(tools), tools.notes
     assert len(found) == count
     assert any(note in each for each in notes)
 
@@ -154,13 +145,10 @@ def test_sampling_elicitation_and_roots_requests_are_refused() -> None:
     assert text(outcome) == refusals
 
 
-def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> None:
-    async def story() -> ToolOutcome:
-        async with listening() as ear, using({"it": hostile("ReadsNothing", ear=ear)}, NO_ANSWER) as tools:
-            assert await ear.word() == "asked"
-            return await used(tools, "it__go")
-
-    outcome = asyncio.run(story())
+async def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> None:
+    async with listening() as ear, using({"it": hostile("ReadsNothing", ear=ear)}, NO_ANSWER) as tools:
+        assert await ear.word() == "asked"
+        outcome = await used(tools, "it__go")
     assert outcome.is_error
     assert "did not answer within 2 seconds" in text(outcome)
 

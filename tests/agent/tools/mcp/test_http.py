@@ -185,29 +185,23 @@ def test_configured_headers_are_sent_and_the_session_is_closed() -> None:
         (http.SaysNothing, Code.TIMEOUT_IDLE),
     ],
 )
-def test_a_service_that_cannot_be_used_is_a_fault(service: type[http.Service], code: Code) -> None:
-    async def story() -> None:
-        servers: Any = {"it": {"headers": HEADERS}}
-        bounds = NO_START if service is http.SaysNothing else QUICK
+async def test_a_service_that_cannot_be_used_is_a_fault(service: type[http.Service], code: Code) -> None:
+    servers: Any = {"it": {"headers": HEADERS}}
+    bounds = NO_START if service is http.SaysNothing else QUICK
+    with pytest.raises(Fault) as raised:
         async with http.listening(service()) as servers["it"]["url"], using(servers, bounds, ENVIRONMENT):
             pass
-
-    with pytest.raises(Fault) as raised:
-        asyncio.run(story())
     assert raised.value.code is code
     assert raised.value.hint
     assert "secret" not in f"{raised.value.message} {raised.value.hint} {raised.value!r}"
 
 
-def test_unreachable_server_raises_a_network_fault() -> None:
-    async def story() -> None:
-        async with http.listening(http.Service()) as url:
-            pass
+async def test_unreachable_server_raises_a_network_fault() -> None:
+    async with http.listening(http.Service()) as url:
+        pass
+    with pytest.raises(Fault, match="the MCP server 'it' cannot be reached") as raised:
         async with using({"it": {"url": url}}):
             pass
-
-    with pytest.raises(Fault, match="the MCP server 'it' cannot be reached") as raised:
-        asyncio.run(story())
     assert raised.value.code is Code.NETWORK
 
 
