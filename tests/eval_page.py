@@ -72,8 +72,7 @@ class Scene:
         command = [*PROGRAM, "eval", "run", FILE, *more, *where]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False, timeout=60)
         assert done.returncode in (0, 1), done.stderr.decode()
-        newest: str = self.stage.person.get("/api/evals")[0]["run"]
-        return newest
+        return self.stage.person.get("/api/evals")[0]["run"]
 
     def ready(self) -> "Scene":
         """The suite as it is here; nothing is held, and the provider says hello in a stream."""

@@ -179,7 +179,7 @@ def as_test(story: Story, tell: Callable[..., None], *, needs_folder: bool = Tru
 
     wanted = dict.fromkeys((*fixtures, *(("tmp_path",) if needs_folder else ())))
     parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in wanted]
-    test.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by pytest
+    test.__signature__ = inspect.Signature(parameters)  # read by pytest
     return test
 
 

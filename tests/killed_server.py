@@ -69,9 +69,8 @@ class Killable:
         """Start it, where it was if it has been somewhere."""
         command = [sys.executable, "-c", _SERVING, str(self.folder / "sightline.toml"), str(self.folder / "data")]
         self._child = subprocess.Popen([*command, str(self._port)], stdout=subprocess.PIPE, text=True)
-        assert self._child.stdout is not None
         link = urlsplit(self._child.stdout.readline().strip())
-        server = Served(f"http://{link.netloc}", parse_qs(link.query)["token"][0], None)  # type: ignore[arg-type]
+        server = Served(f"http://{link.netloc}", parse_qs(link.query)["token"][0], None)
         self._made.append(AgentDesk(ChatDesk(server, Person(server), self.upstream), self.browser, self.folder))
 
     def kill(self) -> None:

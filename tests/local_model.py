@@ -84,8 +84,6 @@ def serving(context_window: int = 2048) -> Iterator[Served]:
     with subprocess.Popen(
         CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment(os.environ)
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(msgspec.json.encode(ChildOrders(key=KEY, threads=0, context_window=context_window)) + b"\n")
         process.stdin.flush()
         said = json.loads(process.stdout.readline())

@@ -61,11 +61,11 @@ def question(spoken: str = "", text: str = "Do it.") -> Request:
 
 
 def plan(spoken: str = "openai-chat", **fields: object) -> RunPlan:
-    return RunPlan(**{"dialect": spoken, "toolbox": TOOLBOX, "policy": ANYTHING, **fields})  # type: ignore[arg-type]
+    return RunPlan(**{"dialect": spoken, "toolbox": TOOLBOX, "policy": ANYTHING, **fields})
 
 
 def limited(**fields: object) -> RunPlan:
-    return plan(limits=RunLimits(**fields))  # type: ignore[arg-type]
+    return plan(limits=RunLimits(**fields))
 
 
 def reply(*parts: Part, finish: Finish | None = None, usage: Usage | None = USAGE, spoken: str = "") -> Reply:
@@ -119,8 +119,7 @@ class Driver:
                 self.answers.append(self.answer(step))
                 step = loop.send(self.answers[-1])
         except StopIteration as stop:
-            ended: FinishedRun = stop.value
-            return ended
+            return stop.value
 
     def answer(self, step: Step) -> Answer:
         match step:

@@ -150,7 +150,6 @@ class PostgresServer:
 
     def _is_ready(self, port: int) -> bool:
         """Whether it came up. Its own file says so: the last line of its lock file is what it tells `pg_ctl`."""
-        assert self._process is not None
         said = self.folder / "data" / "postmaster.pid"
         while self._process.poll() is None:
             with contextlib.suppress(FileNotFoundError):
@@ -177,8 +176,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -240,7 +238,6 @@ def _start_keeper(programs: Path, place: Path) -> None:
     command = [sys.executable, "-m", "tests.postgres_server", str(programs), str(place)]
     root = Path(__file__).parents[1]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, start_new_session=True) as keeper:
-        assert keeper.stdout is not None
         said = keeper.stdout.readline()
         # It outlives this process on purpose, so that nobody waits for it here.
         keeper.returncode = 0
@@ -321,8 +318,7 @@ def fetch(url: str, query: str, *arguments: object) -> list[asyncpg.Record]:
     async def run() -> list[asyncpg.Record]:
         connection = await asyncpg.connect(url)
         try:
-            rows: list[asyncpg.Record] = await connection.fetch(query, *arguments)
-            return rows
+            return await connection.fetch(query, *arguments)
         finally:
             await connection.close()
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -150,17 +151,24 @@ class Stage:
 Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 
+@asynccontextmanager
+async def open_stage(folder: Path, spoken: str = "openai-chat", **settings: Any) -> AsyncIterator[Stage]:
+    """A stage with a provider that speaks this dialect."""
+    async with Upstream() as upstream:
+        stage = Stage(upstream, folder, spoken, **settings)
+        try:
+            yield stage
+        finally:
+            await stage.client.close()
+            await stage.embedded.close()
+
+
 def play(story: Story, folder: Path, spoken: str = "openai-chat", **settings: Any) -> None:
     """Play a story with a provider that speaks this dialect."""
 
     async def played() -> None:
-        async with Upstream() as upstream:
-            stage = Stage(upstream, folder, spoken, **settings)
-            try:
-                await story(stage)
-            finally:
-                await stage.client.close()
-                await stage.embedded.close()
+        async with open_stage(folder, spoken, **settings) as stage:
+            await story(stage)
 
     asyncio.run(played())
 

@@ -1,7 +1,8 @@
 """A stage for runs: a real store, a model that plays a script over HTTP, tools that remember, people who decide."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count as counting
 from pathlib import Path
@@ -132,7 +133,7 @@ class RunStage:
         self.clock = clock
         self.spoken = spoken
         self.catalog = Catalog(
-            providers={"acme": Provider(dialect=spoken, base_url=url, key_env="ACME_KEY")},  # type: ignore[arg-type]
+            providers={"acme": Provider(dialect=spoken, base_url=url, key_env="ACME_KEY")},
             models={"m": Model(providers=("acme",), prices=Prices(input=3.0, output=15.0), tools=True)},
         )
         self.memory = Memory(folder, clock.now)
@@ -198,27 +199,25 @@ async def opened(folder: Path, url: str, spoken: str = "openai-chat", **more: An
     return RunStage(store, url, folder, spoken, clock, **more)
 
 
-def play(
-    story: Callable[[RunStage, Upstream], Awaitable[None]], folder: Path, spoken: str = "openai-chat", **more: Any
-) -> None:
-    """Tell a story on a stage."""
-
-    async def played() -> None:
-        async with Upstream() as upstream:
-            stage = await opened(folder, upstream.url, spoken, **more)
-            try:
-                await story(stage, upstream)
-            finally:
-                await stage.close()
-
-    asyncio.run(played())
+@asynccontextmanager
+async def open_stage(
+    folder: Path, spoken: str = "openai-chat", **more: Any
+) -> AsyncIterator[tuple[RunStage, Upstream]]:
+    """A stage on the store of a folder, and its provider."""
+    async with Upstream() as upstream:
+        stage = await opened(folder, upstream.url, spoken, **more)
+        try:
+            yield stage, upstream
+        finally:
+            await stage.close()
 
 
-def on_stage(story: Callable[[RunStage, Upstream], Awaitable[None]]) -> Callable[[Path], None]:
+def on_stage(story: Callable[[RunStage, Upstream], Awaitable[None]]) -> Callable[[Path], Awaitable[None]]:
     """A test that is a story on a stage."""
 
-    def test(tmp_path: Path) -> None:
-        play(story, tmp_path)
+    async def test(tmp_path: Path) -> None:
+        async with open_stage(tmp_path) as (stage, upstream):
+            await story(stage, upstream)
 
     return test
 
@@ -233,7 +232,7 @@ async def news(watch: FactQueue, until: str) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     async for each in watch:
         if isinstance(each, Announced) and each.event == "run":
-            found.append((each.value["version"], each.value["state"]))  # type: ignore[arg-type]
+            found.append((each.value["version"], each.value["state"]))
             if each.value["state"] == until:
                 break
     return found

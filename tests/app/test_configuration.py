@@ -102,8 +102,6 @@ def test_a_process_is_alive_until_it_ends() -> None:
     assert not is_alive(f"{host}:x:1")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", TELLS], text=True, **pipes) as child:
-        assert child.stdout is not None
-        assert child.stdin is not None
         name = child.stdout.readline().strip()
         assert is_alive(name)
         child.stdin.write("\n")

@@ -43,13 +43,10 @@ def test_the_embedded_model_is_as_it_was_set(monkeypatch: pytest.MonkeyPatch) ->
     assert (running.url, running.key) == ("http://127.0.0.1:9", "k")
 
 
-def test_an_engine_opens_and_closes_without_starting_anything(tmp_path: Path) -> None:
-    async def open_and_close() -> None:
-        async with open_engine(configuration(None), str(tmp_path / "data"), is_recorded=False) as engine:
-            assert engine.clock.monotonic() <= engine.clock.monotonic()
-            assert engine.unrecorded is None
-
-    asyncio.run(open_and_close())
+async def test_an_engine_opens_and_closes_without_starting_anything(tmp_path: Path) -> None:
+    async with open_engine(configuration(None), str(tmp_path / "data"), is_recorded=False) as engine:
+        assert engine.clock.monotonic() <= engine.clock.monotonic()
+        assert engine.unrecorded is None
     assert not (tmp_path / "data").exists()
 
 
@@ -62,7 +59,6 @@ def test_an_engine_opens_its_record_or_says_why_it_cannot(tmp_path: Path) -> Non
     assert (tmp_path / "data" / "record.sqlite3").exists()
     (tmp_path / "file").write_text("no folder")
     fault = asyncio.run(opened(tmp_path / "file"))
-    assert fault is not None
     assert fault.hint
 
 
@@ -129,7 +125,6 @@ def test_without_a_server_hold_is_noted_once_and_drop_rules_still_apply(tmp_path
 def test_a_server_is_found_by_its_data_folder_while_it_runs(tmp_path: Path) -> None:
     with served(tmp_path, "") as server:
         found = find_server(tmp_path / "data")
-        assert found is not None
         assert (found.url, found.token) == (server.url, server.token)
         assert found.link_to("x/1") == f"{server.url}/?token={server.token}#/x/x%2F1"
         [file] = (tmp_path / "data").glob("server.*")
@@ -147,7 +142,6 @@ def test_stale_server_files_after_a_crash_are_ignored(tmp_path: Path) -> None:
         (folder / "server.2.json").write_text("[]")
         (folder / "server.3.json").write_text('{"url": "file:///etc/passwd"}')
         found = find_server(folder)
-        assert found is not None
         assert found.url == server.url
 
 

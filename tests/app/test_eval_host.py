@@ -137,7 +137,7 @@ async def test_a_host_that_is_lost_in_the_middle_changes_nothing(stage: EvalStag
     async def kills(talk: Talk) -> None:
         upstream.script = [model]
         host_pool.posts[0].lose()
-        await model(talk)  # type: ignore[operator]
+        await model(talk)
 
     upstream.script = [kills]
     there = await far.run(SUITE, run="e_2", cache=False)

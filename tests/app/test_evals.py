@@ -1,4 +1,3 @@
-import asyncio
 import json
 from pathlib import Path
 
@@ -27,39 +26,35 @@ def capital(country: str) -> str:
 '''
 
 
-def test_what_is_configured_is_what_evals_run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_configured_is_what_evals_run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_KEY", "sk-test-1234567890")
     root = tmp_path / "root"
     root.mkdir()
     (root / "tools.py").write_text(TOOLS)
-
-    async def story() -> None:
-        async with Upstream() as upstream:
-            upstream.script = [knows(upstream, KNOWN)]
-            (root / "sightline.toml").write_text(
-                f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}"\nkey_env = "ACME_KEY"\n'
-                '[tools.look]\npython = "tools.py"\nallow = ["*"]\n[ask]\nmodel = "acme/m"\n'
-            )
-            targets = [
-                TargetSpec(name="usual"),
-                TargetSpec(name="agent", model="acme/m", toolsets=("look",)),
-                TargetSpec(name="shell", cli=CommandSpec(command="echo key: ${ACME_KEY:-none}")),
-            ]
-            data = str(tmp_path / "data")
-            loaded = configuration(str(root / "sightline.toml"))
-            async with open_evaluation(loaded, data, root) as evals:
-                suite = suite_of(CAPITALS, root)
-                standing = await evals.run(suite, targets, RunOptions(), lambda _: None, run="e_1")
-            assert [result.status for result in standing.results if result.target != "shell"].count("ok") == 4
-            assert {each.observation.text for each in standing.results if each.target == "shell"} == {"key: none"}
-            assert any(seen.json().get("tools") for seen in upstream.seen)
-            async with open_evaluation(loaded, data, root) as evals:
-                again = await evals.run(suite, targets[:1], RunOptions(), lambda _: None)
-                assert all(result.cached for result in again.results)
-                assert verdicts(again) == {"france": "pass", "italy": "pass", "spain": "fail"}
-                assert (await evals.show("e_1")).state == "ended"
-
-    asyncio.run(story())
+    async with Upstream() as upstream:
+        upstream.script = [knows(upstream, KNOWN)]
+        (root / "sightline.toml").write_text(
+            f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}"\nkey_env = "ACME_KEY"\n'
+            '[tools.look]\npython = "tools.py"\nallow = ["*"]\n[ask]\nmodel = "acme/m"\n'
+        )
+        targets = [
+            TargetSpec(name="usual"),
+            TargetSpec(name="agent", model="acme/m", toolsets=("look",)),
+            TargetSpec(name="shell", cli=CommandSpec(command="echo key: ${ACME_KEY:-none}")),
+        ]
+        data = str(tmp_path / "data")
+        loaded = configuration(str(root / "sightline.toml"))
+        async with open_evaluation(loaded, data, root) as evals:
+            suite = suite_of(CAPITALS, root)
+            standing = await evals.run(suite, targets, RunOptions(), lambda _: None, run="e_1")
+        assert [result.status for result in standing.results if result.target != "shell"].count("ok") == 4
+        assert {each.observation.text for each in standing.results if each.target == "shell"} == {"key: none"}
+        assert any(seen.json().get("tools") for seen in upstream.seen)
+        async with open_evaluation(loaded, data, root) as evals:
+            again = await evals.run(suite, targets[:1], RunOptions(), lambda _: None)
+            assert all(result.cached for result in again.results)
+            assert verdicts(again) == {"france": "pass", "italy": "pass", "spain": "fail"}
+            assert (await evals.show("e_1")).state == "ended"
 
 
 def test_cluster_receives_the_files_and_variables_each_toolset_needs(tmp_path: Path) -> None:
@@ -90,16 +85,12 @@ def test_cluster_receives_the_files_and_variables_each_toolset_needs(tmp_path: P
     )
 
 
-def test_invalid_cluster_address_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
+async def test_invalid_cluster_address_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
     (tmp_path / "sightline.toml").write_text("")
-
-    async def story() -> None:
-        loaded = configuration(str(tmp_path / "sightline.toml"))
-        with pytest.raises(Fault, match="is not the address of a cluster"):
-            async with open_evaluation(loaded, str(tmp_path / "data"), tmp_path, cluster="ray:nowhere"):
-                pass
-
-    asyncio.run(story())
+    loaded = configuration(str(tmp_path / "sightline.toml"))
+    with pytest.raises(Fault, match="is not the address of a cluster"):
+        async with open_evaluation(loaded, str(tmp_path / "data"), tmp_path, cluster="ray:nowhere"):
+            pass
     assert not (tmp_path / "data").exists()
 
 
@@ -118,20 +109,16 @@ def test_suites_are_beside_the_configuration_in_its_repository(tmp_path: Path, m
     assert suites_place(configuration(None)) == (tmp_path, "evals")
 
 
-def test_the_page_gets_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_page_gets_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = configuration(None)
-
-    async def story() -> None:
-        root, folder = suites_place(loaded)
-        async with open_evaluation(loaded, str(tmp_path / "data"), root) as evaluation:
-            store = evaluation.surroundings.require_store("a test")
-            evals = evals_of(loaded, evaluation, store, folder, SystemClock())
-            assert await evals.list_runs(Query("")) == []
-            assert (await evals.suites.list_suites()).folder == "evals"
-            await evals.close()
-
-    asyncio.run(story())
+    root, folder = suites_place(loaded)
+    async with open_evaluation(loaded, str(tmp_path / "data"), root) as evaluation:
+        store = evaluation.surroundings.require_store("a test")
+        evals = evals_of(loaded, evaluation, store, folder, SystemClock())
+        assert await evals.list_runs(Query("")) == []
+        assert (await evals.suites.list_suites()).folder == "evals"
+        await evals.close()
 
 
 def test_the_page_runs_again_what_targets_of_agentv_answered(

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,16 +70,12 @@ def test_a_function_is_used_and_the_answer_comes_with_its_account(acme: Upstream
     assert second["messages"][-1]["content"] == "5"
 
 
-def test_an_awaited_run_goes_on_with_the_conversation_of_another(acme: Upstream) -> None:
+async def test_an_awaited_run_goes_on_with_the_conversation_of_another(acme: Upstream) -> None:
     acme.script = [plays(says("Hello.")), plays(calls(ToolCall("c", "slowly", '{"words": "hi"}'))), plays(says("HI"))]
-
-    async def story() -> str:
-        first = await run_async("Greet me.", system="")
-        more = Message("user", (Text("Louder."),))
-        again = sightline.Request(first.request.model, (*first.request.messages, more), options=first.request.options)
-        return (await run_async(again, tools=[slowly], approve="yes")).text
-
-    assert asyncio.run(story()) == "HI"
+    first = await run_async("Greet me.", system="")
+    more = Message("user", (Text("Louder."),))
+    again = sightline.Request(first.request.model, (*first.request.messages, more), options=first.request.options)
+    assert (await run_async(again, tools=[slowly], approve="yes")).text == "HI"
     roles = [message["role"] for message in acme.seen[2].json()["messages"]]
     assert roles == ["user", "assistant", "user", "assistant", "tool"]
 
@@ -102,17 +97,14 @@ def test_run_without_approver_is_rejected_unless_all_tools_are_allowed(acme: Ups
         sightline.run("Add.", tools=[add, "mine"])
     assert (caught.value.code, caught.value.message) == (Code.USAGE, "no one is there to approve calls of add")
     with pytest.raises(sightline.Fault, match="approve cannot be 'maybe'"):
-        sightline.run("Add.", tools=[add], approve="maybe")  # type: ignore[arg-type]
+        sightline.run("Add.", tools=[add], approve="maybe")
     assert acme.seen == []
     assert sightline.run("Subtract.", tools=["mine"]).text == "1"
 
 
-def test_in_a_running_loop_it_says_what_to_await(acme: Upstream) -> None:
-    async def cell() -> None:
-        sightline.run("Add.", tools=[add], approve="yes")
-
+async def test_in_a_running_loop_it_says_what_to_await(acme: Upstream) -> None:
     with pytest.raises(sightline.Fault, match="where an event loop is running") as caught:
-        asyncio.run(cell())
+        sightline.run("Add.", tools=[add], approve="yes")
     assert "await sightline.run_async" in caught.value.hint
     assert acme.seen == []
 
@@ -170,18 +162,15 @@ def test_unreported_token_counts_are_none() -> None:
     assert usage_of([]) == Usage()
 
 
-def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:
+async def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:
     from sightline.app.configuration import configuration
     from sightline.app.tools import open_runner
 
     acme.script = [plays(says("Hello."))]
-    name = sightline.run("Hello?").run
-
-    async def looked() -> str:
-        async with open_runner(configuration(None), str(tmp_path / "data")) as runner:
-            return (await runner.show(name)).rounds[-1].text
-
-    assert asyncio.run(looked()) == "Hello."
+    name = (await sightline.run_async("Hello?")).run
+    async with open_runner(configuration(None), str(tmp_path / "data")) as runner:
+        found = (await runner.show(name)).rounds[-1].text
+    assert found == "Hello."
 
 
 @pytest.fixture

@@ -79,7 +79,6 @@ async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
         assert len(await parts.service.chat.load()) == 0
         assert parts.service.chat.make_id().startswith("c_")
         prices = parts.prices("acme/large")
-        assert prices is not None
         assert prices.input == 2.0
         assert parts.prices("nobody-serves-this") is None
         assert parts.settings.user_request_allowance == 600
@@ -90,7 +89,9 @@ async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("replay", [None, parse("")])
 def test_a_server_opens_and_closes_without_a_client(tmp_path: Path, replay: object) -> None:
     async def link(host: str) -> str:
-        opening = open_server(configuration(None), str(tmp_path / "data"), host=host, port=7799, replay=replay)  # type: ignore[arg-type] # a filter, or none
+        opening = open_server(
+            configuration(None), str(tmp_path / "data"), host=host, port=7799, replay=replay
+        )  # a filter, or none
         async with opening as (_, shown):
             return shown
 

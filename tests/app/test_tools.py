@@ -60,13 +60,11 @@ def test_tools_elsewhere_are_reached_as_providers_are(tmp_path: Path, monkeypatc
     monkeypatch.setenv("NO_PROXY", "near.example")
     made = loaded(tmp_path, monkeypatch)
     network = tool_surroundings(made).network
-    assert network is not None
     assert network.proxy("https://far.example/mcp") == ("http://proxy.example:3128", "Basic bWU6cHc=")
     for url in ("https://near.example/mcp", "http://127.0.0.1:1/mcp"):
         assert network.proxy(url) is None
     settings = msgspec.structs.replace(made.settings, network=NetworkSettings(ca_file="nowhere.pem"))
     network = tool_surroundings(replace(made, settings=settings)).network
-    assert network is not None
     with pytest.raises(Fault, match=r"nowhere.pem .* does not exist"):
         network.context()
 
@@ -166,7 +164,6 @@ def test_hooks_are_those_of_the_toolsets_and_the_ones_that_are_named(
 ) -> None:
     (tmp_path / "hooks.json").write_text(json.dumps({"stop": [{"command": "true"}]}))
     tools, _ = opened(tooling_loaded, parse_tools(tooling_loaded, tools=["mine"], hooks=["hooks.json"], here=tmp_path))
-    assert tools.hooks is not None
     assert [hook.does for hook in tools.hooks.all] == ["true"]
 
 
@@ -181,7 +178,7 @@ def test_unknown_toolset_or_builtin_is_reported_with_the_available_ones(
     tooling_loaded: Configuration, tmp_path: Path, words: dict[str, list[str]], message: str, hint: str
 ) -> None:
     with pytest.raises(Fault) as caught:
-        parse_tools(tooling_loaded, here=tmp_path, **words)  # type: ignore[arg-type]
+        parse_tools(tooling_loaded, here=tmp_path, **words)
     assert (caught.value.code, caught.value.message) == (Code.USAGE, message)
     assert hint in caught.value.hint
 

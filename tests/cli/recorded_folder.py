@@ -1,5 +1,6 @@
 """A folder as a user has it after some traffic: a provider, its key, and a record."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.cli.program import main
 from sightline.store.entries import Entry
 from tests.background import upstream_in_background
 from tests.recordings import store_with
@@ -19,15 +21,20 @@ async def fill(folder: Path, *exchanges: Iterable[Entry]) -> None:
         pass
 
 
-@contextmanager
-def folder_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    """A provider `acme` with a key, and nothing else in folder and environment."""
+def stand_alone_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only this folder: no other configuration, no key, no proxy."""
     for name in list(os.environ):
         if name.startswith("SIGHTLINE_") or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
             monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    monkeypatch.setenv("SIGHTLINE_DATA", str(folder / "data"))
+
+
+@contextmanager
+def folder_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
+    """A provider `acme` with a key, and nothing else in folder and environment."""
+    stand_alone_in(tmp_path, monkeypatch)
     monkeypatch.setenv("ACME_API_KEY", "the-secret-key")
     with upstream_in_background() as upstream:
         (tmp_path / "sightline.toml").write_text(
@@ -37,3 +44,10 @@ def folder_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstr
             '[models."m"]\nproviders = ["acme"]\nprices = { input = 1.0, output = 2.0 }\n'
         )
         yield upstream
+
+
+def traffic(capsysbinary: pytest.CaptureFixture[bytes], wanted: str = "") -> list[dict[str, object]]:
+    """The exchanges on record that fit, newest first."""
+    capsysbinary.readouterr()
+    assert main(["traffic", "--json", wanted]) == 0
+    return [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]

@@ -29,100 +29,78 @@ def terminal() -> Iterator[tuple[int, int]]:
             os.close(each)
 
 
-def test_lines_come_one_by_one_however_they_were_typed(terminal: tuple[int, int], capsys: object) -> None:
+async def test_lines_come_one_by_one_however_they_were_typed(terminal: tuple[int, int], capsys: object) -> None:
     ours, theirs = terminal
-
-    async def story() -> list[str | None]:
-        typing = Keyboard(theirs)
-        os.write(ours, " one\nzwei ü\nth".encode())
-        first, second = await typing.line("> "), await typing.line("> ")
-        waiting = asyncio.ensure_future(typing.line("> "))
-        await asyncio.sleep(0)
-        os.write(ours, b"ree\n")
-        return [first, second, await waiting]
-
-    assert asyncio.run(story()) == ["one", "zwei ü", "three"]
+    typing = Keyboard(theirs)
+    os.write(ours, " one\nzwei ü\nth".encode())
+    first, second = await typing.line("> "), await typing.line("> ")
+    waiting = asyncio.ensure_future(typing.line("> "))
+    await asyncio.sleep(0)
+    os.write(ours, b"ree\n")
+    assert [first, second, await waiting] == ["one", "zwei ü", "three"]
 
 
-def test_the_end_of_what_is_typed_is_nothing_and_so_is_a_terminal_that_has_gone(terminal: tuple[int, int]) -> None:
+async def test_the_end_of_what_is_typed_is_nothing_and_so_is_a_terminal_that_has_gone(
+    terminal: tuple[int, int],
+) -> None:
     ours, theirs = terminal
-
-    async def story() -> None:
-        typing = Keyboard(theirs)
-        os.write(ours, b"\x04")
-        assert await typing.line("> ") is None
-        os.close(ours)
-        assert await typing.line("> ") is None
-
-    asyncio.run(story())
+    typing = Keyboard(theirs)
+    os.write(ours, b"\x04")
+    assert await typing.line("> ") is None
+    os.close(ours)
+    assert await typing.line("> ") is None
 
 
-def test_cancelled_read_leaves_the_line_to_the_next_reader(terminal: tuple[int, int]) -> None:
+async def test_cancelled_read_leaves_the_line_to_the_next_reader(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
-
-    async def story() -> None:
-        typing = Keyboard(theirs)
-        waiting = asyncio.ensure_future(typing.line("> "))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait({waiting})
-        os.write(ours, b"later\n")
-        assert await typing.line("> ") == "later"
-
-    asyncio.run(story())
+    typing = Keyboard(theirs)
+    waiting = asyncio.ensure_future(typing.line("> "))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    os.write(ours, b"later\n")
+    assert await typing.line("> ") == "later"
 
 
-def test_a_key_needs_no_enter_and_what_is_typed_with_it_is_not_lost(
+async def test_a_key_needs_no_enter_and_what_is_typed_with_it_is_not_lost(
     terminal: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = terminal
     before = termios.tcgetattr(theirs)
-
-    async def story() -> list[str | None]:
-        typing = Keyboard(theirs)
-        waiting = asyncio.ensure_future(typing.key("run? "))
-        await asyncio.sleep(0)
-        assert not termios.tcgetattr(theirs)[3] & termios.ICANON
-        os.write(ours, b"y")
-        keys = [await waiting]
-        os.write(ours, b"n\nbecause\n")
-        keys += [await typing.key("run? "), await typing.line("why? ")]
-        os.write(ours, "\n ü".encode())
-        keys.append(await typing.key("run? "))
-        os.write(ours, b"ab")
-        return [*keys, await typing.key("run? "), await typing.key("run? ")]
-
-    assert asyncio.run(story()) == ["y", "n", "because", "ü", "a", "b"]
+    typing = Keyboard(theirs)
+    waiting = asyncio.ensure_future(typing.key("run? "))
+    await asyncio.sleep(0)
+    assert not termios.tcgetattr(theirs)[3] & termios.ICANON
+    os.write(ours, b"y")
+    keys = [await waiting]
+    os.write(ours, b"n\nbecause\n")
+    keys += [await typing.key("run? "), await typing.line("why? ")]
+    os.write(ours, "\n ü".encode())
+    keys.append(await typing.key("run? "))
+    os.write(ours, b"ab")
+    assert [*keys, await typing.key("run? "), await typing.key("run? ")] == ["y", "n", "because", "ü", "a", "b"]
     assert termios.tcgetattr(theirs) == before
     assert "run? y\nrun? n\n" in capsys.readouterr().err
 
 
-def test_arrows_and_noise_are_no_keys_and_the_end_is_the_end(terminal: tuple[int, int]) -> None:
+async def test_arrows_and_noise_are_no_keys_and_the_end_is_the_end(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
-
-    async def story() -> None:
-        typing = Keyboard(theirs)
-        for noise in (b"\x1b[A", b"\x1b[1;5C", b"\x1bOP", b"\x1b", b"\xff\xff\xff\xff\xff", b""):
-            waiting = asyncio.ensure_future(typing.key("> "))
-            await asyncio.sleep(0)
-            os.write(ours, noise + b"q")
-            assert await asyncio.wait_for(waiting, 60) == "q"
+    typing = Keyboard(theirs)
+    for noise in (b"\x1b[A", b"\x1b[1;5C", b"\x1bOP", b"\x1b", b"\xff\xff\xff\xff\xff", b""):
         waiting = asyncio.ensure_future(typing.key("> "))
         await asyncio.sleep(0)
-        os.write(ours, b"\x04")
-        assert await waiting is None
+        os.write(ours, noise + b"q")
+        assert await asyncio.wait_for(waiting, 60) == "q"
+    waiting = asyncio.ensure_future(typing.key("> "))
+    await asyncio.sleep(0)
+    os.write(ours, b"\x04")
+    assert await waiting is None
 
-    asyncio.run(story())
 
-
-def test_where_keys_cannot_be_had_one_by_one_it_is_a_line() -> None:
+async def test_where_keys_cannot_be_had_one_by_one_it_is_a_line() -> None:
     ours, theirs = os.pipe()
-
-    async def story() -> str | None:
-        return await Keyboard(ours).key("> ")
-
     os.write(theirs, b"yes\n")
-    assert asyncio.run(story()) == "yes"
+    assert await Keyboard(ours).key("> ") == "yes"
     os.close(ours)
     os.close(theirs)
 
@@ -325,15 +303,11 @@ def test_arguments_are_edited(
     assert said in capsys.readouterr().err
 
 
-def test_what_could_not_be_used_is_mended_and_not_written_anew(desk: Desk) -> None:
+async def test_what_could_not_be_used_is_mended_and_not_written_anew(desk: Desk) -> None:
     typed = Typed(["e", "e"], '{"path": 1}')
     person = desk.person(typed)
-
-    async def story() -> None:
-        await person.approve("r_1", Approve(1, (EDIT,)))
-        await person.approve("r_1", Approve(1, (EDIT,), {"1.1": "path is no text"}))
-
-    asyncio.run(story())
+    await person.approve("r_1", Approve(1, (EDIT,)))
+    await person.approve("r_1", Approve(1, (EDIT,), {"1.1": "path is no text"}))
     assert typed.prompts[-1] == '.json: {"path": 1}'
 
 
@@ -349,16 +323,13 @@ def test_objection_is_shown_before_the_question(desk: Desk, capsys: Told) -> Non
 
 
 @pytest.mark.parametrize("lines", [["q"], [], ["n"], ["A", ""]])
-def test_to_stop_leaves_the_run_and_decides_nothing(desk: Desk, lines: list[str]) -> None:
-    async def story() -> None:
-        desk.left = asyncio.Event()
-        deciding = asyncio.ensure_future(desk.person(Typed(lines)).approve("r_1", Approve(1, (EDIT,))))
-        await desk.left.wait()
-        assert not deciding.done()
-        deciding.cancel()
-        await asyncio.wait({deciding})
-
-    asyncio.run(story())
+async def test_to_stop_leaves_the_run_and_decides_nothing(desk: Desk, lines: list[str]) -> None:
+    desk.left = asyncio.Event()
+    deciding = asyncio.ensure_future(desk.person(Typed(lines)).approve("r_1", Approve(1, (EDIT,))))
+    await desk.left.wait()
+    assert not deciding.done()
+    deciding.cancel()
+    await asyncio.wait({deciding})
 
 
 def test_limit_is_raised_only_after_confirmation(desk: Desk, capsys: Told) -> None:

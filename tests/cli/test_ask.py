@@ -1,7 +1,6 @@
 import hashlib
 import io
 import json
-import os
 import re
 import signal
 import sqlite3
@@ -19,6 +18,7 @@ from sightline.editing.masks import read_masks
 from sightline.exchange.interception.core.rules import Interception
 from sightline.exchange.interception.store import KeptInterception
 from tests.background import upstream_in_background, wait_until_gone
+from tests.cli.recorded_folder import stand_alone_in, traffic
 from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
@@ -44,12 +44,7 @@ WHOLE = {
 @pytest.fixture
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     """A provider of the user's own, in a folder and an environment that hold nothing else."""
-    for name in list(os.environ):
-        if name.startswith("SIGHTLINE_") or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    stand_alone_in(tmp_path, monkeypatch)
     monkeypatch.setenv("ACME_API_KEY", "the-secret")
     with upstream_in_background() as upstream:
         (tmp_path / "sightline.toml").write_text(
@@ -89,12 +84,6 @@ def test_the_reply_can_be_had_as_json(acme: Upstream, capsysbinary: Captured) ->
     reply = json.loads(capsysbinary.readouterr().out)
     assert reply["parts"] == [{"type": "text", "text": "Hello"}]
     assert reply["usage"] == {"input_tokens": 9, "output_tokens": 2}
-
-
-def traffic(capsysbinary: Captured, wanted: str = "") -> list[dict[str, object]]:
-    capsysbinary.readouterr()
-    assert main(["traffic", "--json", wanted]) == 0
-    return [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
 
 
 def test_request_is_recorded(acme: Upstream, capsysbinary: Captured, tmp_path: Path) -> None:
@@ -181,8 +170,6 @@ def test_the_estimate_of_an_answer_is_of_the_request_after_masks(
     shown = re.search(rb"\n(\S+) tokens in", capsysbinary.readouterr().err)
     assert main(question) == 0
     told = re.search(rb"\((\S+) estimated", capsysbinary.readouterr().err)
-    assert shown is not None
-    assert told is not None
     assert told[1] == shown[1]
 
 
@@ -300,7 +287,7 @@ def test_finish_reason_is_reported(
 
 def _shown(capsysbinary: Captured, *words: str) -> dict[str, Any]:
     assert main(["ask", "--dry-run", *words]) == 0
-    return json.loads(capsysbinary.readouterr().out)  # type: ignore[no-any-return]
+    return json.loads(capsysbinary.readouterr().out)
 
 
 def test_the_user_s_instructions_stand_beside_the_family_s_and_s_replaces_those(
@@ -405,7 +392,6 @@ def started(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
 def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
     with started("hi") as process:
-        assert process.stdout is not None
         assert process.stdout.read(3) == b"Hel"
         process.send_signal(signal.SIGINT)
         wait_until_gone(acme)
@@ -418,7 +404,6 @@ def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream, ca
 def test_request_is_recorded_even_if_the_process_is_killed(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
     with started("hi") as process:
-        assert process.stdout is not None
         assert process.stdout.read(3) == b"Hel"
         process.kill()
         process.communicate(timeout=60)

@@ -38,7 +38,6 @@ def begun(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
 
 
 def link_of(running: "subprocess.Popen[str]") -> str:
-    assert running.stdout is not None
     return running.stdout.readline().strip()
 
 
@@ -56,7 +55,6 @@ def test_where_no_server_runs_one_is_started_and_ends_with_the_command(
         assert link.startswith("http://127.0.0.1:")
         assert "/?token=" in link
         assert link.endswith("#/chat")
-        assert running.stderr is not None
         assert "until Ctrl-C" in running.stderr.readline()
         with connected(link) as connection:
             running.send_signal(sent)
@@ -68,7 +66,6 @@ def test_a_server_of_ones_own_is_only_shown(tmp_path: Path) -> None:
     with served(tmp_path, "") as server, begun(words(tmp_path, int(server.url.rpartition(":")[2]))) as running:
         assert link_of(running) == f"{server.url}/?token={server.token}#/chat"
         assert running.wait(30) == 0
-        assert running.stderr is not None
         assert running.stderr.read() == ""
         assert server.api("/api/health")["status"] == "ok"
 
@@ -79,7 +76,6 @@ def test_a_server_that_was_started_for_another_stays_as_long_as_the_chat_is_open
         link = link_of(first)
         with begun(command) as second:
             assert link_of(second) == link
-            assert second.stderr is not None
             assert "until Ctrl-C" in second.stderr.readline()
             first.kill()
             first.wait(30)

@@ -20,7 +20,6 @@ def lent(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", dict[str, st
     command = [*PROGRAM, "local"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as lender:
         try:
-            assert lender.stdout is not None
             lines = [lender.stdout.readline() for _ in range(2)]
             variables = dict(line.removeprefix("export ").strip().split("=", 1) for line in lines)
             assert list(variables) == ["SIGHTLINE_LOCAL_URL", "SIGHTLINE_LOCAL_KEY"]

@@ -8,7 +8,7 @@ import pytest
 from sightline.cli.program import main
 from sightline.model.exchange import Received
 from sightline.store.entries import BodyEntry
-from tests.cli.recorded_folder import fill, folder_of
+from tests.cli.recorded_folder import fill, folder_of, traffic
 from tests.recordings import exchange, failed
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
 from tests.upstream import Upstream, answer, says, streams
@@ -40,12 +40,6 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
             )
         )
         yield upstream
-
-
-def traffic(capsysbinary: Captured, wanted: str) -> list[dict[str, object]]:
-    capsysbinary.readouterr()
-    assert main(["traffic", "--json", wanted]) == 0
-    return [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
 
 
 def test_the_very_bytes_go_out_again_and_the_new_exchange_names_the_old_one(
@@ -155,21 +149,3 @@ def test_credentials_are_not_on_record_so_a_key_is_needed(
     assert main(["replay", "x_a"]) == 2
     assert b"no longer configured" in capsysbinary.readouterr().err
     assert acme.seen == []
-
-
-@pytest.mark.parametrize(
-    ("finish", "told", "code"),
-    [
-        ("length", b"truncated at its token limit", 0),
-        ("content_filter", b"filter stopped the answer", 1),
-        ("tool_calls", b"wants to call a tool", 0),
-    ],
-)
-def test_finish_reason_is_reported(finish: str, told: bytes, code: int, acme: Upstream, capsysbinary: Captured) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    message = {"role": "assistant", "content": "x"} | ({"tool_calls": [call]} if finish == "tool_calls" else {})
-    acme.script = [
-        says({"id": "r", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
-    ]
-    assert main(["replay", "x_b"]) == code
-    assert told in capsysbinary.readouterr().err

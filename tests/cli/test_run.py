@@ -58,8 +58,7 @@ def done(command: list[str], variables: dict[str, str], given: bytes = b"") -> "
 
 def on_record(folder: Path) -> list[Any]:
     with served(folder, "") as gateway:
-        lines: list[Any] = gateway.api("/api/exchanges")["exchanges"]
-        return lines
+        return gateway.api("/api/exchanges")["exchanges"]
 
 
 # --- passing through --------------------------------------------------------------------------------
@@ -96,7 +95,6 @@ def test_signals_reach_the_command(words: list[str], variables: dict[str, str], 
     )
     # Without a terminal of its own, as under a supervisor.
     with begun([*words, "--", sys.executable, "-c", waiting], variables, start_new_session=True) as running:
-        assert running.stdout is not None
         assert running.stdout.readline() == b"ready\n"
         running.send_signal(sent)
         assert running.wait(30) == 5
@@ -202,7 +200,6 @@ def test_running_server_is_used_and_overridden_variables_are_noted(
 def test_the_server_ends_even_where_the_run_is_killed(words: list[str], variables: dict[str, str]) -> None:
     show = "import os, sys; print(os.environ['ANTHROPIC_BASE_URL'], flush=True); sys.stdin.read()"
     with begun([*words, "--", sys.executable, "-c", show], variables) as running:
-        assert running.stdout is not None
         port = int(running.stdout.readline().decode().split(":")[2].partition("/")[0])
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
             running.kill()

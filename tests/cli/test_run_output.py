@@ -1,6 +1,5 @@
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -19,7 +18,7 @@ from sightline.model.request import Request
 from sightline.tokens.ledger import Wait
 from tests.loop_stage import reply, says
 from tests.running_stage import plays
-from tests.tool_desk import ToolDesk, tool_desk
+from tests.tool_desk import ToolDesk
 from tests.upstream import says as answers
 
 PICTURE = Image(Inline("image/png", "AAAA"))
@@ -198,15 +197,6 @@ def test_a_run_that_is_taken_up_shows_what_is_new(capsys: Captured) -> None:
 
 
 ADD = ToolCall("c1", "add", '{"a": 2, "b": 3}')
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolDesk]:
-    with tool_desk(tmp_path) as made:
-        monkeypatch.chdir(tmp_path)
-        for name, value in made.environment.items():
-            monkeypatch.setenv(name, value)
-        yield made
 
 
 def test_runs_are_listed_newest_first_and_shown_round_by_round(desk: ToolDesk, capsys: Captured) -> None:

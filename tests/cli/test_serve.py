@@ -33,9 +33,7 @@ def serving(folder: Path, *words: str, config: str = "") -> Iterator[tuple["subp
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=environment
     ) as child:
         try:
-            assert child.stdout is not None
             link = LINK.fullmatch(child.stdout.readline())
-            assert link is not None
             yield child, link[1], link[3]
         finally:
             child.kill()
@@ -115,7 +113,6 @@ def test_a_port_is_a_number(port: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_another_host_is_warned_of(tmp_path: Path) -> None:
     command = [*PROGRAM, "--host", "0.0.0.0", "--port", "0", "--no-open", "--data", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as child:
-        assert child.stdout is not None
         assert child.stdout.readline().startswith("http://0.0.0.0:")
         child.kill()
         _, err = child.communicate(timeout=60)

@@ -61,7 +61,6 @@ def test_the_second_user_shares_it_and_keeps_it(tmp_path: Path) -> None:
     port = free_port()
     command = [sys.executable, "-c", STARTER, str(tmp_path), str(port)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
-        assert starter.stdout is not None
         assert starter.stdout.readline() == b"True\n"
         with sharing(tmp_path, port) as server:
             assert (server.url, server.is_new) == (f"http://127.0.0.1:{port}", False)
@@ -226,7 +225,6 @@ def test_session_rule_comes_first_while_the_client_runs(tmp_path: Path) -> None:
         with hold_session(api.url, "secret", "a * b'\"c", tmp_path):
             assert api.rules[1:] == before
             rule, _ = Rules.of(api.rules).decide(Known({"session": "a * b'\"c"}), "request", now=0.0)
-            assert rule is not None
             assert (rule.action, rule.phase, rule.timeout_s) == ("hold", "request", None)
             assert Rules.of(api.rules).decide(Known({"session": "a x b'\"c"}), "request", now=0.0)[0] is None
             api.rules.append({"filter": "model:y"})

@@ -130,7 +130,7 @@ AGENT = {
 
 
 def told(folder: Path, entries: list[object]) -> str:
-    return "\n".join(summary_lines(asyncio.run(one(folder, entries))))  # type: ignore[arg-type]
+    return "\n".join(summary_lines(asyncio.run(one(folder, entries))))
 
 
 def test_the_last_turn_is_shown_and_what_stood_before_it_is_counted(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_last_turn_is_shown_and_what_stood_before_it_is_counted(tmp_path: Pa
     client = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}'
     lines = told(
         tmp_path,
-        exchange(  # type: ignore[arg-type]
+        exchange(
             "x_1", client, chat_stream("Hel\nlo \x1b[2J"), asked="anthropic", sent=json.dumps(AGENT).encode(),
             losses=(loss,), session="s", origin="x_0",
         ),
@@ -154,7 +154,7 @@ def test_the_last_turn_is_shown_and_what_stood_before_it_is_counted(tmp_path: Pa
 
 
 def test_a_failure_and_what_cannot_be_read_are_shown_as_such(tmp_path: Path) -> None:
-    lines = told(tmp_path, exchange("x_1", b'{"messages":7}', [b"x"], end=failed(503)))  # type: ignore[arg-type]
+    lines = told(tmp_path, exchange("x_1", b'{"messages":7}', [b"x"], end=failed(503)))
     assert "outcome   503 overloaded: busy" in lines
     assert "The request cannot be read: " in lines
     assert lines.endswith("Answered:\n  overloaded: busy")
@@ -163,7 +163,7 @@ def test_a_failure_and_what_cannot_be_read_are_shown_as_such(tmp_path: Path) -> 
 def test_what_has_no_answer_yet_is_shown_as_far_as_it_came(tmp_path: Path) -> None:
     body = chat_body("x" * 3000)
     entries = [BodyEntry(sha256(body), body), *noted("x_1", [Received("openai-chat", "m", sha256(body))])]
-    lines = told(tmp_path, entries)  # type: ignore[arg-type]
+    lines = told(tmp_path, entries)
     assert "provider  not sent" in lines
     assert "… (3,000 characters)" in lines
 
@@ -178,5 +178,5 @@ def test_thinking_and_calls_are_marked(tmp_path: Path) -> None:
              "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
     body = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}'
     frames = [json.dumps(reply).encode()]
-    lines = told(tmp_path, exchange("x_1", body, frames, spoken="anthropic", stream=False))  # type: ignore[arg-type]
+    lines = told(tmp_path, exchange("x_1", body, frames, spoken="anthropic", stream=False))
     assert "Answered:\n  [thinking] hm\n  [thinking, sealed]\n  [calls ls] {}" in lines

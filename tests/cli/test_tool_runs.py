@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,20 +28,11 @@ from sightline.model.request import Request
 from sightline.model.usage import Usage
 from tests.loop_stage import calls, reply, says
 from tests.running_stage import begins, plays
-from tests.tool_desk import KEY, ToolDesk, marks_in, tool_desk
+from tests.tool_desk import KEY, ToolDesk, marks_in
 from tests.upstream import says as answers
 
 Captured = pytest.CaptureFixture[str]
 ADD = ToolCall("c1", "add", '{"a": 2, "b": "3"}')
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolDesk]:
-    with tool_desk(tmp_path) as made:
-        monkeypatch.chdir(tmp_path)
-        for name, value in made.environment.items():
-            monkeypatch.setenv(name, value)
-        yield made
 
 
 def test_a_model_uses_a_toolset_of_the_configuration(desk: ToolDesk, capsys: Captured) -> None:
@@ -199,7 +188,7 @@ def test_what_a_model_says_when_it_refuses_is_printed(desk: ToolDesk, capsys: Ca
 
 def ended(why: Why, **more: object) -> FinishedRun:
     rounds = (Round(number=1, reply=reply(Text("So."))),)
-    return FinishedRun(why=why, request=Request("m", ()), **{"rounds": rounds, **more})  # type: ignore[arg-type]
+    return FinishedRun(why=why, request=Request("m", ()), **{"rounds": rounds, **more})
 
 
 @pytest.mark.parametrize(

@@ -220,14 +220,13 @@ def test_a_terminal_gets_a_line_end(put: Put, monkeypatch: pytest.MonkeyPatch) -
     screen = Terminal(io.BytesIO())
     monkeypatch.setattr("sys.stdout", screen)
     assert main(["translate", "request", "--from", "raw", "--to", "raw", put("r.json", b"[]")]) == 0
-    assert screen.buffer.getvalue() == b"[]\n"  # type: ignore[attr-defined] # it is the BytesIO of above
+    assert screen.buffer.getvalue() == b"[]\n"  # it is the BytesIO of above
 
 
 def test_a_live_stream_comes_out_as_it_goes_in() -> None:
     """The first event must be readable while the input is still open."""
     command = [*PROGRAM, "translate", "stream", "--from", "openai-chat", "--to", "anthropic"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
         assert process.stdout is not None
         first, rest = STREAM.split(b"\n\n", 1)
         process.stdin.write(first + b"\n\n")
@@ -243,8 +242,6 @@ def test_a_reader_that_leaves_early_is_no_error(put: Put) -> None:
     data = json.dumps({"messages": [{"role": "user", "content": "x" * 500_000}]}).encode()
     command = [*PROGRAM, "translate", "request", "--from", "openai-chat", "--to", "openai-chat", put("big.json", data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         process.stdout.read(10)
         process.stdout.close()
         assert process.stderr.read() == b""

@@ -137,7 +137,7 @@ def options(draw: st.DrawFn) -> Options:
         service_tier=maybe(st.just("auto")),
         stream=maybe(st.booleans()),
         include_usage=maybe(st.booleans()),
-    )  # type: ignore[arg-type] # each strategy gives its field's type
+    )  # each strategy gives its field's type
 
 
 @st.composite
@@ -199,7 +199,7 @@ def replies(draw: st.DrawFn) -> Reply:
     )
     logprobs = (TokenLogprob("a", -0.5, (97,), (TokenLogprob("a", -0.5, (97,)),)),)
     spoken = any(isinstance(part, Text) for part in parts)
-    choice = Choice(parts=tuple(parts), finish=finish, logprobs=logprobs if spoken and draw(st.booleans()) else ())  # type: ignore[arg-type]
+    choice = Choice(parts=tuple(parts), finish=finish, logprobs=logprobs if spoken and draw(st.booleans()) else ())
     return Reply(
         choices=(choice,), id=draw(st.none() | st.just("reply-1")), model="model-1", created=1700000001, usage=usage
     )

@@ -130,7 +130,7 @@ def responses(gateway: Served, *, stream: bool) -> Any:
         seen = list(reply)
         # This SDK raises for `error` only; a failed response is an event that its reader looks at.
         if seen and seen[-1].type == "response.failed":
-            raise openai.APIError(seen[-1].response.error.message, None, body=None)  # type: ignore[arg-type]
+            raise openai.APIError(seen[-1].response.error.message, None, body=None)
         return seen
 
 

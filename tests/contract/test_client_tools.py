@@ -32,7 +32,7 @@ from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
 from tests.contract.cases import ROOT
 from tests.holding import JSON, SSE, asking, held, let_go
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import asks, open_stage
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
 
@@ -191,7 +191,6 @@ def test_a_built_in_tool_is_offered_as_a_function_and_the_choice_of_it_stays(tar
     read = dialect(target).read_request(decode(translation.data))
     names = [getattr(tool, "name", "") for tool in read.tools]
     assert names == [*KINDS, "deploy"]
-    assert read.tool_choice is not None
     assert read.tool_choice.names == ("apply_patch",)
     added = [addition.what for addition in translation.report.additions]
     assert "description and schema of the built-in tool 'shell'" in added
@@ -213,8 +212,8 @@ CALLS = [{"filter": "", "phase": "tool_calls"}]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_calls_are_held_before_the_client_sees_the_first(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_calls_are_held_before_the_client_sees_the_first(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path, RESPONSES, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [answer(200, STREAM if stream else REPLY, SSE if stream else JSON)]
         async with asking(stage, asks(RESPONSES, stream=stream)) as (client,):
@@ -241,30 +240,27 @@ def test_calls_are_held_before_the_client_sees_the_first(tmp_path: Path, stream:
         assert isinstance(last, ExchangeFinished)
         assert last.finish == "tool_calls"
 
-    play(story, tmp_path, RESPONSES, clock=SteppingClock())
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_calls_that_were_only_looked_at_pass_as_they_came(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_calls_that_were_only_looked_at_pass_as_they_came(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path, RESPONSES, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [answer(200, STREAM if stream else REPLY, SSE if stream else JSON)]
         async with asking(stage, asks(RESPONSES, stream=stream)) as (client,):
             let_go(stage, await held(stage))
         assert client.result().body == (STREAM if stream else REPLY)
 
-    play(story, tmp_path, RESPONSES, clock=SteppingClock())
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_provider_that_knows_functions_only_serves_a_client_of_these_tools(tmp_path: Path, stream: bool) -> None:
+async def test_a_provider_that_knows_functions_only_serves_a_client_of_these_tools(
+    tmp_path: Path, stream: bool
+) -> None:
     """The whole way: the tools go out as functions, their calls are held and edited, and come back as items."""
     writing = dialect("anthropic")
     writer = writing.stream_writer(Client(id="msg_1", model="m"), Report())
     whole = json.dumps(writing.write_reply(fold(answered()), Client(id="msg_1", model="m"), Report())).encode()
     reply = b"".join(writer.feed(event) for event in answered()) if stream else whole
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic", clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [answer(200, reply, SSE if stream else JSON)]
         body = json.dumps({**json.loads(REQUEST), "model": "m", "stream": stream}).encode()
@@ -280,8 +276,6 @@ def test_a_provider_that_knows_functions_only_serves_a_client_of_these_tools(tmp
         )
         assert [item["type"] for item in output] == [item["type"] for item in json.loads(REPLY)["output"][:5]]
         assert output[1]["action"] == {"commands": ["true"]}
-
-    play(story, tmp_path, "anthropic", clock=SteppingClock())
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

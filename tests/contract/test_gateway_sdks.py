@@ -210,7 +210,7 @@ TRIPS: dict[str, Callable[..., str]] = {
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("arriving", TRIPS)
 def test_a_tool_round_trip(gateway: Served, upstream: Upstream, spoken: str, arriving: str, stream: bool) -> None:
-    upstream.events = Turns(CALL, TEXT)  # type: ignore[assignment]
+    upstream.events = Turns(CALL, TEXT)
     assert TRIPS[arriving](gateway, spoken, stream=stream) == "It is warm 😀."
     first, second = upstream.bodies
     assert "seven degrees" not in json.dumps(first)
@@ -260,7 +260,7 @@ def weather(city: str) -> str:
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_the_tool_runner_shows_the_whole_conversation(gateway: Served, upstream: Upstream, spoken: str) -> None:
-    upstream.events = Turns(CALL, TEXT)  # type: ignore[assignment]
+    upstream.events = Turns(CALL, TEXT)
     with via_anthropic(gateway, spoken) as sdk:
         runner = sdk.beta.messages.tool_runner(
             model="m", max_tokens=100, messages=[{"role": "user", "content": "Oslo?"}], tools=[weather]

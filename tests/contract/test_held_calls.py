@@ -19,7 +19,7 @@ from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Reply
 from tests.contract.cases import Case, cases
 from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly, said_by
-from tests.relay_stage import DIALECTS, Stage, asks, is_error_of, play
+from tests.relay_stage import DIALECTS, asks, is_error_of, open_stage
 from tests.reply_samples import SAYS, streamed, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import LAST, answer, chunk, head, pieces, says
@@ -66,10 +66,9 @@ CALLS = [{"filter": "", "phase": "tool_calls"}]
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_calls_that_were_only_looked_at_pass_as_they_came(tmp_path: Path, spoken: str, stream: bool) -> None:
+async def test_calls_that_were_only_looked_at_pass_as_they_came(tmp_path: Path, spoken: str, stream: bool) -> None:
     reply = b"".join(streamed(spoken)) if stream else whole(spoken)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [answer(200, reply, SSE if stream else JSON)]
         asked = asks(spoken, stream=stream)
@@ -87,14 +86,14 @@ def test_calls_that_were_only_looked_at_pass_as_they_came(tmp_path: Path, spoken
         assert isinstance(last, ExchangeFinished)
         assert (last.tools, last.sha256) == (("weather",), digest(reply))
 
-    play(story, tmp_path, spoken, clock=SteppingClock())
-
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_changed_arguments_are_what_the_client_gets(tmp_path: Path, spoken: str, provider: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_changed_arguments_are_what_the_client_gets(
+    tmp_path: Path, spoken: str, provider: str, stream: bool
+) -> None:
+    async with open_stage(tmp_path, provider, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [
             answer(200, b"".join(streamed(provider)), SSE) if stream else answer(200, whole(provider), JSON)
@@ -114,12 +113,10 @@ def test_changed_arguments_are_what_the_client_gets(tmp_path: Path, spoken: str,
         told = json.loads(stage.bodies()[answered.sha256])
         assert json.loads(told["parts"][-1]["arguments"]) == {"city": "Bern"}
 
-    play(story, tmp_path, provider, clock=SteppingClock())
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_reply_whose_calls_are_all_deleted_simply_stops(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_reply_whose_calls_are_all_deleted_simply_stops(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path, "anthropic", clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         reply = b"".join(streamed("anthropic")) if stream else whole("anthropic")
         stage.upstream.script = [answer(200, reply, SSE if stream else JSON)]
@@ -133,11 +130,9 @@ def test_a_reply_whose_calls_are_all_deleted_simply_stops(tmp_path: Path, stream
         assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.tools) == ("stop", ())
 
-    play(story, tmp_path, "anthropic", clock=SteppingClock())
 
-
-def test_calls_may_be_dropped_by_a_person_and_by_a_rule_and_answered_by_hand(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_calls_may_be_dropped_by_a_person_and_by_a_rule_and_answered_by_hand(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_rules(CALLS)
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
@@ -156,14 +151,11 @@ def test_calls_may_be_dropped_by_a_person_and_by_a_rule_and_answered_by_hand(tmp
         assert (await stage.ask(asks("openai-chat"))).body == whole("openai-chat")
         assert stage.kinds("x_4") == ["received", "attempt", "finished"]
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_reply_without_calls_is_not_held_and_an_error_neither(tmp_path: Path, stream: bool) -> None:
+async def test_a_reply_without_calls_is_not_held_and_an_error_neither(tmp_path: Path, stream: bool) -> None:
     frames = streamed("openai-chat", SAYS)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         ok = answer(200, b"".join(frames), SSE) if stream else answer(200, whole("openai-chat", SAYS), JSON)
         stage.upstream.script = [ok, says({"error": {"message": "no"}}, 401), answer(200, b"<html>", JSON)]
@@ -175,13 +167,10 @@ def test_a_reply_without_calls_is_not_held_and_an_error_neither(tmp_path: Path, 
         assert [stage.kinds(f"x_{n}")[-1] for n in (1, 2, 3)] == ["finished", "failed", "failed"]
         assert not stage.relay._active
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_a_coded_reply_is_read_and_passes_as_it_came(tmp_path: Path) -> None:
+async def test_a_coded_reply_is_read_and_passes_as_it_came(tmp_path: Path) -> None:
     packed = coded(streamed("openai-chat"))
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [answer(200, packed, CODED)]
         asked = asks("openai-chat", stream=True, headers=(("Accept-Encoding", "gzip"),))
@@ -189,11 +178,9 @@ def test_a_coded_reply_is_read_and_passes_as_it_came(tmp_path: Path) -> None:
             let_go(stage, await held(stage))
         assert (client.result().body, client.result().header("content-encoding")) == (packed, "gzip")
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_a_client_may_leave_while_its_reply_comes_or_is_held(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_may_leave_while_its_reply_comes_or_is_held(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         frames, gate = streamed("openai-chat"), asyncio.Event()
         begun = pieces(head(200, SSE), chunk(frames[0]), gate.set, asyncio.Event())
@@ -207,11 +194,9 @@ def test_a_client_may_leave_while_its_reply_comes_or_is_held(tmp_path: Path) -> 
             assert stage.kinds(f"x_{number}")[-1] == "cancelled"
         assert not stage.relay._active
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_the_servers_end_cancels_held_calls_and_breaks_off_replies_that_come(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_the_servers_end_cancels_held_calls_and_breaks_off_replies_that_come(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         begun = pieces(head(200, SSE), chunk(streamed("openai-chat")[0]), asyncio.Event())
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON), begun]
@@ -222,13 +207,10 @@ def test_the_servers_end_cancels_held_calls_and_breaks_off_replies_that_come(tmp
         assert [first.result().status, second.result().status] == [503, 503]
         assert [stage.kinds(f"x_{n}")[-1] for n in (1, 2)] == ["cancelled", "cancelled"]
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_a_reply_that_breaks_off_is_passed_as_far_as_it_came(tmp_path: Path) -> None:
+async def test_a_reply_that_breaks_off_is_passed_as_far_as_it_came(tmp_path: Path) -> None:
     frames = streamed("openai-chat")
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, frames[:3]), LAST)]
         got = await stage.ask(asks("openai-chat", stream=True))
@@ -236,17 +218,12 @@ def test_a_reply_that_breaks_off_is_passed_as_far_as_it_came(tmp_path: Path) -> 
         assert b'"error"' in got.body
         assert stage.kinds() == ["received", "attempt", "failed"]
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_a_coded_reply_that_breaks_off_is_an_error(tmp_path: Path) -> None:
+async def test_a_coded_reply_that_breaks_off_is_an_error(tmp_path: Path) -> None:
     packed = coded(streamed("openai-chat"))
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules(CALLS)
         stage.upstream.script = [pieces(head(200, CODED), chunk(packed[:40]), then="eof")]
         asked = asks("openai-chat", stream=True, headers=(("Accept-Encoding", "gzip"),))
         assert (await stage.ask(asked)).status >= 500
         assert stage.kinds()[-1] == "failed"
-
-    play(story, tmp_path, clock=SteppingClock())

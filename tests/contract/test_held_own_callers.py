@@ -1,7 +1,8 @@
 """Our own callers are held like anybody else: what they ask can be seen, changed, answered and refused."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,16 @@ from tests.holding import JSON, SSE, promptly, said_by
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import Upstream, answer
 
-Story = Callable[[EngineStage, Upstream], Coroutine[Any, Any, None]]
 
-
-def play(story: Story, folder: Path) -> None:
-    async def played() -> None:
-        async with Upstream() as upstream:
-            stage = EngineStage(folder, Provider(base_url=upstream.url, key_env="ACME_KEY"))
-            stage.engine.relay.holds.set_mode("every")
-            try:
-                await story(stage, upstream)
-            finally:
-                await stage.close()
-
-    asyncio.run(played())
+@asynccontextmanager
+async def open_stage(folder: Path) -> AsyncIterator[tuple[EngineStage, Upstream]]:
+    async with Upstream() as upstream:
+        stage = EngineStage(folder, Provider(base_url=upstream.url, key_env="ACME_KEY"))
+        stage.engine.relay.holds.set_mode("every")
+        try:
+            yield stage, upstream
+        finally:
+            await stage.close()
 
 
 async def asked(stage: EngineStage, *, stream: bool) -> tuple["asyncio.Future[Any]", Hold]:
@@ -47,8 +44,8 @@ def words(reply: Any) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_one_of_us_asks_is_held_edited_and_sent(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: EngineStage, upstream: Upstream) -> None:
+async def test_what_one_of_us_asks_is_held_edited_and_sent(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         frames = b"".join(streamed("openai-chat", SAYS))
         upstream.script = [answer(200, frames, SSE) if stream else answer(200, whole("openai-chat", SAYS), JSON)]
         asking, hold = await asked(stage, stream=stream)
@@ -60,12 +57,10 @@ def test_what_one_of_us_asks_is_held_edited_and_sent(tmp_path: Path, stream: boo
         assert stage.kinds() == ["received", "held", "edited", "released", "attempt", "finished"]
         assert [attempt.sha256 for attempt in stage.tried] == [hold.draft.sha256]
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_one_of_us_may_be_answered_by_hand_and_refused(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: EngineStage, upstream: Upstream) -> None:
+async def test_one_of_us_may_be_answered_by_hand_and_refused(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         holds = stage.engine.relay.holds
         asking, hold = await asked(stage, stream=stream)
         holds.answer(hold.exchange, said_by("by hand"))
@@ -75,5 +70,3 @@ def test_one_of_us_may_be_answered_by_hand_and_refused(tmp_path: Path, stream: b
         with pytest.raises(Fault, match="not this one"):
             await promptly(asking)
         assert not upstream.seen
-
-    play(story, tmp_path)

@@ -48,10 +48,9 @@ def test_answered_edits_survive_and_the_hold_is_cancelled(tmp_path: Path) -> Non
     command = [sys.executable, "-c", _SERVING, str(config), str(tmp_path / "data")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child, ThreadPoolExecutor(1) as pool:
         try:
-            assert child.stdout is not None
             link = urlsplit(child.stdout.readline().strip())
             token = parse_qs(link.query)["token"][0]
-            person = Person(Served(f"http://{link.netloc}", token, None))  # type: ignore[arg-type]
+            person = Person(Served(f"http://{link.netloc}", token, None))
             person.put("/api/interception", {"mode": "every"})
             waiting = pool.submit(_asked, f"http://{link.netloc}")
             (exchange,) = person.held()

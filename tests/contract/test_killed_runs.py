@@ -16,7 +16,7 @@ from sightline.model.parts import ToolCall
 from sightline.model.reply import Reply
 from tests.contract.killed_runs import EFFECTS, stage_of, the_plan, the_tools
 from tests.loop_stage import calls, count, says
-from tests.running_stage import Person, RunStage, play, plays
+from tests.running_stage import Person, open_stage, plays
 from tests.upstream import Talk, Upstream, chunk, head, stall
 
 ROOT = Path(__file__).parents[2]
@@ -85,21 +85,8 @@ async def mid_flight(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_killed_at_any_fact_a_run_goes_on_and_no_tool_runs_twice(tmp_path: Path, how: str) -> None:
+async def test_killed_at_any_fact_a_run_goes_on_and_no_tool_runs_twice(tmp_path: Path, how: str) -> None:
     (tmp_path / "whole").mkdir()
-
-    async def story() -> None:
-        async with Upstream([model]) as upstream:
-            whole = await uninterrupted(tmp_path / "whole", upstream)
-            assert (whole.why, len(whole.rounds), effects(tmp_path / "whole")) == ("answered", 5, KEYS)
-            command = [sys.executable, "-m", "tests.contract.killed_runs", str(tmp_path), upstream.url, how]
-            child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
-            said, _ = await child.communicate()
-            assert child.returncode == 0
-            last = int(said)
-            assert last > 25
-            for number in range(1, last):
-                await taken_up(tmp_path / f"{how}-{number}", f"{how} {number}", upstream, whole)
 
     async def taken_up(folder: Path, name: str, upstream: Upstream, whole: FinishedRun) -> None:
         running = await mid_flight(folder)
@@ -122,11 +109,21 @@ def test_killed_at_any_fact_a_run_goes_on_and_no_tool_runs_twice(tmp_path: Path,
             told = {call.key: call for done in ended.rounds for call in done.calls}
             assert all("interrupted" in str(told[key].outcome) for key in running)
 
-    asyncio.run(story())
+    async with Upstream([model]) as upstream:
+        whole = await uninterrupted(tmp_path / "whole", upstream)
+        assert (whole.why, len(whole.rounds), effects(tmp_path / "whole")) == ("answered", 5, KEYS)
+        command = [sys.executable, "-m", "tests.contract.killed_runs", str(tmp_path), upstream.url, how]
+        child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+        said, _ = await child.communicate()
+        assert child.returncode == 0
+        last = int(said)
+        assert last > 25
+        for number in range(1, last):
+            await taken_up(tmp_path / f"{how}-{number}", f"{how} {number}", upstream, whole)
 
 
-def test_a_person_can_have_an_interrupted_call_run_again(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_person_can_have_an_interrupted_call_run_again(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [model]
         gate = asyncio.Event()
 
@@ -134,7 +131,7 @@ def test_a_person_can_have_an_interrupted_call_run_again(tmp_path: Path) -> None
             gate.set()
             await asyncio.Event().wait()
 
-        stage.tools.act = hanging  # type: ignore[assignment]
+        stage.tools.act = hanging
         task = asyncio.ensure_future(stage.run(the_plan()))
         await gate.wait()
         task.cancel()
@@ -146,38 +143,32 @@ def test_a_person_can_have_an_interrupted_call_run_again(tmp_path: Path) -> None
         assert (ended.why, person.mid) == ("answered", ["1.1", "1.2"])
         assert [call.fate for call in ended.rounds[0].calls] == ["ran", "ran"]
 
-    play(story, tmp_path)
 
-
-def test_a_request_whose_answer_broke_off_with_the_process_is_sent_again(tmp_path: Path) -> None:
-    async def story() -> None:
-        came = asyncio.Event()
-        half = stall(head(200, [("Content-Type", "text/event-stream")]), chunk(b": a sign of life\n\n"), came.set)
-        async with Upstream([half, model]) as upstream:
-            command = [sys.executable, "-m", "tests.contract.killed_runs", str(tmp_path), upstream.url, "never"]
-            child = await asyncio.create_subprocess_exec(
-                *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True
-            )
-            await came.wait()
-            os.killpg(child.pid, signal.SIGKILL)
-            await child.communicate()
-            folder = tmp_path / "never-1"
-            ended = await resumed(folder, upstream, Person())
-            assert ended is not None
-            assert (ended.why, asked(upstream, "never 1"), sorted(effects(folder))) == ("answered", 6, KEYS)
-            stage = await stage_of(folder, upstream.url, "third")
-            started = [fact.exchange for fact in await stage.facts() if isinstance(fact, RequestStarted)]
-            assert [name.split("_")[1] for name in started[:2]] == ["first", "second"]
-            await stage.close()
-
-    asyncio.run(story())
+async def test_a_request_whose_answer_broke_off_with_the_process_is_sent_again(tmp_path: Path) -> None:
+    came = asyncio.Event()
+    half = stall(head(200, [("Content-Type", "text/event-stream")]), chunk(b": a sign of life\n\n"), came.set)
+    async with Upstream([half, model]) as upstream:
+        command = [sys.executable, "-m", "tests.contract.killed_runs", str(tmp_path), upstream.url, "never"]
+        child = await asyncio.create_subprocess_exec(
+            *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        )
+        await came.wait()
+        os.killpg(child.pid, signal.SIGKILL)
+        await child.communicate()
+        folder = tmp_path / "never-1"
+        ended = await resumed(folder, upstream, Person())
+        assert (ended.why, asked(upstream, "never 1"), sorted(effects(folder))) == ("answered", 6, KEYS)
+        stage = await stage_of(folder, upstream.url, "third")
+        started = [fact.exchange for fact in await stage.facts() if isinstance(fact, RequestStarted)]
+        assert [name.split("_")[1] for name in started[:2]] == ["first", "second"]
+        await stage.close()
 
 
 # --- who may take a run up ------------------------------------------------------------------------
 
 
-def test_a_run_that_has_ended_is_not_taken_up(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_run_that_has_ended_is_not_taken_up(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [plays(says())]
         await stage.run()
         with pytest.raises(Fault, match="has ended") as caught:
@@ -187,11 +178,9 @@ def test_a_run_that_has_ended_is_not_taken_up(tmp_path: Path) -> None:
             await stage.runner.resume("r_9", stage.tools, stage.person)
         assert missing.value.status == 404
 
-    play(story, tmp_path)
 
-
-def test_a_run_of_a_living_process_is_left_to_it(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_run_of_a_living_process_is_left_to_it(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         stage.person.waits = asyncio.Event()
         upstream.script = [model]
         async with asyncio.TaskGroup() as group:
@@ -205,11 +194,9 @@ def test_a_run_of_a_living_process_is_left_to_it(tmp_path: Path) -> None:
             stage.person.waits.set()
         assert task.result().why == "answered"
 
-    play(story, tmp_path)
 
-
-def test_a_process_whose_run_was_taken_up_elsewhere_lets_it_go(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_process_whose_run_was_taken_up_elsewhere_lets_it_go(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         stage.person.waits = asyncio.Event()
         upstream.script = [model]
         task = asyncio.ensure_future(stage.run(the_plan()))
@@ -226,20 +213,16 @@ def test_a_process_whose_run_was_taken_up_elsewhere_lets_it_go(tmp_path: Path) -
         taken = [fact.by for fact in await stage.facts() if isinstance(fact, RunTaken)]
         assert taken == ["here", "there"]
 
-    play(story, tmp_path)
 
-
-def test_a_provider_that_is_no_longer_there_is_missed_before_anything_is_done(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_provider_that_is_no_longer_there_is_missed_before_anything_is_done(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         stage.person.waits = asyncio.Event()
         upstream.script = [model]
         task = asyncio.ensure_future(stage.run(the_plan()))
         await stage.person.is_asked.wait()
         task.cancel()
         await asyncio.wait({task})
-        stage.catalog.providers.clear()  # type: ignore[attr-defined]
+        stage.catalog.providers.clear()
         with pytest.raises(Fault, match="not configured as it was"):
             await stage.runner.resume("r_1", stage.tools, stage.person)
         assert [fact for fact in await stage.facts() if isinstance(fact, RunTaken)] == [RunTaken("here")]
-
-    play(story, tmp_path)

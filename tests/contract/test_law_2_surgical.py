@@ -22,7 +22,7 @@ def edited(document: Json, pointer: str, value: Json) -> Json:
     changed = copy.deepcopy(document)
     *parents, last = parse_pointer(pointer)
     holder = resolve(changed, "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parents))
-    holder[int(last) if isinstance(holder, list) else last] = value  # type: ignore[index,call-overload]
+    holder[int(last) if isinstance(holder, list) else last] = value
     return changed
 
 

@@ -54,7 +54,7 @@ def told(translate, document: Json, source: str, target: str) -> Told:
 
 def silent(translate, document: Json, source: str, target: str) -> list[str]:
     result = told(translate, document, source, target)
-    lost = [loss.pointer for loss in result[1]]  # type: ignore[attr-defined]
+    lost = [loss.pointer for loss in result[1]]
     return [
         pointer
         for pointer, value in leaves(document)

@@ -14,7 +14,7 @@ from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
 from tests.contract.test_law_4_stream_is_whole import read_stream
-from tests.relay_stage import DIALECTS, Got, Stage, asks, is_error_of, play, taken
+from tests.relay_stage import DIALECTS, Got, Stage, asks, is_error_of, open_stage, taken
 from tests.reply_samples import streamed, whole
 from tests.upstream import Play, answer, chunk, cut, head, pieces, says, stall, streams
 
@@ -49,10 +49,9 @@ def failure(stage: Stage, exchange: str = "x_1") -> ExchangeFailed:
 
 
 @pair
-def test_a_stream_that_is_cut_at_any_frame(tmp_path: Path, client: str, provider: str) -> None:
+async def test_a_stream_that_is_cut_at_any_frame(tmp_path: Path, client: str, provider: str) -> None:
     frames = streamed(provider)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [
             cut(head(200, SSE), *map(chunk, frames[:index]), how="eof") for index in range(len(frames))
         ]
@@ -69,14 +68,13 @@ def test_a_stream_that_is_cut_at_any_frame(tmp_path: Path, client: str, provider
                     assert got.body.startswith(b"".join(frames[:index]))
         assert len(stage.upstream.seen) == len(frames), "nothing is sent again once an answer has begun"
 
-    play(story, tmp_path, provider)
-
 
 @pair
-def test_a_stream_that_ends_in_order_at_any_frame_before_its_end(tmp_path: Path, client: str, provider: str) -> None:
+async def test_a_stream_that_ends_in_order_at_any_frame_before_its_end(
+    tmp_path: Path, client: str, provider: str
+) -> None:
     frames = streamed(provider)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [streams(*frames[:index]) for index in range(len(frames))]
         for index in range(len(frames)):
             got = await stage.ask(asks(client, stream=True))
@@ -87,14 +85,11 @@ def test_a_stream_that_ends_in_order_at_any_frame_before_its_end(tmp_path: Path,
             assert failure(stage, got.exchange).code == Code.UPSTREAM_PROTOCOL
             saw_a_failure(client, got)
 
-    play(story, tmp_path, provider)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_stream_that_is_reset(tmp_path: Path, spoken: str) -> None:
+async def test_a_stream_that_is_reset(tmp_path: Path, spoken: str) -> None:
     frames = streamed(spoken)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         was_read = asyncio.Event()
         stage.upstream.script = [cut(head(200, SSE), chunk(frames[0]), was_read)]
         relayed = await stage.relay.start(asks(spoken, stream=True))
@@ -107,30 +102,24 @@ def test_a_stream_that_is_reset(tmp_path: Path, spoken: str) -> None:
         saw_a_failure(spoken, got)
         assert failure(stage).code == Code.NETWORK
 
-    play(story, tmp_path, spoken)
-
 
 @pair
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_stream_that_stalls(tmp_path: Path, client: str, provider: str, begun: bool) -> None:
+async def test_a_stream_that_stalls(tmp_path: Path, client: str, provider: str, begun: bool) -> None:
     frames = streamed(provider)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider, stream_idle_timeout_ms=30) as stage:
         stage.upstream.script = [stall(head(200, SSE), *(chunk(frame) for frame in frames[: 4 * begun]))]
         got = await stage.ask(asks(client, stream=True))
         saw_a_failure(client, got, 504)
         assert failure(stage).code == Code.TIMEOUT_IDLE
         await stage.upstream.gone()
 
-    play(story, tmp_path, provider, stream_idle_timeout_ms=30)
-
 
 @pair
-def test_a_malformed_frame(tmp_path: Path, client: str, provider: str) -> None:
+async def test_a_malformed_frame(tmp_path: Path, client: str, provider: str) -> None:
     frames = streamed(provider)
     spoilt = [*frames[:2], b"data: {broken\n\n", *frames[2:]]
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [streams(*spoilt)]
         got = await stage.ask(asks(client, stream=True))
         if client != provider:
@@ -141,8 +130,6 @@ def test_a_malformed_frame(tmp_path: Path, client: str, provider: str) -> None:
         assert got.body == b"".join(spoilt)
         assert isinstance(last, ExchangeFinished)
         assert "cannot be read" in last.warning
-
-    play(story, tmp_path, provider)
 
 
 NO_REPLIES: dict[str, Callable[[], Play]] = {
@@ -172,8 +159,8 @@ AS_THEY_CAME = ("html", "other JSON", "not JSON")
 @pair
 @pytest.mark.parametrize("what", NO_REPLIES)
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_that_is_no_reply(tmp_path: Path, client: str, provider: str, what: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_answer_that_is_no_reply(tmp_path: Path, client: str, provider: str, what: str, stream: bool) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [NO_REPLIES[what]()]
         got = await stage.ask(asks(client, stream=stream))
         assert failure(stage).code == Code.UPSTREAM_PROTOCOL
@@ -184,14 +171,11 @@ def test_an_answer_that_is_no_reply(tmp_path: Path, client: str, provider: str, 
         else:
             saw_a_failure(client, got)
 
-    play(story, tmp_path, provider)
-
 
 @pair
-def test_a_whole_reply_that_is_cut(tmp_path: Path, client: str, provider: str) -> None:
+async def test_a_whole_reply_that_is_cut(tmp_path: Path, client: str, provider: str) -> None:
     body = whole(provider)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider, stream_idle_timeout_ms=30) as stage:
         stage.upstream.script = [
             cut(head(200, JSON, framing=str(len(body))), body[:-5], how="eof"),
             stall(head(200, JSON), chunk(body[:-5])),
@@ -204,13 +188,11 @@ def test_a_whole_reply_that_is_cut(tmp_path: Path, client: str, provider: str) -
         assert got.status == 504
         assert failure(stage, "x_2").code == Code.TIMEOUT_IDLE
 
-    play(story, tmp_path, provider, stream_idle_timeout_ms=30)
-
 
 @pair
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 529])
-def test_an_error_keeps_its_status_and_its_words(tmp_path: Path, client: str, provider: str, status: int) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_error_keeps_its_status_and_its_words(tmp_path: Path, client: str, provider: str, status: int) -> None:
+    async with open_stage(tmp_path, provider, request_max_retries=0, stream_max_retries=0) as stage:
         error = {"error": {"message": "the provider's own words", "type": "some_error"}}
         stage.upstream.script = [says(error, status, [("Retry-After", "33"), ("X-Request-Id", "r1")])]
         for stream in (False, True):
@@ -224,12 +206,12 @@ def test_an_error_keeps_its_status_and_its_words(tmp_path: Path, client: str, pr
                 assert got.json() == error
                 assert got.header("x-request-id") == "r1"
 
-    play(story, tmp_path, provider, request_max_retries=0, stream_max_retries=0)
-
 
 @pair
-def test_no_connection_and_no_answer(tmp_path: Path, client: str, provider: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_no_connection_and_no_answer(tmp_path: Path, client: str, provider: str) -> None:
+    async with open_stage(
+        tmp_path, provider, first_byte_timeout_ms=30, request_max_retries=0, stream_max_retries=0
+    ) as stage:
         stage.upstream.script = [cut(how="eof")]
         got = await stage.ask(asks(client, stream=True))
         assert got.status == 502
@@ -240,12 +222,10 @@ def test_no_connection_and_no_answer(tmp_path: Path, client: str, provider: str)
         assert got.status == 504
         assert failure(stage, "x_2").code == Code.TIMEOUT_IDLE
 
-    play(story, tmp_path, provider, first_byte_timeout_ms=30, request_max_retries=0, stream_max_retries=0)
-
 
 @pair
-def test_redirects_are_not_followed(tmp_path: Path, client: str, provider: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_redirects_are_not_followed(tmp_path: Path, client: str, provider: str) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [answer(307, b"", [("Location", "https://elsewhere.example/?key=abcd")])]
         got = await stage.ask(asks(client))
         assert got.status == 502
@@ -253,26 +233,23 @@ def test_redirects_are_not_followed(tmp_path: Path, client: str, provider: str) 
         assert failure(stage).code == Code.UPSTREAM_PROTOCOL
         assert len(stage.upstream.seen) == 1
 
-    play(story, tmp_path, provider)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_the_provider_s_own_error_frame_passes_and_nothing_is_added(tmp_path: Path, spoken: str) -> None:
+async def test_the_provider_s_own_error_frame_passes_and_nothing_is_added(tmp_path: Path, spoken: str) -> None:
     error = failure_frame(spoken, Fault(Code.OVERLOADED, "too busy"), Reply(), b"")
     said = [*streamed(spoken)[:3], error]
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [streams(*said)]
         got = await stage.ask(asks(spoken, stream=True))
         assert got.body == b"".join(said)
         assert "too busy" in failure(stage).message
 
-    play(story, tmp_path, spoken)
-
 
 @pair
-def test_an_error_in_place_of_a_stream_s_first_words_has_a_status(tmp_path: Path, client: str, provider: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_error_in_place_of_a_stream_s_first_words_has_a_status(
+    tmp_path: Path, client: str, provider: str
+) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [streams(failure_frame(provider, Fault(Code.OVERLOADED, "too busy"), Reply(), b""))]
         got = await stage.ask(asks(client, stream=True))
         assert b"too busy" in got.body
@@ -280,14 +257,11 @@ def test_an_error_in_place_of_a_stream_s_first_words_has_a_status(tmp_path: Path
         assert (got.status >= 500) == (client != provider)
         assert "too busy" in failure(stage).message
 
-    play(story, tmp_path, provider)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_error_after_a_partial_frame_starts_on_its_own_line(tmp_path: Path, spoken: str) -> None:
+async def test_error_after_a_partial_frame_starts_on_its_own_line(tmp_path: Path, spoken: str) -> None:
     frames = streamed(spoken)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [pieces(head(200, SSE), chunk(frames[0] + frames[1][:9]), then="eof")]
         got = await taken(await stage.relay.start(asks(spoken, stream=True)))
         passed, _, added = got.body.partition(frames[0] + frames[1][:9])
@@ -295,18 +269,13 @@ def test_error_after_a_partial_frame_starts_on_its_own_line(tmp_path: Path, spok
         assert added.startswith(b"\n\n")
         assert ERRORS[spoken].search(added)
 
-    play(story, tmp_path, spoken)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_connection_that_goes_after_the_legal_end_harms_nothing(tmp_path: Path, spoken: str) -> None:
+async def test_a_connection_that_goes_after_the_legal_end_harms_nothing(tmp_path: Path, spoken: str) -> None:
     frames = streamed(spoken)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [cut(head(200, SSE), *map(chunk, frames), how="eof")]
         got = await stage.ask(asks(spoken, stream=True))
         if spoken != "gemini":  # which has no frame that says that nothing follows
             assert got.body == b"".join(frames)
             assert isinstance(stage.facts()[-1], ExchangeFinished)
-
-    play(story, tmp_path, spoken)

@@ -3,7 +3,6 @@ what the provider got. The gateway, the chat, runs with tools, evals, `ask` and 
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from sightline.exchange.interception.store import KeptInterception
 from sightline.model.parts import ToolCall
 from tests.background import upstream_in_background
 from tests.chat.api.http_stage import ChatDesk, chat_desk
+from tests.cli.recorded_folder import stand_alone_in
 from tests.desk_stage import _asked as posted
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
@@ -252,12 +252,7 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counter]:
     """A folder with a configuration, and its provider."""
     folder = tmp_path_factory.mktemp("commands")
     with upstream_in_background() as upstream, pytest.MonkeyPatch.context() as patched:
-        for name in list(os.environ):
-            if name.startswith("SIGHTLINE_") or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
-                patched.delenv(name)
-        patched.chdir(folder)
-        patched.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-        patched.setenv("SIGHTLINE_DATA", str(folder / "data"))
+        stand_alone_in(folder, patched)
         (folder / "scales.py").write_text(TOOLS)
         (folder / "suite.yaml").write_text(SUITE)
         (folder / "sightline.toml").write_text(

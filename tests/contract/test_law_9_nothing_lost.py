@@ -1,10 +1,10 @@
 """Law 9: nothing recorded is lost. Processes are killed while they record; what they had acknowledged is there."""
 
-import asyncio
 import random
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
 
@@ -29,23 +29,20 @@ def killed_after(process: subprocess.Popen[bytes], lines: int) -> list[str]:
     """Kill a process once it has said so much, and what it had said by then."""
     with process:
         out: IO[bytes] | None = process.stdout
-        assert out is not None
         said = [out.readline() for _ in range(lines)]
         process.kill()
         said += out.readlines()
     return [line.decode().strip() for line in said if line.endswith(b"\n") and line != b"open\n"]
 
 
-def with_store(folder: Path, story: Callable[[SqliteStore], Awaitable[None]]) -> None:
-    async def told() -> None:
-        store = await open_store(folder, prices=prices, now=lambda: NOON + 1e6)
-        try:
-            await store.settle()
-            await story(store)
-        finally:
-            await store.close()
-
-    asyncio.run(told())
+@asynccontextmanager
+async def open_settled(folder: Path) -> AsyncIterator[SqliteStore]:
+    store = await open_store(folder, prices=prices, now=lambda: NOON + 1e6)
+    try:
+        await store.settle()
+        yield store
+    finally:
+        await store.close()
 
 
 async def check(store: SqliteStore, line: str) -> None:
@@ -66,48 +63,38 @@ async def check(store: SqliteStore, line: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_killed_process_loses_nothing_that_it_had_acknowledged(tmp_path: Path, seed: int) -> None:
+async def test_a_killed_process_loses_nothing_that_it_had_acknowledged(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     lines: list[str] = []
     for turn in range(2):
         lines += killed_after(recording(tmp_path, f"{seed}{turn}"), chance.randrange(2, 400))
-
-    async def story(store: SqliteStore) -> None:
+    assert lines
+    async with open_settled(tmp_path) as store:
         for line in lines:
             await check(store, line)
         found = await store.find(EVERYTHING, now=NOON, limit=10_000)
         assert not [summary for summary in found if summary.state not in ("finished", "failed")]
 
-    assert lines
-    with_store(tmp_path, story)
 
-
-def test_several_processes_on_one_folder_lose_nothing_when_one_is_killed(tmp_path: Path) -> None:
+async def test_several_processes_on_one_folder_lose_nothing_when_one_is_killed(tmp_path: Path) -> None:
     processes = [recording(tmp_path, name) for name in "abc"]
     lines = [line for process in processes for line in killed_after(process, 150)]
-
-    async def story(store: SqliteStore) -> None:
+    assert len(lines) >= 3 * 149
+    async with open_settled(tmp_path) as store:
         for line in lines:
             await check(store, line)
 
-    assert len(lines) >= 3 * 149
-    with_store(tmp_path, story)
 
-
-def test_a_reader_sees_what_a_writing_process_has_stored(tmp_path: Path) -> None:
+async def test_a_reader_sees_what_a_writing_process_has_stored(tmp_path: Path) -> None:
     with recording(tmp_path, "a") as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"open\n"
-
-        async def story(store: SqliteStore) -> None:
-            while not await store.find(EVERYTHING, now=NOON):
-                pass
-            (first,) = await store.find(EVERYTHING, now=NOON, before="x_a_000001")
-            # It is another's, who is alive, so nobody has ended it.
-            assert first.state == "received"
-
         try:
-            with_store(tmp_path, story)
+            async with open_settled(tmp_path) as store:
+                while not await store.find(EVERYTHING, now=NOON):
+                    pass
+                (first,) = await store.find(EVERYTHING, now=NOON, before="x_a_000001")
+                # It is another's, who is alive, so nobody has ended it.
+                assert first.state == "received"
         finally:
             process.kill()
             process.stdout.read()
@@ -171,22 +158,21 @@ def test_full_disk_is_reported_and_acknowledged_data_is_kept(tmp_path: Path, lim
     assert all("space" in word for word in words)
 
 
-def test_a_damaged_record_is_moved_aside_and_the_journal_goes_into_the_new_one(tmp_path: Path) -> None:
+async def test_a_damaged_record_is_moved_aside_and_the_journal_goes_into_the_new_one(tmp_path: Path) -> None:
     lines = killed_after(recording(tmp_path, "a"), 40)
     path = tmp_path / "record.sqlite3"
     path.write_bytes(damage := b"this is no database" * 1000)
     (tmp_path / "record.sqlite3-wal").unlink(missing_ok=True)
     left = list((tmp_path / "journal").glob("*.log"))
     with pytest.raises(Fault, match=r"damaged .* moved to record\.sqlite3\.damaged-1") as caught:
-        with_store(tmp_path, lambda store: store.settle())
+        async with open_settled(tmp_path):
+            pass
     assert "Start Sightline again" in caught.value.hint
     assert (tmp_path / "record.sqlite3.damaged-1").read_bytes() == damage
     assert list((tmp_path / "journal").glob("*.log")) == left
 
-    async def story(store: SqliteStore) -> None:
+    assert lines
+    async with open_settled(tmp_path) as store:
         store.record(whole("x_new", chat_body("hi"), "yes"))
         await store.settle()
         assert "x_new" in [each.id for each in await store.find(EVERYTHING, now=NOON)]
-
-    assert lines
-    with_store(tmp_path, story)

@@ -11,7 +11,6 @@ from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
 from sightline.evals.core.delivery.delivery import Delivery, deliver, turn_messages
-from sightline.evals.core.suite import Case
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
 from sightline.model.message import Message
@@ -96,7 +95,7 @@ REVIEW = f'Review this.\n<Attached: {GUIDELINE}>\n<file path="notes/data.csv">\n
 
 
 def test_decision_1_messages_reach_the_provider_as_messages() -> None:
-    roles = [message["role"] for message in body_of(delivered(TALK).messages)["messages"]]  # type: ignore[index,call-overload]
+    roles = [message["role"] for message in body_of(delivered(TALK).messages)["messages"]]
     assert roles == ["system", "user", "assistant", "system", "user"]
 
 
@@ -116,11 +115,6 @@ def test_decision_3_a_guideline_is_taken_from_every_role_and_only_once() -> None
     words = told(delivered(body))
     assert words[0] == ("system", [f"{RULES}\n\nsee\n<Attached: {GUIDELINE}>"])
     assert words[1:] == [(role, [f"see\n<Attached: {GUIDELINE}>"]) for role in ("user", "assistant")]
-
-
-def test_decision_3_a_message_that_is_only_a_guideline_keeps_its_marker() -> None:
-    words = told(delivered(f"input: [{{role: user, content: [{{type: file, value: {GUIDELINE}}}]}}]"))
-    assert words == [("system", [RULES]), ("user", [f"<Attached: {GUIDELINE}>"])]
 
 
 @pytest.mark.parametrize("policy", ["in_place", "merge_leading", "merge_all"])
@@ -174,19 +168,50 @@ def test_edge_case_7_a_thousand_segments_are_looked_up_once_each() -> None:
 # --- what was seen to get lost elsewhere ----------------------------------------------------------
 
 
-def test_loss_single_user_string_gets_no_added_system_message() -> None:
-    assert told(delivered("input: hello")) == [("user", ["hello"])]
-
-
-def test_loss_system_only_input_is_sent_once() -> None:
-    assert told(delivered("input: [{role: system, content: S}]")) == [("system", ["S"])]
-
-
-def test_loss_two_users_stay_two() -> None:
-    assert told(delivered("input: [{role: user, content: a}, {role: user, content: b}]")) == [
-        ("user", ["a"]),
-        ("user", ["b"]),
-    ]
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        pytest.param("input: hello", [("user", ["hello"])], id="one text gets no system message"),
+        pytest.param(
+            "input: [{role: system, content: S}]", [("system", ["S"])], id="a system message alone is sent once"
+        ),
+        pytest.param(
+            "input: [{role: user, content: a}, {role: user, content: b}]",
+            [("user", ["a"]), ("user", ["b"])],
+            id="two users stay two",
+        ),
+        pytest.param(
+            "input: [{role: user, content: u}, {role: system, content: ''}, {role: tool, content: ' '}]",
+            [("user", ["u"])],
+            id="what is blank is not sent bare",
+        ),
+        pytest.param(
+            "input: [{role: user, content: {a: [1]}}]",
+            [("user", ['{\n  "a": [\n    1\n  ]\n}'])],
+            id="an object is JSON",
+        ),
+        pytest.param(
+            "input: [{role: user, content: [{type: text, text: x}]}]", [("user", ["x"])], id="text under the other key"
+        ),
+        pytest.param(
+            "metadata: {systemPrompt: P}\ninput: hi",
+            [("system", ["P"]), ("user", ["hi"])],
+            id="the prompt of the metadata",
+        ),
+        pytest.param(
+            "input: [{role: user, content: u}, {role: assistant, content: 'It is'}]",
+            [("user", ["u"]), ("assistant", ["It is"])],
+            id="an assistant at the end",
+        ),
+        pytest.param(
+            f"input: [{{role: user, content: [{{type: file, value: {GUIDELINE}}}]}}]",
+            [("system", [RULES]), ("user", [f"<Attached: {GUIDELINE}>"])],
+            id="a guideline alone leaves its marker",
+        ),
+    ],
+)
+def test_loss_nothing_is_added_or_lost(body: str, sent: list[tuple[str, list[str]]]) -> None:
+    assert told(delivered(body)) == sent
 
 
 def test_loss_a_later_system_and_a_tool_do_not_turn_into_assistants() -> None:
@@ -199,22 +224,10 @@ def test_loss_a_later_system_and_a_tool_do_not_turn_into_assistants() -> None:
   - {role: user, content: u}
 """
     delivery = delivered(body)
-    assert [role for role, _ in told(delivery)] == [
-        "system",
-        "user",
-        "assistant",
-        "system",
-        "assistant",
-        "tool",
-        "user",
-    ]
+    roles = [role for role, _ in told(delivery)]
+    assert roles == ["system", "user", "assistant", "system", "assistant", "tool", "user"]
     assert told(delivery)[4] == ("assistant", ["call_1: tool({})"])
     assert "added" in [note.kind for note in delivery.notes]
-
-
-def test_loss_blank_later_system_and_blank_tool_are_not_sent_bare() -> None:
-    body = "input: [{role: user, content: u}, {role: system, content: ''}, {role: tool, content: ' '}]"
-    assert told(delivered(body)) == [("user", ["u"])]
 
 
 def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
@@ -222,13 +235,8 @@ def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
     found = problem(one(body))
     assert (found.severity, found.message, found.case) == ("error", 'there is no file "gone.md"', "one")
     reading = read(one(body))
-    assert reading.suite is not None
     with pytest.raises(Fault, match=r"there is no file 'gone\.md'"):
         deliver(reading.suite.cases[0].messages, {})
-
-
-def test_loss_object_content_is_sent_as_json() -> None:
-    assert told(delivered("input: [{role: user, content: {a: [1]}}]")) == [("user", ['{\n  "a": [\n    1\n  ]\n}'])]
 
 
 def test_loss_parts_are_joined_alike_in_one_message_and_in_many() -> None:
@@ -239,32 +247,11 @@ def test_loss_parts_are_joined_alike_in_one_message_and_in_many() -> None:
 
 def test_loss_the_developer_role_is_carried() -> None:
     delivery = delivered("input: [{role: developer, content: d}, {role: user, content: u}]")
-    assert body_of(delivery.messages)["messages"][0] == {"role": "developer", "content": "d"}  # type: ignore[index,call-overload]
-
-
-def test_loss_an_unknown_role_is_refused() -> None:
-    assert 'not "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message
-
-
-def test_loss_text_under_the_other_key_is_carried() -> None:
-    assert told(delivered("input: [{role: user, content: [{type: text, text: x}]}]")) == [("user", ["x"])]
-
-
-def test_loss_the_metadata_system_prompt_is_used() -> None:
-    assert told(delivered("metadata: {systemPrompt: P}\ninput: hi")) == [("system", ["P"]), ("user", ["hi"])]
-
-
-def test_loss_an_assistant_at_the_end_is_sent_as_it_is() -> None:
-    body = "input: [{role: user, content: u}, {role: assistant, content: 'It is'}]"
-    assert told(delivered(body))[-1] == ("assistant", ["It is"])
-
-
-def conversation(body: str) -> Case:
-    return case(body, FILES)
+    assert body_of(delivery.messages)["messages"][0] == {"role": "developer", "content": "d"}
 
 
 def test_loss_parts_of_a_live_turn_are_parts_and_no_path_of_this_machine_is_sent() -> None:
-    found = conversation("turns:\n  - input: [look, {type: file, value: notes/data.csv}]\n  - input: on\n")
+    found = case("turns:\n  - input: [look, {type: file, value: notes/data.csv}]\n  - input: on\n", FILES)
     delivery = deliver(turn_messages(found, 0, []), FILES)
     assert told(delivery) == [("user", ['look\n<file path="notes/data.csv">\na,b\n1,2\n</file>'])]
     assert "suites/" not in jsontext.encode(body_of(delivery.messages)).decode()

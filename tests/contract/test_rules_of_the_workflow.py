@@ -21,7 +21,7 @@ from sightline.chat.core.plan import MessageSummary, SendPlan, summarize
 from sightline.chat.core.rewriting import compaction_fact
 from sightline.chat.core.sending import AttemptRefused, Delivered, SendEnding, counter_of
 from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.topics import Inherited, Topic, model_at_hand
+from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
 from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault
@@ -33,7 +33,6 @@ from tests.chat.core.stage import (
     NOW,
     SMALL,
     answered,
-    attempts,
     driven,
     filtered,
     history_of,
@@ -94,13 +93,6 @@ def test_1_the_model_at_hand_decides_and_not_that_of_the_newest_pair() -> None:
     assert (planned(view).model, ids(view.included)) == ("large", "abcde")
 
 
-def test_1_without_a_selection_the_newest_pairs_model_or_the_default_is_at_hand() -> None:
-    newest = answered("a", model="tiny")
-    assert model_at_hand("", Inherited(), newest, "gpt") == "tiny"
-    assert model_at_hand("", Inherited(), None, "gpt") == "gpt"
-    assert model_at_hand("large", Inherited(), newest, "gpt") == "large"
-
-
 def test_1_the_colour_flag_alone_changes_nothing() -> None:
     view = five()
     before = names(planned(view))
@@ -133,24 +125,6 @@ def test_5_4_retry_uses_the_currently_visible_context() -> None:
     view = heard(heard(five(), PairAsked(answered("f"))), PairFailed("f", Trouble("network", "gone")))
     filtered(heard(view, PairsStarred(("a",), 3)), "s3")
     assert names(planned(view, view.history.get("f").user_text)) == "a"
-
-
-def test_5_5_a_filter_changed_in_flight_does_not_touch_the_request() -> None:
-    view = five()
-    plan = planned(view)
-    heard(view, PairAsked(answered("f")))
-    filtered(view, "s3")
-    steps, ending = driven(plan, [Delivered()])
-    assert (attempts(steps), ending.kind) == (["bcde"], "delivered")
-    assert view.standing("f") == "hidden"
-    assert filtered(view, "").standing("f") == "included"
-
-
-def test_5_6_a_model_chosen_in_flight_is_for_the_next_send() -> None:
-    view = five()
-    plan = planned(view)
-    view.choose("other", view.sizer, 40)
-    assert (plan.model, plan.room.limit, planned(view).model) == ("acme", 100, "other")
 
 
 # --- 6. Context assembly --------------------------------------------------------------------------
@@ -308,18 +282,6 @@ def test_7_3_the_breakdown_has_every_term() -> None:
 )
 def test_7_5_the_phrases_of_an_overflow_trim(words: str) -> None:
     assert provider_fault(400, words).code in TRIMMED_FOR
-
-
-# --- 7.6 Edge conditions --------------------------------------------------------------------------
-
-
-def test_7_6_a_setting_changed_in_flight_is_for_the_next_send() -> None:
-    view = view_of(history_of(*map(answered, "abcde")))
-    plan = planned(view)
-    settings = msgspec.structs.replace(BY_LETTER, max_trim_attempts=0, user_request_allowance=50)
-    view.adjust(settings, Sizer(SMALL, dialect="openai-chat", settings=settings))
-    assert attempts(driven(plan, [AttemptRefused(OVERFLOW), Delivered()])[0]) == ["bcde", "cde"]
-    assert len(planned(view).items) == 2
 
 
 # --- 7.7 Telemetry --------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class World:
         sized = SimpleNamespace(message=lambda _message: SimpleNamespace(tokens=3))
         self.counter = SimpleNamespace(estimator=lambda _choice: sized)
         catalog = Catalog(providers={})
-        self.runner = Runner(self, self.logbook, RunnerOptions(catalog, lambda: "x_1"))  # type: ignore[arg-type]
+        self.runner = Runner(self, self.logbook, RunnerOptions(catalog, lambda: "x_1"))
         self.definitions = TOOLBOX.definitions
 
     def draw(self, strategy: st.SearchStrategy[Any]) -> Any:
@@ -130,7 +130,7 @@ class World:
         await self.maybe_stopped()
         if self.draw(st.sampled_from([False] * 20 + [True])):
             raise Fault(Code.OVERLOADED, "too many", hint="Wait.")
-        return self.draw(st.one_of(*[calling(self.spoken)] * 4, replies(self.spoken)))  # type: ignore[no-any-return]
+        return self.draw(st.one_of(*[calling(self.spoken)] * 4, replies(self.spoken)))
 
     # --- tools ---
 
@@ -140,7 +140,7 @@ class World:
         assert self.limits.tool_calls is None or len(self.used) <= self.limits.tool_calls
         progress("on it")
         await self.maybe_stopped()
-        return self.draw(outcomes)  # type: ignore[no-any-return]
+        return self.draw(outcomes)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -186,7 +186,7 @@ async def lived(data: st.DataObject, spoken: str, *, is_hooked: bool) -> None:
     plan: RunPlan = msgspec.structs.replace(data.draw(plans(spoken)), limits=data.draw(LIMITS))
     request = data.draw(beginnings(""))
     world = World(data, spoken, plan)
-    choice = Chosen("acme", Provider(dialect=spoken), "m-large", Facts(), Family())  # type: ignore[arg-type]
+    choice = Chosen("acme", Provider(dialect=spoken), "m-large", Facts(), Family())
     hooks: Any = WildHooks(world) if is_hooked else None
     origin: JsonObject = {"law": True}
     ended = await world.runner.run(

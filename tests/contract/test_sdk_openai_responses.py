@@ -212,7 +212,6 @@ def test_a_whole_reply_satisfies_the_sdk(client: OpenAI, vendor: Provider, name:
     openai.types.responses.Response.model_validate(body)
     assert as_json(answer.output) == body["output"]
     assert (answer.id, answer.status) == ("resp_1", "completed")
-    assert answer.usage is not None
     assert answer.usage.total_tokens == 17
 
 
@@ -238,7 +237,6 @@ def test_the_accumulator_of_the_sdk_arrives_at_the_whole_reply(client: OpenAI, v
     body = whole(ANSWERS[name])
     assert as_json(final.output) == body["output"]
     assert final.output_text == spoken
-    assert final.usage is not None
     assert final.usage.input_tokens_details.cached_tokens == 4
 
 
@@ -246,7 +244,6 @@ def test_a_stream_that_was_cut_off_says_why(client: OpenAI, vendor: Provider) ->
     vendor.streams(stream_of([*START, TextReceived(0, "Once"), Finished("length"), Ended()]))
     last = list(client.responses.create(model="gpt-5.5", input="Hi", stream=True))[-1]
     assert last.type == "response.incomplete"
-    assert last.response.incomplete_details is not None
     assert last.response.incomplete_details.reason == "max_output_tokens"
 
 
@@ -254,7 +251,6 @@ def test_a_stream_that_fails_is_no_success(client: OpenAI, vendor: Provider) -> 
     vendor.streams(stream_of([*START, TextReceived(0, "So"), Failed(Fault(Code.RATE_LIMITED, "slow down")), Ended()]))
     last = list(client.responses.create(model="gpt-5.5", input="Hi", stream=True))[-1]
     assert last.type == "response.failed"
-    assert last.response.error is not None
     assert (last.response.error.code, last.response.error.message) == ("rate_limit_exceeded", "slow down")
     with client.responses.stream(model="gpt-5.5", input="Hi") as stream, pytest.raises(RuntimeError):
         stream.get_final_response()

@@ -92,7 +92,7 @@ def test_both_results_are_in_the_next_prompt(
     spoken: str, upstream: Upstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sightline.toml").write_text(provider("acme", spoken, upstream.url))
-    upstream.script = script(spoken)  # type: ignore[assignment]
+    upstream.script = script(spoken)
     asked("acme/m", capsys)
     assert [result.id for result in results_in(spoken, upstream.seen[1].body)] == list(IDS)
 
@@ -104,7 +104,7 @@ def test_both_results_are_in_the_next_prompt_behind_a_route_to_another_dialect(
     gateway = tmp_path / "gateway"
     gateway.mkdir()
     routed = provider("behind", spoken, upstream.url) + '[[routes]]\nmodel = "m"\nprovider = "behind"\n'
-    upstream.script = script(spoken)  # type: ignore[assignment]
+    upstream.script = script(spoken)
     with served(gateway, routed) as server:
         (tmp_path / "sightline.toml").write_text(provider("front", loop, server.url))
         asked("front/m", capsys)
@@ -118,7 +118,7 @@ def test_run_started_on_one_provider_continues_on_another(
 ) -> None:
     config = provider("one", first, upstream.url) + provider("two", second, upstream.url)
     (tmp_path / "sightline.toml").write_text(config)
-    upstream.script = [*script(first), plays(says("Nothing else."), second)]  # type: ignore[list-item]
+    upstream.script = [*script(first), plays(says("Nothing else."), second)]
     begun = sightline.run(QUESTION, tools=["kit.py"], model="one/m", approve="yes")
     assert (begun.text, len(begun.rounds)) == (DONE, 2)
     more = Message("user", (Text("Is there anything else?"),))

@@ -1,6 +1,5 @@
 """The embedded model really finds a chat too large, and the real loop trims, counts, reports and recovers."""
 
-import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import count
@@ -58,56 +57,50 @@ def stages(facts: list[FactEntry]) -> list[object]:
     return [noted.fact.telemetry["stage"] for noted in facts if isinstance(noted.fact, Budgeted)]
 
 
-def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Path) -> None:
-    async def story() -> None:
-        loaded, clock, ids = misled(tmp_path), SystemClock(), count(1)
-        async with AsyncExitStack() as stack:
-            store = await open_configured_store(loaded, tmp_path / "data", "", clock)
-            stack.push_async_callback(store.close)
-            means = means_of(loaded, tmp_path / "data", stack)
-            aside, _ = await make_relay(loaded, means, nowhere, stack)
-            relay, hub = await make_relay(loaded, means, store.record, stack)
-            engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
-            service = chat_service(
-                engine,
-                hub,
-                store.logbook,
-                catalog=loaded.catalog,
-                has_key=loaded.has_key,
-                settings=ChatSettings(assistant_response_allowance=64),
-                make_id=lambda: f"n{next(ids)}",
-            )
-            stack.push_async_callback(service.close, 5)
-            await service.chat.happen(ChatImported((), pairs(12)))
-            await service.chat.happen(TopicChanged(Topic(id=ROOT, parameters=Parameters(max_tokens=12))))
-            looking = await service.views.set_view("v", model=MODEL)
-            assert looking.view.room.limit == TOLD
-            assert looking.counter().text == "12 / 12", "all of it was thought to fit"
-            name = await service.sends.send("v", "And now?")
-            await service.sends.wait_until_idle()
-            pair, told = service.chat.history.get(name), service.sends.telemetry(name)
-            assert pair.state == "complete", pair.trouble
-            assert pair.assistant_text
-            last = told[-1]
-            assert [each.stage for each in told] == ["attempt", "overflow_initial", "overflow_retry", "success"]
-            assert last.trimmed_count > 1, "the model has said by how much, and one attempt was enough"
-            assert last.sent_count == 12 - last.trimmed_count > 0
-            assert last.reported_input_tokens is not None
-            assert last.reported_input_tokens <= WINDOW
-            assert pair.answer is not None
-            assert pair.answer.usage is not None
-            assert pair.answer.usage.input_tokens == last.reported_input_tokens
-            looking = await service.views.get("v")
-            assert looking.counter().text == f"[12-{last.trimmed_count}]/13"
-            assert looking.last is not None
-            assert "the provider found the request too large" in looking.last.trim_summary
-            await store.settle()
-            finished, failed = await store.find(EVERYTHING, now=clock.now(), limit=10)
-            assert (failed.fault, finished.state) == ("context_overflow", "finished")
-            assert stages(await store.facts(failed.id)) == ["attempt", "overflow_initial"]
-            assert stages(await store.facts(finished.id)) == ["overflow_retry", "success"]
-            name = await service.sends.send("v", "And then?")
-            await service.sends.wait_until_idle()
-            assert service.chat.history.get(name).state == "complete", "it goes on from there"
-
-    asyncio.run(story())
+async def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Path) -> None:
+    loaded, clock, ids = misled(tmp_path), SystemClock(), count(1)
+    async with AsyncExitStack() as stack:
+        store = await open_configured_store(loaded, tmp_path / "data", "", clock)
+        stack.push_async_callback(store.close)
+        means = means_of(loaded, tmp_path / "data", stack)
+        aside, _ = await make_relay(loaded, means, nowhere, stack)
+        relay, hub = await make_relay(loaded, means, store.record, stack)
+        engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
+        service = chat_service(
+            engine,
+            hub,
+            store.logbook,
+            catalog=loaded.catalog,
+            has_key=loaded.has_key,
+            settings=ChatSettings(assistant_response_allowance=64),
+            make_id=lambda: f"n{next(ids)}",
+        )
+        stack.push_async_callback(service.close, 5)
+        await service.chat.happen(ChatImported((), pairs(12)))
+        await service.chat.happen(TopicChanged(Topic(id=ROOT, parameters=Parameters(max_tokens=12))))
+        looking = await service.views.set_view("v", model=MODEL)
+        assert looking.view.room.limit == TOLD
+        assert looking.counter().text == "12 / 12", "all of it was thought to fit"
+        name = await service.sends.send("v", "And now?")
+        await service.sends.wait_until_idle()
+        pair, told = service.chat.history.get(name), service.sends.telemetry(name)
+        assert pair.state == "complete", pair.trouble
+        assert pair.assistant_text
+        last = told[-1]
+        assert [each.stage for each in told] == ["attempt", "overflow_initial", "overflow_retry", "success"]
+        assert last.trimmed_count > 1, "the model has said by how much, and one attempt was enough"
+        assert last.sent_count == 12 - last.trimmed_count > 0
+        assert last.reported_input_tokens is not None
+        assert last.reported_input_tokens <= WINDOW
+        assert pair.answer.usage.input_tokens == last.reported_input_tokens
+        looking = await service.views.get("v")
+        assert looking.counter().text == f"[12-{last.trimmed_count}]/13"
+        assert "the provider found the request too large" in looking.last.trim_summary
+        await store.settle()
+        finished, failed = await store.find(EVERYTHING, now=clock.now(), limit=10)
+        assert (failed.fault, finished.state) == ("context_overflow", "finished")
+        assert stages(await store.facts(failed.id)) == ["attempt", "overflow_initial"]
+        assert stages(await store.facts(finished.id)) == ["overflow_retry", "success"]
+        name = await service.sends.send("v", "And then?")
+        await service.sends.wait_until_idle()
+        assert service.chat.history.get(name).state == "complete", "it goes on from there"

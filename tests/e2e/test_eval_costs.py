@@ -42,13 +42,13 @@ def report(capsys: Captured, *words: str) -> tuple[dict[str, object], str]:
 
 def test_unknown_cost_is_null_and_counted(upstream: Upstream, capsys: Captured) -> None:
     found, _ = report(capsys, "--target", "program", "--target", "telling", "--target", "all", "--output", "out")
-    costs = {each["target"]: each["cost"] for each in found["targets"]}  # type: ignore[attr-defined]
+    costs = {each["target"]: each["cost"] for each in found["targets"]}
     assert costs == {
         "program": {"total": None, "known": 0, "unknown": 3, "at_least": 0.0},
         "telling": {"total": 0.75, "known": 3, "unknown": 0, "at_least": 0.75},
         "all": {"total": 0.0, "known": 3, "unknown": 0, "at_least": 0.0},
     }
-    said = {each["target"]: " ".join(each["said"]) for each in found["targets"]}  # type: ignore[attr-defined]
+    said = {each["target"]: " ".join(each["said"]) for each in found["targets"]}
     assert "What 3 of 3 answers cost is not known." in said["program"]
     assert "not known" not in said["telling"] + said["all"]
     suites = ElementTree.parse("out/junit.xml").getroot().findall("testsuite")
@@ -65,7 +65,7 @@ def test_a_sum_with_something_unknown_in_it_is_no_sum(upstream: Upstream, capsys
     with Path("sightline.toml").open("a") as file:
         file.write('[evals.targets.some]\ncli = { command = "sh told.sh {PROMPT} > {OUTPUT_FILE}" }\n')
     found, _ = report(capsys, "--target", "some", "--case", "france", "--case", "italy")
-    (target,) = found["targets"]  # type: ignore[misc]
+    (target,) = found["targets"]
     assert target["cost"] == {"total": None, "known": 1, "unknown": 1, "at_least": 0.5}
     main(["eval", "show", str(found["run"])])
     assert "$0.5000 + 1 unknown" in capsys.readouterr().out
@@ -85,11 +85,11 @@ def test_a_case_that_was_never_sent_costs_nothing(upstream: Upstream, capsys: Ca
         " {id: b, criteria: x, depends_on: [a], on_dependency_failure: fail, input: hi}]\n"
     )
     found, _ = report(capsys, "--target", "program")
-    (target,) = found["targets"]  # type: ignore[misc]
+    (target,) = found["targets"]
     assert (target["cost"]["total"], target["cost"]["unknown"]) == (0.0, 0)
 
 
 def test_tokens_that_are_not_known_are_shown_as_such(upstream: Upstream, capsys: Captured) -> None:
     found, _ = report(capsys, "--target", "program", "--case", "france")
-    (target,) = found["targets"]  # type: ignore[misc]
+    (target,) = found["targets"]
     assert (target["input_tokens"]["total"], target["input_tokens"]["unknown"]) == (None, 1)

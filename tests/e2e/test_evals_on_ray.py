@@ -167,27 +167,23 @@ def holding(folder: Path, words: str) -> list[str]:
     return [str(path) for path in found if words.encode() in path.read_bytes()]
 
 
-def test_a_cluster_gives_the_same_table_within_the_same_limits_and_tells_home_everything(
+async def test_a_cluster_gives_the_same_table_within_the_same_limits_and_tells_home_everything(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
     talking: set[int] = set()
-
-    async def story() -> None:
-        async with Upstream() as upstream:
-            here = laid(tmp_path / "here", upstream, with_all=True)
-            Model(upstream)
-            local = await evaluated(here, "evals/s.eval.yaml")
-            there = laid(tmp_path / "there", upstream, with_all=True)
-            model = Model(upstream, GATE, lambda: talking.update(cluster.talking(int(upstream.url.rpartition(":")[2]))))
-            far = await evaluated(there, "evals/s.eval.yaml", "--workers", cluster.address + ADDRESS)
-            assert only(far, "acme", "program") == only(local, "acme", "program")
-            assert len(only(far, "acme")) == CASES
-            verdicts = [Counter(row[3] for row in only(table, "limited")) for table in (local, far)]
-            assert verdicts[0] == verdicts[1] == {"pass": ALLOWED, "not_graded": 4}
-            assert model.asked["limited"] == ALLOWED
-            await recorded(there)
-
-    asyncio.run(story())
+    async with Upstream() as upstream:
+        here = laid(tmp_path / "here", upstream, with_all=True)
+        Model(upstream)
+        local = await evaluated(here, "evals/s.eval.yaml")
+        there = laid(tmp_path / "there", upstream, with_all=True)
+        model = Model(upstream, GATE, lambda: talking.update(cluster.talking(int(upstream.url.rpartition(":")[2]))))
+        far = await evaluated(there, "evals/s.eval.yaml", "--workers", cluster.address + ADDRESS)
+        assert only(far, "acme", "program") == only(local, "acme", "program")
+        assert len(only(far, "acme")) == CASES
+        verdicts = [Counter(row[3] for row in only(table, "limited")) for table in (local, far)]
+        assert verdicts[0] == verdicts[1] == {"pass": ALLOWED, "not_graded": 4}
+        assert model.asked["limited"] == ALLOWED
+        await recorded(there)
     assert len(talking) == 2, "both hosts ask the model"
     for folder in (cluster.folder, tmp_path):
         assert holding(folder, KEY) == []
@@ -219,51 +215,44 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
     return asyncio.run(story())
 
 
-def test_a_host_that_is_killed_in_the_middle_changes_nothing(
+async def test_a_host_that_is_killed_in_the_middle_changes_nothing(
     cluster: RayCluster, local: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     killed: list[int] = []
+    async with Upstream() as upstream:
+        there = laid(tmp_path / "there", upstream)
 
-    async def story() -> None:
-        async with Upstream() as upstream:
-            there = laid(tmp_path / "there", upstream)
+        def kill() -> None:
+            killed.append(min(cluster.talking(int(upstream.url.rpartition(":")[2]))))
+            os.kill(killed[0], signal.SIGKILL)
 
-            def kill() -> None:
-                killed.append(min(cluster.talking(int(upstream.url.rpartition(":")[2]))))
-                os.kill(killed[0], signal.SIGKILL)
-
-            model = Model(upstream, GATE, kill)
-            far = await evaluated(there, "evals/s.eval.yaml", "--workers", cluster.address + ADDRESS)
-            assert far == local
-            again = model.count - CASES
-            assert 0 < again < CASES, "what the host was asked is asked again, and nothing else"
-
-    asyncio.run(story())
+        model = Model(upstream, GATE, kill)
+        far = await evaluated(there, "evals/s.eval.yaml", "--workers", cluster.address + ADDRESS)
+        assert far == local
+        again = model.count - CASES
+        assert 0 < again < CASES, "what the host was asked is asked again, and nothing else"
     assert killed
 
 
-def test_run_with_a_killed_driver_can_be_resumed_elsewhere(
+async def test_run_with_a_killed_driver_can_be_resumed_elsewhere(
     cluster: RayCluster, local: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        async with Upstream() as upstream:
-            there = laid(tmp_path / "there", upstream)
-            model = Model(upstream, GATE, holds=AT_ONCE + 2)
-            words = ("eval", "run", "evals/s.eval.yaml", "--no-cache", "--workers", cluster.address + ADDRESS)
-            process, loop = await started(there, *words), asyncio.get_running_loop()
-            late, ended = loop.create_task(model.is_late.wait()), loop.create_task(process.communicate())
-            await asyncio.wait({late, ended}, return_when=asyncio.FIRST_COMPLETED)
-            assert not ended.done(), ended.result()
-            process.kill()
-            await ended
-            model.let_go.set()
-            run, done = await written(there)
-            assert 0 < len(done) < CASES
-            resumed = Model(upstream)
-            assert await evaluated(there, "--resume", run) == local
-            assert set(resumed.asked) == {f"number {number}." for number in range(CASES)} - done
-
-    asyncio.run(story())
+    async with Upstream() as upstream:
+        there = laid(tmp_path / "there", upstream)
+        model = Model(upstream, GATE, holds=AT_ONCE + 2)
+        words = ("eval", "run", "evals/s.eval.yaml", "--no-cache", "--workers", cluster.address + ADDRESS)
+        process, loop = await started(there, *words), asyncio.get_running_loop()
+        late, ended = loop.create_task(model.is_late.wait()), loop.create_task(process.communicate())
+        await asyncio.wait({late, ended}, return_when=asyncio.FIRST_COMPLETED)
+        assert not ended.done(), ended.result()
+        process.kill()
+        await ended
+        model.let_go.set()
+        run, done = await written(there)
+        assert 0 < len(done) < CASES
+        resumed = Model(upstream)
+        assert await evaluated(there, "--resume", run) == local
+        assert set(resumed.asked) == {f"number {number}." for number in range(CASES)} - done
 
 
 async def written(folder: Path) -> tuple[str, set[str]]:

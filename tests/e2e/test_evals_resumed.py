@@ -90,8 +90,7 @@ class Stage:
         process = await self.process(how)
         output, _ = await process.communicate()
         assert process.returncode == 0
-        rows: list[object] = json.loads(output)
-        return rows
+        return json.loads(output)
 
     async def killed(self, how: str, after: int) -> None:
         """Start it, and kill it when the model has been asked that many times more; it may be done before."""
@@ -109,20 +108,17 @@ class Stage:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_run_that_is_killed_again_and_again_ends_in_the_same_table(seed: int, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Upstream() as upstream:
-            whole = Stage(tmp_path / "whole", upstream)
-            expected = await whole.finished("run")
-            asked = len(upstream.seen)
-            assert len(expected) == CASES * TRIALS * 2
-        async with Upstream() as upstream:
-            stage = Stage(tmp_path / "killed", upstream)
-            chance = random.Random(seed)
-            kills = [chance.randint(1, 12) for _ in range(3)]
-            for number, after in enumerate(kills):
-                await stage.killed("resume" if number else "run", after)
-            assert await stage.finished("resume") == expected
-            assert len(upstream.seen) <= asked + len(kills) * WORKERS
-
-    asyncio.run(story())
+async def test_a_run_that_is_killed_again_and_again_ends_in_the_same_table(seed: int, tmp_path: Path) -> None:
+    async with Upstream() as upstream:
+        whole = Stage(tmp_path / "whole", upstream)
+        expected = await whole.finished("run")
+        asked = len(upstream.seen)
+        assert len(expected) == CASES * TRIALS * 2
+    async with Upstream() as upstream:
+        stage = Stage(tmp_path / "killed", upstream)
+        chance = random.Random(seed)
+        kills = [chance.randint(1, 12) for _ in range(3)]
+        for number, after in enumerate(kills):
+            await stage.killed("resume" if number else "run", after)
+        assert await stage.finished("resume") == expected
+        assert len(upstream.seen) <= asked + len(kills) * WORKERS

@@ -75,7 +75,7 @@ def test_a_file_that_is_missing_is_an_error_of_its_case_alone(upstream: Upstream
     code, report, err = run(capsys, suite, "--target", "acme/m")
     assert (code, report["results"]) == (1, 2)
     assert 's.eval.yaml:9:56: error: there is no file "gone.md"' in err
-    (failed,) = report["failed"]  # type: ignore[misc]
+    (failed,) = report["failed"]
     assert (failed["case"], failed["status"]) == ("b", "execution_error")
     assert "gone.md" in failed["reason"]
     assert len(upstream.seen) == 1
@@ -92,7 +92,7 @@ def test_a_missing_file_of_tools_is_an_error_of_its_case_alone(upstream: Upstrea
     code, report, err = run(capsys, suite, "--target", "acme/m")
     assert (code, report["results"], len(upstream.seen)) == (1, 2, 1)
     assert 'error: there is no file "gone.json"' in err
-    (failed,) = report["failed"]  # type: ignore[misc]
+    (failed,) = report["failed"]
     assert (failed["case"], failed["status"]) == ("b", "execution_error")
     assert "gone.json" in failed["reason"]
 
@@ -126,7 +126,7 @@ tests:
   - {id: last, criteria: x, input: hi, depends_on: [skipped], assertions: [{type: contains, value: Paris}]}
 """
     _, report, _ = run(capsys, suite, "--target", "all")
-    found = {each["case"]: each["status"] for each in report["failed"]}  # type: ignore[attr-defined]
+    found = {each["case"]: each["status"] for each in report["failed"]}
     assert found == {
         "fails": "quality_failure",
         "ungraded": "not_graded",

@@ -81,7 +81,7 @@ def test_a_whole_file_is_run_as_promptfoo_means_it(upstream: Upstream, capsys: C
     assert keys["gpt-4o-mini"] == "Bearer sk-relay-0123456789"
     assert keys["gpt-4o"] is None  # OpenAI's key is for OpenAI
     assert "no key is sent" in err
-    assert [each["target"] for each in report["targets"]] == ["small", "openai:chat:gpt-4o"]  # type: ignore[attr-defined]
+    assert [each["target"] for each in report["targets"]] == ["small", "openai:chat:gpt-4o"]
 
 
 def test_words_around_every_prompt_are_sent(upstream: Upstream, capsys: Captured) -> None:

@@ -57,7 +57,6 @@ def opened(command: list[str], environment: dict[str, str]) -> subprocess.Comple
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as running:
-        assert running.stdout is not None
         try:
             link = running.stdout.readline()
             with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(link, timeout=30) as page:

@@ -74,14 +74,6 @@ def test_each_way_to_decide(desk: ToolDesk) -> None:
     assert re.search(r"acme/m: 3 rounds, 3 tool calls, 30 tokens in, 15 out, <?\$[\d.]+, [\d.]+ s", seat.shown)
 
 
-def test_approval_for_the_run_is_prompted_once(desk: ToolDesk) -> None:
-    desk.upstream.script = [plays(calls(add(1, 1))), plays(calls(add(2, 2))), plays(says("Done."))]
-    with seated(ASK, desk.folder, desk.environment) as seat:
-        seat.answer(PROMPT, "a")
-        assert seat.ended() == 0
-    assert (desk.traces, seat.shown.count(PROMPT)) == (["add 1 1", "add 2 2"], 1)
-
-
 def test_permanent_approval_is_limited_as_entered_and_noted_on_each_use(desk: ToolDesk) -> None:
     desk.upstream.script = [
         plays(calls(add(1, 1))), plays(says("Two.")),
@@ -202,17 +194,6 @@ def test_an_editor_has_the_terminal_and_ctrl_c_to_itself(desk: ToolDesk) -> None
         seat.type(CTRL_C)
         assert seat.ended() == 0
     assert desk.traces == ["add 4 4"]
-
-
-def test_a_limit_is_raised_at_the_terminal(desk: ToolDesk) -> None:
-    desk.upstream.script = [plays(calls(add(1, 1))), plays(calls(add(2, 2))), plays(says("Done."))]
-    words = ["ask", "--tools", "sums", "--max-requests", "1", "Add."]
-    with seated(words, desk.folder, desk.environment) as seat:
-        seat.answer("Raise it to 2 and go on? [y/N] ", "y")
-        seat.answer("Raise it to 3 and go on? [y/N] ", "n")
-        assert seat.ended() == 1
-    assert desk.traces == ["add 1 1"]
-    assert "note: the run ended without an answer: the limit of 2 model requests is reached" in seat.shown
 
 
 def test_piped_stdout_has_only_the_final_answer_and_approval_is_prompted(desk: ToolDesk) -> None:

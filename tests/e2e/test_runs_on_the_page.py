@@ -28,8 +28,7 @@ def begun(desk: ChatDesk, folder: Path) -> str:
     desk.upstream.script = [plays(asked), plays(says("Seven and two."))]
     topic = desk.done("POST", "topics", {"name": "Sums", "toolsets": ["sums"]})
     desk.look(topic=topic["id"])
-    pair: str = desk.done("POST", "send", {"view": "v", "text": "Add them."})["pair"]
-    return pair
+    return desk.done("POST", "send", {"view": "v", "text": "Add them."})["pair"]
 
 
 def waiting(desk: ChatDesk) -> Any:

@@ -43,7 +43,6 @@ def told(desk: ToolDesk, number: int) -> list[str]:
 @contextmanager
 def over_http() -> Iterator[str]:
     with subprocess.Popen([sys.executable, SDK_SERVER, "http"], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
         finally:

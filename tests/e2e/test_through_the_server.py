@@ -69,8 +69,7 @@ class Desk:
         urllib.request.urlopen(request, timeout=60).close()
 
     def exchanges(self) -> list[Any]:
-        found: list[Any] = self.server.api("/api/exchanges")["exchanges"]
-        return found
+        return self.server.api("/api/exchanges")["exchanges"]
 
     def held(self) -> str:
         """The exchange that is held, as soon as one is."""
@@ -78,6 +77,13 @@ class Desk:
 
     def view(self, exchange: str) -> Any:
         return self.server.api(f"/api/exchanges/{exchange}")
+
+    def edit(self, exchange: str, old: str, new: str, **more: str) -> None:
+        """Give the section that has the old words the new ones, and let the request go."""
+        [section] = [each for each in self.view(exchange)["sections"] if old in each["text"]]
+        edit = {"op": "set_text", "section": section["id"], "text": new, **more}
+        assert self.server.post(f"/api/exchanges/{exchange}/edits", json.dumps(edit).encode())[0] == 200
+        self.release(exchange)
 
     def release(self, exchange: str) -> None:
         body = json.dumps({"body_sha256": self.view(exchange)["body_sha256"]}).encode()
@@ -96,10 +102,7 @@ def until(look: Callable[[], Any]) -> Any:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setenv("ACME_KEY", "the-secret")
     with upstream_in_background() as upstream:
-        config = (
-            f'[ask]\nmodel = "acme/m"\n[providers.acme]\nbase_url = "{upstream.url}/v1"\nkey_env = "ACME_KEY"\n'
-            '[providers.other]\nbase_url = "' + upstream.url + '/other/v1"\nkey_env = "OTHER_KEY"\n'
-        )
+        config = f'[ask]\nmodel = "acme/m"\n[providers.acme]\nbase_url = "{upstream.url}/v1"\nkey_env = "ACME_KEY"\n'
         with served(tmp_path, config) as server:
             yield Desk(tmp_path, upstream, server)
 
@@ -120,14 +123,10 @@ def test_a_held_question_waits_for_a_person_and_goes_out_as_they_edited_it(desk:
     desk.upstream.script = [STREAM]
     with desk.running("ask", "say something rude") as child:
         exchange = desk.held()
-        assert child.stderr is not None
         line = child.stderr.readline()
         assert line.startswith("note: held until you decide: ")
         assert f"{desk.server.url}/?token={desk.server.token}#/x/{exchange}" in line
-        [section] = [each for each in desk.view(exchange)["sections"] if "rude" in each["text"]]
-        edit = {"op": "set_text", "section": section["id"], "text": "say something kind"}
-        assert desk.server.post(f"/api/exchanges/{exchange}/edits", json.dumps(edit).encode())[0] == 200
-        desk.release(exchange)
+        desk.edit(exchange, "rude", "say something kind")
         out, _ = child.communicate(timeout=60)
         assert (child.returncode, out) == (0, "Hello")
     [seen] = desk.upstream.seen
@@ -149,48 +148,13 @@ def test_masks_are_put_on_with_and_without_the_server(desk: Desk) -> None:
     desk.upstream.script = [STREAM]
     question = ["-s", "You are a pirate.", "hi"]
     with desk.running("ask", *question) as child:
-        exchange = desk.held()
-        [section] = [each for each in desk.view(exchange)["sections"] if "pirate" in each["text"]]
-        edit = {"op": "set_text", "section": section["id"], "text": "You are a nurse.", "keep": "all"}
-        assert desk.server.post(f"/api/exchanges/{exchange}/edits", json.dumps(edit).encode())[0] == 200
-        desk.release(exchange)
+        desk.edit(desk.held(), "pirate", "You are a nurse.", keep="all")
         child.communicate(timeout=60)
     desk.put("/api/interception", {"mode": "off"})
     for words in (["ask"], ["ask", "--apart"]):
         done = desk.run(*words, *question)
         assert done.returncode == 0, done.stderr
     assert [(b"pirate" in seen.body, b"nurse" in seen.body) for seen in desk.upstream.seen] == [(False, True)] * 3
-
-
-def test_apart_sends_from_the_own_process_and_says_that_nothing_is_held(desk: Desk) -> None:
-    desk.put("/api/interception", {"mode": "every"})
-    desk.upstream.script = [STREAM]
-    done = desk.run("ask", "--apart", "hi")
-    assert (done.returncode, done.stdout) == (0, "Hello"), done.stderr
-    assert done.stderr.count("interception is on, but no server is running to hold the request; it was sent") == 1
-
-
-def test_the_commands_key_serves_where_the_server_has_none(desk: Desk) -> None:
-    desk.upstream.script = [STREAM] * 2
-    done = desk.run("ask", "-m", "other/m", "hi", OTHER_KEY="brought-along-1234")
-    assert done.returncode == 0, done.stderr
-    assert desk.upstream.seen[0].header("authorization") == "Bearer brought-along-1234"
-    kept = b"".join(path.read_bytes() for path in (desk.folder / "data").rglob("*") if path.is_file())
-    assert b"brought-along-1234" not in kept
-    refused = desk.run("ask", "-m", "other/m", "hi")
-    assert refused.returncode != 0
-    assert "OTHER_KEY" in refused.stderr
-
-
-def test_a_provider_of_the_commands_own_gets_no_key_of_the_server(desk: Desk) -> None:
-    config = desk.folder / "sightline.toml"
-    config.write_text(config.read_text().replace("/v1", "/elsewhere/v1", 1))
-    desk.upstream.script = [STREAM]
-    done = desk.run("ask", "hi", ACME_KEY="mine-of-the-command")
-    assert done.returncode == 0, done.stderr
-    [seen] = desk.upstream.seen
-    assert seen.target.startswith("/elsewhere/v1")
-    assert seen.header("authorization") == "Bearer mine-of-the-command"
 
 
 def test_the_server_makes_the_attempts_of_one_budget_and_the_command_tells_them(desk: Desk) -> None:
@@ -258,11 +222,7 @@ def test_a_run_with_tools_goes_on_with_what_a_person_made_of_its_request(desk: D
     desk.upstream.script = [streams(*wants), STREAM]
     desk.put("/api/interception", {"mode": "next"})
     with desk.running("ask", "--tools", "tools.py", "--yes", "weigh the cat") as child:
-        exchange = desk.held()
-        [section] = [each for each in desk.view(exchange)["sections"] if "cat" in each["text"]]
-        edit = {"op": "set_text", "section": section["id"], "text": "weigh the dog"}
-        assert desk.server.post(f"/api/exchanges/{exchange}/edits", json.dumps(edit).encode())[0] == 200
-        desk.release(exchange)
+        desk.edit(desk.held(), "cat", "weigh the dog")
         out, errors = child.communicate(timeout=60)
         assert child.returncode == 0, errors
     assert "Hello" in out
@@ -279,10 +239,8 @@ def test_a_server_that_dies_midway_is_a_clear_error(desk: Desk) -> None:
     other = replace(desk, folder=folder)
     desk.upstream.script = [stall(head(200, SSE), chunk(HELLO[0]))]
     with other.running("serve", "--port", "0", "--no-open") as server:
-        assert server.stdout is not None
         assert server.stdout.readline().startswith("http://127.0.0.1:")
         with other.running("ask", "hi") as child:
-            assert child.stdout is not None
             assert child.stdout.read(3) == "Hel"
             server.kill()
             server.wait(60)

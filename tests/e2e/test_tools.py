@@ -31,7 +31,7 @@ def used(file: Path, *calls: tuple[str, dict[str, object]]) -> list[ToolOutcome]
         tools = await open_toolsets({"kit": Toolset(python=str(file))}, where)
         try:
             Toolbox(tools.definitions).check()
-            made = [RunnableCall(key="1.1", id="a", name=name, arguments=arguments) for name, arguments in calls]  # type: ignore[arg-type]
+            made = [RunnableCall(key="1.1", id="a", name=name, arguments=arguments) for name, arguments in calls]
             return [await tools.use(call, lambda words: None) for call in made]
         finally:
             await tools.close()

@@ -76,8 +76,8 @@ def test_what_could_not_run_is_no_pass(folder: Path, capsys: Captured, grader: s
     code, report = run(folder, capsys, suite)
     assert code == 1
     assert (report["passed"], report["not_graded"]) == (False, 1)
-    assert [(each["verdict"], each["status"]) for each in report["failed"]] == [("not_graded", "not_graded")]  # type: ignore[attr-defined]
-    (target,) = report["targets"]  # type: ignore[misc]
+    assert [(each["verdict"], each["status"]) for each in report["failed"]] == [("not_graded", "not_graded")]
+    (target,) = report["targets"]
     assert (target["passed"], target["failed"], target["pass_rate"]) == (0, 0, None)
 
 
@@ -110,7 +110,7 @@ def test_every_trial_and_target_counts_for_itself(folder: Path, capsys: Captured
     )
     code, report = run(folder, capsys, suite, "--target", "all", "--trials", "2")
     assert (code, report["not_graded"]) == (1, 2)
-    sums = {each["target"]: (each["passed"], len(each["excluded"])) for each in report["targets"]}  # type: ignore[attr-defined]
+    sums = {each["target"]: (each["passed"], len(each["excluded"])) for each in report["targets"]}
     assert sums == {"program": (0, 2), "all": (2, 0)}
     main(["eval", "show", str(report["run"])])
     assert "2 of 4 results could not be graded" in capsys.readouterr().out
@@ -125,7 +125,6 @@ def test_every_export_tells_it_apart_from_a_pass(folder: Path, capsys: Captured)
     row = json.loads((folder / "out/index.jsonl").read_text())
     assert (row["execution_status"], row["score"], row["failure_stage"]) == ("execution_error", 0, "evaluator")
     tests = ElementTree.parse(folder / "out/junit.xml").getroot().find("testsuite")
-    assert tests is not None
     assert (tests.get("tests"), tests.get("errors"), tests.get("failures")) == ("1", "1", "0")
     (summary,) = json.loads((folder / "out/summary.json").read_text())
     assert (summary["passed"], [each["why"] for each in summary["excluded"]]) == (0, ["not_graded"])

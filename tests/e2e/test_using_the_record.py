@@ -51,7 +51,6 @@ def replaying(folder: Path, *words: str) -> Iterator[str]:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder
     ) as child:
         try:
-            assert child.stdout is not None
             link = LINK.fullmatch(child.stdout.readline())
             assert link is not None, child.communicate()
             yield link[1]

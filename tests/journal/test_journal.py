@@ -88,18 +88,15 @@ async def test_a_shared_log_is_read_and_tried_again_after_a_conflict() -> None:
     assert other.journal.state == ["a", "b", "c"]
 
 
-def test_a_fact_that_does_not_fit_is_not_appended() -> None:
+async def test_a_fact_that_does_not_fit_is_not_appended() -> None:
     def refuse(_fact: str) -> None:
         raise Fault(Code.USAGE, "there is no such pair", hint="")
 
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        facts = Facts(logbook)
-        with pytest.raises(Fault, match="no such pair"):
-            await facts.journal.append(["a"], check=refuse)
-        assert (await logbook.lines("chat"), facts.announced) == ([], [])
-
-    asyncio.run(story())
+    logbook = MemoryLogbook()
+    facts = Facts(logbook)
+    with pytest.raises(Fault, match="no such pair"):
+        await facts.journal.append(["a"], check=refuse)
+    assert (await logbook.lines("chat"), facts.announced) == ([], [])
 
 
 async def test_a_log_with_one_owner_is_given_up_when_another_process_took_it_over() -> None:
@@ -118,17 +115,14 @@ async def test_a_log_with_one_owner_is_given_up_when_another_process_took_it_ove
         await owner.journal.append(["b"])
 
 
-def test_a_log_that_always_conflicts_is_given_up() -> None:
+async def test_a_log_that_always_conflicts_is_given_up() -> None:
     class Busy(MemoryLogbook):
         async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
             raise overtaken(log)
 
-    async def story() -> None:
-        with pytest.raises(Fault, match="other processes change the chat all the time") as caught:
-            await Facts(Busy()).journal.append(["a"])
-        assert (caught.value.code, caught.value.status) == (Code.OVERLOADED, 503)
-
-    asyncio.run(story())
+    with pytest.raises(Fault, match="other processes change the chat all the time") as caught:
+        await Facts(Busy()).journal.append(["a"])
+    assert (caught.value.code, caught.value.status) == (Code.OVERLOADED, 503)
 
 
 async def test_a_cancelled_caller_leaves_a_durable_fact() -> None:
@@ -187,14 +181,11 @@ async def test_a_second_look_at_a_log_reads_only_what_is_new() -> None:
     assert opened == ["chat", "chat"]
 
 
-def test_a_line_that_cannot_be_decoded_says_so() -> None:
+async def test_a_line_that_cannot_be_decoded_says_so() -> None:
     def decode(line: Line) -> str:
         raise Fault(Code.CONFIG, f"line {line.n} cannot be read", hint="")
 
-    async def story() -> None:
-        logbook = MemoryLogbook()
-        await logbook.append("chat", 0, [b"?"], 1.0)
-        with pytest.raises(Fault, match="line 1 cannot be read"):
-            await Facts(logbook, FactFormat(TEXT.encode, decode)).journal.catch_up()
-
-    asyncio.run(story())
+    logbook = MemoryLogbook()
+    await logbook.append("chat", 0, [b"?"], 1.0)
+    with pytest.raises(Fault, match="line 1 cannot be read"):
+        await Facts(logbook, FactFormat(TEXT.encode, decode)).journal.catch_up()

@@ -1,6 +1,7 @@
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,23 +19,20 @@ from tests.telemetry.test_spans import FINISHED, RECEIVED, told, values
 from tests.upstream import Upstream, answer, stall
 
 BODY = chat_body("a planted secret")
-Story = Callable[[Upstream, HttpClient], Awaitable[None]]
 
 
 def entries(number: int) -> list[Entry]:
     return exchange(f"x_{number}", BODY, chat_stream("ok"))
 
 
-def play(story: Story) -> None:
-    async def played() -> None:
-        async with Upstream() as upstream:
-            client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
-            try:
-                await story(upstream, client)
-            finally:
-                await client.close()
-
-    asyncio.run(played())
+@asynccontextmanager
+async def open_collector() -> AsyncIterator[tuple[Upstream, HttpClient]]:
+    async with Upstream() as upstream:
+        client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
+        try:
+            yield upstream, client
+        finally:
+            await client.close()
 
 
 def spans(body: bytes) -> list[dict[str, Any]]:
@@ -42,12 +40,11 @@ def spans(body: bytes) -> list[dict[str, Any]]:
     assert resource["resource"]["attributes"] == [{"key": "service.name", "value": {"stringValue": "sightline"}}]
     (scope,) = resource["scopeSpans"]
     assert scope["scope"] == {"name": "sightline", "version": "9"}
-    told: list[dict[str, Any]] = scope["spans"]
-    return told
+    return scope["spans"]
 
 
-def test_what_has_ended_is_sent_in_batches_and_the_rest_at_the_end() -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_what_has_ended_is_sent_in_batches_and_the_rest_at_the_end() -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [answer(200, b"{}")]
         async with Exporter(client, upstream.url, version="9", headers={"x-team": "blue"}) as exporter:
             for number in range(3):
@@ -59,11 +56,9 @@ def test_what_has_ended_is_sent_in_batches_and_the_rest_at_the_end() -> None:
         assert [span["name"] for span in spans(seen.body)] == ["chat m"] * 3
         assert b"planted" not in seen.body
 
-    play(story)
 
-
-def test_content_is_exported_if_enabled() -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_content_is_exported_if_enabled() -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [answer(200, b"{}")]
         async with Exporter(client, f"{upstream.url}/v1/traces", version="9", with_content=True) as exporter:
             exporter.took(entries(1)[:3])
@@ -72,11 +67,9 @@ def test_content_is_exported_if_enabled() -> None:
         assert b"planted" in upstream.seen[0].body
         assert b"gen_ai.output.messages" in upstream.seen[0].body
 
-    play(story)
 
-
-def test_a_full_batch_goes_at_once_and_others_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_a_full_batch_goes_at_once_and_others_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_collector() as (upstream, client):
         arrived = asyncio.Queue[int]()
 
         async def taken(talk: Any) -> None:
@@ -93,11 +86,11 @@ def test_a_full_batch_goes_at_once_and_others_after_a_pause(monkeypatch: pytest.
             exporter.took(entries(3))
             assert await arrived.get() == 1
 
-    play(story)
 
-
-def test_a_collector_that_is_busy_gets_it_again_and_the_log_hears_of_it_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_a_collector_that_is_busy_gets_it_again_and_the_log_hears_of_it_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_collector() as (upstream, client):
         done = asyncio.Event()
 
         async def taken(talk: Any) -> None:
@@ -111,33 +104,27 @@ def test_a_collector_that_is_busy_gets_it_again_and_the_log_hears_of_it_once(cap
         assert {len(spans(seen.body)) for seen in upstream.seen} == {1}
         assert caplog.text.count("does not take spans: status 503") == 1
 
-    play(story)
 
-
-def test_what_a_collector_refuses_for_good_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_what_a_collector_refuses_for_good_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [answer(400, b"no")]
         async with Exporter(client, upstream.url, version="9") as exporter:
             exporter.took(entries(1))
         assert len(upstream.seen) == 1
         assert "status 400; these spans are dropped" in caplog.text
 
-    play(story)
 
-
-def test_unreachable_collector_only_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(_upstream: Upstream, client: HttpClient) -> None:
+async def test_unreachable_collector_only_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_collector() as (_, client):
         async with Exporter(client, "http://127.0.0.1:1", version="9") as exporter:
             exporter.took(entries(1))
         assert "does not take spans" in caplog.text
 
-    play(story)
 
-
-def test_a_collector_that_never_answers_holds_up_no_end(
+async def test_a_collector_that_never_answers_holds_up_no_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [stall()]
         monkeypatch.setattr(module, "_LAST_WORDS", 0)
         async with Exporter(client, upstream.url, version="9", pause=0) as exporter:
@@ -145,11 +132,9 @@ def test_a_collector_that_never_answers_holds_up_no_end(
             await upstream.arrived(1)
         assert "1 spans did not reach" in caplog.text
 
-    play(story)
 
-
-def test_too_many_are_dropped_from_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_too_many_are_dropped_from_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [answer(200, b"{}")]
         monkeypatch.setattr(module, "_MOST_WAITING", 2)
         async with Exporter(client, upstream.url, version="9") as exporter:
@@ -163,11 +148,9 @@ def test_too_many_are_dropped_from_the_oldest(monkeypatch: pytest.MonkeyPatch) -
         ]
         assert named == ["x_2", "x_3"]
 
-    play(story)
 
-
-def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [answer(200, b"{}")]
         async with Exporter(client, upstream.url, version="9") as exporter:
             exporter.took(entries(1))
@@ -175,12 +158,10 @@ def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
             assert exporter._open == {}
         assert len(spans(upstream.seen[0].body)) == 1
 
-    play(story)
-
 
 @pytest.mark.parametrize(("status", "reports"), [(200, 2), (404, 1), (503, 2)])
-def test_metrics_are_exported_unless_the_collector_refuses_them(status: int, reports: int) -> None:
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+async def test_metrics_are_exported_unless_the_collector_refuses_them(status: int, reports: int) -> None:
+    async with open_collector() as (upstream, client):
         upstream.script = [answer(200, b"{}"), answer(status, b"{}"), answer(200, b"{}"), answer(200, b"{}")]
         exporter = Exporter(client, f"{upstream.url}/v1/traces", version="9", pause=0.01, now=lambda: 1.0)
         async with exporter:
@@ -191,19 +172,14 @@ def test_metrics_are_exported_unless_the_collector_refuses_them(status: int, rep
         assert targets.count("/v1/traces") == 2
         assert targets.count("/v1/metrics") == reports
 
-    play(story)
 
-
-def test_a_collector_that_is_gone_costs_nothing_but_a_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_collector_that_is_gone_costs_nothing_but_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-
-    async def story(upstream: Upstream, client: HttpClient) -> None:
+    async with open_collector() as (_, client):
         exporter = Exporter(client, "http://127.0.0.1:9", version="9", pause=0.01, now=lambda: 1.0)
         async with exporter:
             exporter.took(entries(1))
         assert "metrics did not reach" in caplog.text
-
-    play(story)
 
 
 ATTEMPT = AttemptStarted(1, "acme", "aa", model="m", dialect="openai-chat", url="https://api.acme.example/v1/x")
@@ -212,7 +188,7 @@ ATTEMPT = AttemptStarted(1, "acme", "aa", model="m", dialect="openai-chat", url=
 def points(metrics: Metrics, name: str) -> list[Any]:
     taken = metrics.export_new(20.0)
     assert taken is not None
-    found: list[Any] = [each for each in taken if each["name"] == name]  # type: ignore[index,call-overload]
+    found: list[Any] = [each for each in taken if each["name"] == name]
     return [] if not found else found[0]["histogram"]["dataPoints"]
 
 

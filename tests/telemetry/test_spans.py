@@ -36,7 +36,7 @@ from sightline.telemetry.spans import (
     tool_span,
 )
 from tests.loop_stage import calls, count, says
-from tests.running_stage import RunStage, play, plays
+from tests.running_stage import open_stage, plays
 from tests.store.traffic import NOON, chat_body, chat_stream, sha256
 from tests.upstream import Upstream, answer
 
@@ -208,7 +208,6 @@ def test_a_run_is_a_span_with_what_its_rounds_took() -> None:
     replied = [Replied(Reply(usage=Usage(input_tokens=n, output_tokens=1))) for n in (5, 7)]
     facts = [(float(n), fact) for n, fact in enumerate((BEGAN, *replied, RunEnded("answered")))]
     shown = run_span("r_1", facts)
-    assert shown is not None
     assert (shown["traceId"], shown["spanId"]) == place_of("r_1")
     assert (shown["name"], shown["kind"]) == ("invoke_agent sightline", 1)
     assert (shown["startTimeUnixNano"], shown["endTimeUnixNano"]) == ("0", "3000000000")
@@ -230,7 +229,6 @@ def test_a_run_is_a_span_with_what_its_rounds_took() -> None:
 def test_a_run_that_has_not_ended_is_no_span_and_one_that_failed_says_so() -> None:
     assert run_span("r_1", [(0.0, BEGAN)]) is None
     failed = run_span("r_1", [(0.0, RunBegan(Request(), RunPlan(dialect="openai-chat"))), (1.0, RunEnded("failed"))])
-    assert failed is not None
     assert failed["status"] == {"code": 2, "message": "the run ended: failed"}
     assert values(failed)["gen_ai.conversation.id"] == "r_1"
 
@@ -260,11 +258,11 @@ def test_tool_span_includes_content_only_if_allowed(outcome: ToolOutcome, result
     assert "stone" not in quiet
     wrong = tool_span("r_1", CALL, 1.0, 2.5, text_outcome("no", is_error=True), with_content=False)
     assert values(wrong)["error.type"] == "tool_error"
-    assert wrong["status"]["code"] == 2  # type: ignore[index,call-overload]
+    assert wrong["status"]["code"] == 2
 
 
-def test_a_run_with_its_requests_and_tools_is_one_trace(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_run_with_its_requests_and_tools_is_one_trace(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both."))]
         async with Upstream() as collector:
             collector.script = [answer(200, b"{}")]
@@ -295,5 +293,3 @@ def test_a_run_with_its_requests_and_tools_is_one_trace(tmp_path: Path) -> None:
         (metrics,) = told["/v1/metrics"]
         names = [each["name"] for each in metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]]
         assert names == ["gen_ai.client.token.usage", "gen_ai.client.operation.duration"]
-
-    play(story, tmp_path)

@@ -66,7 +66,7 @@ def ordered(*pieces: bytes, is_whole: bool = True, most: int = orders.MOST_BYTES
     coming = iter([*messages, {"type": "http.disconnect"}])
 
     async def receive() -> RequestEvent:
-        return next(coming)  # type: ignore[return-value]
+        return next(coming)
 
     return asyncio.run(order(receive, most))
 

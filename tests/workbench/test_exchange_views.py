@@ -225,7 +225,7 @@ def test_a_body_that_its_dialect_cannot_read_is_shown_all_the_same(stage: DeskSt
 
 def over(store: ListStore) -> Showing:
     memory = Memory(Path("/nonexistent"), lambda: NOON)
-    records = Records(store, lambda: NOON, lambda _provider, _model: None)  # type: ignore[arg-type]
+    records = Records(store, lambda: NOON, lambda _provider, _model: None)
     holds = Holds(memory, lambda: NOON)
     return Showing(holds, records, Viewer(holds, records, Catalog(), memory))
 

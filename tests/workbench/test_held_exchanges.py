@@ -230,7 +230,7 @@ def test_what_is_not_valid_is_not_sent_until_it_is_mended(stage: DeskStage) -> N
 
 
 def test_a_result_goes_with_its_call_and_comes_back_with_it(stage: DeskStage) -> None:
-    exchange, waiting = stage.hold({**CALLED, "messages": [*CALLED["messages"], {"role": "user", "content": "ok"}]})  # type: ignore[misc]
+    exchange, waiting = stage.hold({**CALLED, "messages": [*CALLED["messages"], {"role": "user", "content": "ok"}]})
     person = stage.person
     _, call, result, _ = person.view(exchange)["sections"][:4]
     assert result["answers"][0]["section"] == call["id"]

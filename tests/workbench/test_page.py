@@ -175,7 +175,6 @@ async def test_facts_are_streamed_in_order_until_the_hub_is_closed() -> None:
     hub, listener = Hub(lambda _entries: None), Listener()
     listening = asyncio.ensure_future(stream(hub, listener))
     await listener.until(b": listening\n\n")
-    assert listener.started is not None
     assert (b"content-type", b"text/event-stream") in listener.started["headers"]
     hub.record(
         [FactEntry("x_1", 0, 1.0, Received("anthropic", "m", "aa")), FactEntry("x_1", 1, 2.0, ExchangeCancelled())]
@@ -260,7 +259,6 @@ def test_the_printed_link_leaves_a_cookie_that_opens_the_page(server: Running) -
     assert status == 200
     assert "unsafe-inline" not in headers["content-security-policy"]
     named = re.search(rb'src="(/ui/[0-9a-f]+/app.js)"', body)
-    assert named is not None
     status, headers, _ = server.ask("GET", named[1].decode())
     assert (status, headers["content-type"]) == (200, "text/javascript; charset=utf-8")
     assert server.ask("POST", named[1].decode(), b"")[0] == 405

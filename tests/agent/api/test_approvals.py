@@ -21,7 +21,7 @@ def called(approvals: Approvals, path: str, body: Any = None) -> Any:
     handler = approval_calls(approvals)[path]["GET" if body is None else "POST"]
 
     async def story() -> Any:
-        return await handler(ApiCall((), "", receive))  # type: ignore[arg-type]
+        return await handler(ApiCall((), "", receive))
 
     return asyncio.run(story())
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
+from sightline.exchange.hub import FactQueue
 from sightline.model.parts import ToolCall
 from sightline.web import replies
 from sightline.web.routes import ApiCall, Routes
 from tests.loop_stage import calls, count, limited, plan, says
-from tests.running_stage import FakeTools, RunStage, news, play, plays
+from tests.running_stage import FakeTools, RunStage, news, open_stage, plays
 from tests.upstream import Upstream
 
 ASKING = plan(policy=Policy())
@@ -41,7 +43,7 @@ class Desk:
     async def call(self, path: str, body: Any = None) -> Any:
         """What the API answers, as JSON; a fault is one with its status."""
         path, _, query = path.partition("?")
-        methods, names = self.routes.find(path)  # type: ignore[misc]
+        methods, names = self.routes.find(path)
 
         async def receive() -> dict[str, Any]:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -49,7 +51,7 @@ class Desk:
 
         handler = methods["GET" if body is None else "POST"]
         try:
-            answer = replies.json(await handler(ApiCall(names, query, receive)))  # type: ignore[arg-type]
+            answer = replies.json(await handler(ApiCall(names, query, receive)))
         except Fault as fault:
             answer = replies.failure(fault)
         told = json.loads(answer.body)
@@ -63,6 +65,15 @@ class Desk:
         work = runner.run(new, RunParticipants(stage.tools, runner.questions))
         return asyncio.get_running_loop().create_task(work)
 
+    async def begin_waiting(
+        self, wanted: RunPlan = ASKING, **more: Any
+    ) -> tuple["asyncio.Task[FinishedRun]", FactQueue]:
+        """A run that waits for the page, and what is told of it from then on."""
+        watch = self.stage.hub.watch()
+        task = self.begin(wanted, **more)
+        await news(watch, "waiting")
+        return task, watch
+
 
 class Placed(Opened):
     """The stage's tools, of which one has a place."""
@@ -73,33 +84,27 @@ class Placed(Opened):
         return {"count": "python /sums.py"}
 
 
-def told(
-    story: Callable[[Desk, Upstream], Awaitable[None]],
-    folder: Path,
-    *,
-    joining: Joining | None = None,
-    keeps: bool = True,
-) -> None:
-    async def staged(stage: RunStage, upstream: Upstream) -> None:
+@asynccontextmanager
+async def open_desk(
+    folder: Path, *, joining: Joining | None = None, keeps: bool = True
+) -> AsyncIterator[tuple[Desk, Upstream]]:
+    async with open_stage(folder) as (stage, upstream):
+
         async def opening(_names: Sequence[str]) -> Opened:
             return Placed(stage.tools, (), None)
 
         approvals = Approvals(KeptRules(folder)) if keeps else None
         runs = Runs(stage.runner, Toolsets(("mine",), opening), joining, approvals)
         try:
-            await story(Desk(stage, runs, Routes(run_calls(runs))), upstream)
+            yield Desk(stage, runs, Routes(run_calls(runs))), upstream
         finally:
             await runs.close()
 
-    play(staged, folder)
 
-
-def test_a_call_is_approved_on_the_page_with_other_arguments(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_call_is_approved_on_the_page_with_other_arguments(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1, "a"), count(2, "b"), count(3, "c"))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         shown = await desk.call("runs/r_1")
         assert (shown["state"], shown["pending"]["step"]) == ("waiting", "approve")
         assert [call["key"] for call in shown["pending"]["calls"]] == ["1.1", "1.2", "1.3"]
@@ -115,41 +120,31 @@ def test_a_call_is_approved_on_the_page_with_other_arguments(tmp_path: Path) -> 
         assert (line["id"], line["state"], line["origin"]) == ("r_1", "ended", {"toolsets": ["mine"]})
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_a_rule_that_is_given_with_a_decision_holds_for_the_rest_of_the_run(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_rule_that_is_given_with_a_decision_holds_for_the_rest_of_the_run(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1))), plays(calls(count(2))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         rule = {"tool": "count", "ruling": "allow", "arguments": {"/n": "*"}}
         await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed", "rule": rule}}})
         assert ((await task).why, len(desk.stage.tools.used)) == ("answered", 2)
         watch.close()
 
-    told(story, tmp_path)
-
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_limit_is_raised_on_the_page_or_not(tmp_path: Path, *, goes_on: bool) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_limit_is_raised_on_the_page_or_not(tmp_path: Path, *, goes_on: bool) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(limited(requests=1, behaviour="confirm"))
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting(limited(requests=1, behaviour="confirm"))
         pending = (await desk.call("runs/r_1"))["pending"]
         assert (pending["step"], pending["reached"]["raised"], "reached" in pending["words"]) == ("confirm", 2, True)
         await desk.call("runs/r_1/confirm", {"goes_on": goes_on})
         assert (await task).why == ("answered" if goes_on else "limit")
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_a_run_is_stopped_on_the_page(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_run_is_stopped_on_the_page(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         begun = asyncio.Event()
 
         async def act(_call: ToolUse) -> ToolOutcome:
@@ -169,15 +164,11 @@ def test_a_run_is_stopped_on_the_page(tmp_path: Path) -> None:
         assert desk.stage.tools.cut_off == ["1.1"]
         assert (await desk.call("runs/r_1"))["state"] == "interrupted", "it can be taken up"
 
-    told(story, tmp_path)
 
-
-def test_stepping_is_switched_on_and_off(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_stepping_is_switched_on_and_off(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         assert (await desk.call("runs/r_1/step", {"on": True}))["is_stepping"]
         await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed"}}})
         while (pending := (await desk.call("runs/r_1"))["pending"]) is None or pending["step"] != "hold":
@@ -188,12 +179,10 @@ def test_stepping_is_switched_on_and_off(tmp_path: Path) -> None:
         assert (await task).why == "answered"
         watch.close()
 
-    told(story, tmp_path)
-
 
 @pytest.mark.parametrize("told_before", [True, False])
-def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_before: bool) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_before: bool) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         begun = asyncio.Event()
 
         async def act(_call: ToolUse) -> ToolOutcome:
@@ -223,26 +212,20 @@ def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_bef
         assert (shown["why"], shown["rounds"][0]["calls"][0]["fate"]) == ("answered", "ran")
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_run_with_command_line_tools_cannot_be_resumed_over_the_api(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_run_with_command_line_tools_cannot_be_resumed_over_the_api(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1)))]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING, origin={"cli": True})
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting(origin={"cli": True})
         status, message = await desk.call("runs/r_1/resume", {})
         assert (status, "command line" in message) == (409, True)
         task.cancel()
         await asyncio.wait({task})
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_what_cannot_be_done_is_refused_in_words(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_what_cannot_be_done_is_refused_in_words(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(says())]
         assert (await desk.call("runs/r_9"))[0] == 404
         assert (await desk.call("runs/%00"))[0] == 404
@@ -259,15 +242,11 @@ def test_what_cannot_be_done_is_refused_in_words(tmp_path: Path) -> None:
         assert (await desk.call("runs/r_1/stop", b"{"))[0] == 400
         assert (await desk.call("runs?limit=many"))[0] == 400
 
-    told(story, tmp_path)
 
-
-def test_to_close_leaves_what_was_taken_up_so_that_it_can_be_taken_up_again(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_to_close_leaves_what_was_taken_up_so_that_it_can_be_taken_up_again(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1)))]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         task.cancel()
         await asyncio.wait({task})
         await desk.call("runs/r_1/resume", {})
@@ -276,15 +255,11 @@ def test_to_close_leaves_what_was_taken_up_so_that_it_can_be_taken_up_again(tmp_
         assert (await desk.call("runs/r_1"))["state"] == "interrupted"
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_a_rule_for_all_runs_is_kept_for_the_tool_that_waits_and_no_other(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_rule_for_all_runs_is_kept_for_the_tool_that_waits_and_no_other(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(count(1))), plays(calls(count(1))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         rule = {"tool": "count", "ruling": "allow", "arguments": {"/n": "1"}}
         decision = {"decision": "allowed", "rule": rule, "always": True}
         assert (await desk.call("runs/r_1/decide", {"decisions": {"9.9": decision}}))[0] == 409
@@ -296,15 +271,11 @@ def test_a_rule_for_all_runs_is_kept_for_the_tool_that_waits_and_no_other(tmp_pa
         assert shown["words"] == "count (/n like 1)"
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_a_rule_that_cannot_be_kept_leaves_the_call_waiting(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_a_rule_that_cannot_be_kept_leaves_the_call_waiting(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as (desk, upstream):
         upstream.script = [plays(calls(ToolCall("c", "shell", "ls"))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         decision = {"decision": "allowed", "rule": {"tool": "shell", "ruling": "allow"}, "always": True}
         refused = await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
         assert refused == (409, "it is not known where the tool 'shell' comes from")
@@ -313,15 +284,11 @@ def test_a_rule_that_cannot_be_kept_leaves_the_call_waiting(tmp_path: Path) -> N
         await task
         watch.close()
 
-    told(story, tmp_path)
 
-
-def test_where_no_rules_are_kept_none_can_be_made(tmp_path: Path) -> None:
-    async def story(desk: Desk, upstream: Upstream) -> None:
+async def test_where_no_rules_are_kept_none_can_be_made(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, keeps=False) as (desk, upstream):
         upstream.script = [plays(calls(count(1))), plays(says())]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING)
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting()
         decision = {"decision": "allowed", "rule": {"tool": "count", "ruling": "allow"}, "always": True}
         refused = await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
         assert refused == (409, "no rules are kept here")
@@ -329,11 +296,9 @@ def test_where_no_rules_are_kept_none_can_be_made(tmp_path: Path) -> None:
         await task
         watch.close()
 
-    told(story, tmp_path, keeps=False)
-
 
 @pytest.mark.parametrize("answer", ["yes", "no", "fault"])
-def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer: str) -> None:
+async def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer: str) -> None:
     joined: list[tuple[str, str]] = []
 
     async def joining(pair: str, run: str) -> bool:
@@ -342,11 +307,9 @@ def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer: str) 
             raise Fault(Code.USAGE, "an answer is still on its way", status=409)
         return answer == "yes"
 
-    async def story(desk: Desk, upstream: Upstream) -> None:
+    async with open_desk(tmp_path, joining=joining) as (desk, upstream):
         upstream.script = [plays(calls(count(1)))]
-        watch = desk.stage.hub.watch()
-        task = desk.begin(ASKING, origin={"kind": "chat", "pair": "p_1", "toolsets": ["mine"]})
-        await news(watch, "waiting")
+        task, watch = await desk.begin_waiting(origin={"kind": "chat", "pair": "p_1", "toolsets": ["mine"]})
         task.cancel()
         await asyncio.wait({task})
         taken = await desk.call("runs/r_1/resume", {})
@@ -356,5 +319,3 @@ def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer: str) 
         else:
             assert (taken["state"] == "interrupted") is (answer == "yes"), "only what nobody takes runs here alone"
         watch.close()
-
-    told(story, tmp_path, joining=joining)

@@ -39,7 +39,7 @@ def test_of_a_reply_that_was_cut_while_thinking_nothing_stays() -> None:
     ],
 )
 def test_of_a_broken_reply_nothing_stays(broken: Reply, why: str) -> None:
-    assert read_reply(broken, "") == ReplyOutcome("end", (), why, is_cut=True)  # type: ignore[arg-type]
+    assert read_reply(broken, "") == ReplyOutcome("end", (), why, is_cut=True)
 
 
 def test_in_its_own_dialect_a_part_keeps_its_place_and_what_stood_beside_it() -> None:

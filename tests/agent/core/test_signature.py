@@ -117,13 +117,12 @@ def test_structured_types_are_defined_once_and_referred_to() -> None:
     schema = schema_of(plan)
     assert isinstance(schema["$defs"], dict)
     assert set(schema["$defs"]) == {"Place", "Unit"}
-    assert isinstance(schema["properties"], dict)
     assert schema["properties"]["home"] == {"$ref": "#/$defs/Place"}
     assert schema["properties"]["unit"] == {"$ref": "#/$defs/Unit", "default": "c"}
 
 
 def test_no_hints_and_no_docstring_leave_everything_open() -> None:
-    def anything(a, b: Any = object(), **others):  # type: ignore[no-untyped-def] # noqa: B008
+    def anything(a, b: Any = object(), **others):  # noqa: B008
         raise NotImplementedError
 
     definition = definition_of(anything)
@@ -152,7 +151,7 @@ def several(*a: int) -> None:
     raise NotImplementedError
 
 
-def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined] # noqa: F821
+def unknown(a: "Nowhere") -> None:  # noqa: F821
     raise NotImplementedError
 
 
@@ -202,9 +201,9 @@ def test_a_function_for_free_text_has_no_schema() -> None:
         """
         return text
 
-    query.freeform = True  # type: ignore[attr-defined]
+    query.freeform = True
     assert definition_of(query) == Definition(name="query", description="Ask the database.", kind="custom")
-    query.freeform = {"syntax": "lark", "definition": "start: /x/"}  # type: ignore[attr-defined]
+    query.freeform = {"syntax": "lark", "definition": "start: /x/"}
     assert definition_of(query).grammar == Grammar("lark", "start: /x/")
 
 
@@ -219,7 +218,7 @@ def test_free_text_is_one_text_with_a_grammar_that_can_be_read() -> None:
         (odd, {"syntax": "lark"}, "its grammar cannot be read"),
         (odd, "lark", "its grammar cannot be read"),
     ):
-        function.freeform = freeform  # type: ignore[attr-defined]
+        function.freeform = freeform
         with pytest.raises(Fault, match=words):
             definition_of(function)
 
@@ -229,5 +228,5 @@ def test_a_function_can_be_strict() -> None:
         return a + b
 
     assert definition_of(add).strict is None
-    add.strict = True  # type: ignore[attr-defined]
+    add.strict = True
     assert definition_of(add).strict is True

@@ -20,7 +20,7 @@ from sightline.model.parts import Text
 from sightline.tokens.ledger import Wait
 from tests.fake_clock import FakeClock
 from tests.loop_stage import COUNT, calls, count, says
-from tests.running_stage import FakeTools, Person, RunStage, on_stage, play, plays
+from tests.running_stage import FakeTools, Person, RunStage, on_stage, open_stage, plays
 from tests.upstream import Upstream
 
 
@@ -48,7 +48,6 @@ class LookingClock(FakeClock):
         self.seen: list[RunPaused | None] = []
 
     async def sleep(self, seconds: float) -> None:
-        assert self.runner is not None
         self.seen.append((await self.runner.show("r_1")).paused)
         await super().sleep(seconds)
 
@@ -59,10 +58,9 @@ def test_a_page_and_a_person_can_both_decide() -> None:
         assert all(callable(getattr(each, name)) for each in deciders)
 
 
-def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Path) -> None:
+async def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Path) -> None:
     clock = LookingClock()
-
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+    async with open_stage(tmp_path, clock=clock) as (stage, upstream):
         clock.runner, watching = stage.runner, Watching()
         stage.catalog.models["m"] = msgspec.structs.replace(stage.catalog.models["m"], rpm=1)
 
@@ -74,11 +72,8 @@ def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Pat
         ended = await stage.run(tools=FakeTools(act), watcher=watching)
         assert (ended.why, len(watching.waits), watching.waits[0].limit) == ("answered", 1, "rpm")
         (paused,) = clock.seen
-        assert paused is not None
         assert (paused.line.partition(": ")[2], paused.can_go_at) == ("requests per minute (1)", clock.time)
         assert (await stage.runner.show("r_1")).paused is None
-
-    play(story, tmp_path, clock=clock)
 
 
 @on_stage
@@ -116,7 +111,7 @@ BY_HAND = AnsweredByHand((Text("7"),))
 
 def decided(approve: Approval, objection: str = "") -> Decision:
     step = Approve(1, (CALL,), {"1.1": objection} if objection else {})
-    return asyncio.run(Judging(approve).approve("r_1", step))["1.1"]  # type: ignore[arg-type]
+    return asyncio.run(Judging(approve).approve("r_1", step))["1.1"]
 
 
 @pytest.mark.parametrize(

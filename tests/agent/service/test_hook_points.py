@@ -4,21 +4,22 @@ import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied, Policy
 from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, RunnableCall
 from sightline.agent.service.approvers import Judging
+from sightline.agent.service.shapes import RunShown
 from sightline.agent.service.tool_calls import CallApproval
 from sightline.agent.tools.hooks import Event, Hook, Hooks, HookVerdict
 from sightline.errors import Code
 from sightline.model.parts import Text
 from tests.loop_stage import calls, count, limited, plan, says
-from tests.running_stage import RunStage, play, plays
-from tests.upstream import Upstream
+from tests.running_stage import RunStage, open_stage, plays
 
 
 def hooks(folder: Path, event: Event, *answers: Any, tools: str = "*") -> tuple[Hooks, list[Any]]:
@@ -32,102 +33,113 @@ def hooks(folder: Path, event: Event, *answers: Any, tools: str = "*") -> tuple[
     return Hooks([Hook(event, hook, tools=tools)], folder=folder, environment={}), told
 
 
-def run(
-    folder: Path, event: Event, *answers: Any, wanted: Any = None
-) -> tuple[FinishedRun, list[Any], list[Any], RunStage]:
-    """A run of two rounds, what its hooks were told, and what was sent."""
-    kept: list[Any] = []
+class HookedRun(NamedTuple):
+    """How a run with a hook ended, what was sent, and how it is shown."""
 
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+    ended: FinishedRun
+    sent: list[Any]
+    stage: RunStage
+    shown: RunShown
+
+
+async def run_with(folder: Path, asked: Hooks, wanted: RunPlan | None = None, approver: Any = None) -> HookedRun:
+    """A run of two rounds."""
+    async with open_stage(folder) as (stage, upstream):
         upstream.script = [plays(calls(count(1))), plays(says("Done."))]
-        asked, told = hooks(folder, event, *answers)
-        ended = await stage.run(wanted or plan(), hooks=asked)
-        shown = await stage.runner.show("r_1")
-        kept.extend([ended, told, [seen.json()["messages"] for seen in upstream.seen], stage, shown])
-
-    play(story, folder)
-    return kept[0], kept[1], kept[2], kept
+        ended = await stage.run(wanted or plan(), approver, hooks=asked)
+        sent = [seen.json()["messages"] for seen in upstream.seen]
+        return HookedRun(ended, sent, stage, await stage.runner.show("r_1"))
 
 
-def test_a_hook_can_refuse_a_request(tmp_path: Path) -> None:
-    ended, told, sent, _ = run(tmp_path, "before_request", {"decision": "deny", "reason": "Too dear."})
+async def run(
+    folder: Path, event: Event, *answers: Any, wanted: RunPlan | None = None
+) -> tuple[FinishedRun, list[Any], list[Any], HookedRun]:
+    """How a run ended whose hook answers so, what the hook was told, and what was sent."""
+    asked, told = hooks(folder, event, *answers)
+    hooked = await run_with(folder, asked, wanted)
+    return hooked.ended, told, hooked.sent, hooked
+
+
+async def test_a_hook_can_refuse_a_request(tmp_path: Path) -> None:
+    ended, told, sent, _ = await run(tmp_path, "before_request", {"decision": "deny", "reason": "Too dear."})
     assert (ended.why, sent, len(told)) == ("failed", [], 1)
-    assert ended.reply is not None
-    assert ended.reply.fault is not None
     assert (ended.reply.fault.code, "Too dear." in ended.reply.fault.message) == (Code.PERMISSION, True)
 
 
-def test_what_a_hook_says_before_a_request_stays_in_the_conversation(tmp_path: Path) -> None:
-    ended, _, sent, _ = run(tmp_path, "before_request", "It is Monday.", None)
+async def test_what_a_hook_says_before_a_request_stays_in_the_conversation(tmp_path: Path) -> None:
+    ended, _, sent, _ = await run(tmp_path, "before_request", "It is Monday.", None)
     assert sent[0][-1]["content"] == "It is Monday."
     assert [message["role"] for message in sent[1]] == ["user", "user", "assistant", "tool"]
     assert ended.why == "answered"
 
 
-def test_a_hook_can_refuse_a_reply_so_that_nothing_of_it_runs(tmp_path: Path) -> None:
-    ended, _, sent, kept = run(tmp_path, "after_reply", {"decision": "block", "reason": "No tools today."})
-    assert (ended.why, len(sent), kept[3].tools.used) == ("failed", 1, [])
+async def test_a_hook_can_refuse_a_reply_so_that_nothing_of_it_runs(tmp_path: Path) -> None:
+    ended, _, sent, kept = await run(tmp_path, "after_reply", {"decision": "block", "reason": "No tools today."})
+    assert (ended.why, len(sent), kept.stage.tools.used) == ("failed", 1, [])
 
 
-def test_a_hook_looks_at_calls_that_a_rule_allows_and_its_arguments_run_and_are_seen(tmp_path: Path) -> None:
-    ended, told, sent, kept = run(tmp_path, "before_tool", {"arguments": {"n": 5}})
-    assert [call.arguments for call in kept[3].tools.used] == [{"n": 5}]
+async def test_a_hook_looks_at_calls_that_a_rule_allows_and_its_arguments_run_and_are_seen(tmp_path: Path) -> None:
+    ended, told, sent, kept = await run(tmp_path, "before_tool", {"arguments": {"n": 5}})
+    assert [call.arguments for call in kept.stage.tools.used] == [{"n": 5}]
     assert ended.rounds[0].calls[0].is_edited
     assert json.loads(sent[1][1]["tool_calls"][0]["function"]["arguments"]) == {"n": 5}
     assert told[0]["call"]["arguments"] == {"n": 1}
 
 
-def test_arguments_that_a_hook_wrote_are_held_to_the_schema(tmp_path: Path) -> None:
-    ended, _, sent, kept = run(tmp_path, "before_tool", {"decision": "allow", "arguments": {"n": "many"}})
-    assert (kept[3].tools.used, ended.rounds[0].calls[0].fate) == ([], "denied")
+async def test_arguments_that_a_hook_wrote_are_held_to_the_schema(tmp_path: Path) -> None:
+    ended, _, sent, kept = await run(tmp_path, "before_tool", {"decision": "allow", "arguments": {"n": "many"}})
+    assert (kept.stage.tools.used, ended.rounds[0].calls[0].fate) == ([], "denied")
     assert "expected integer" in sent[1][-1]["content"]
 
 
-def test_reason_of_a_denying_hook_is_sent_to_the_model(tmp_path: Path) -> None:
-    ended, _, sent, _ = run(tmp_path, "before_tool", {"decision": "deny", "reason": "Not on Mondays."})
-    assert (ended.rounds[0].calls[0].fate, "Not on Mondays." in sent[1][-1]["content"]) == ("denied", True)
+async def test_reason_of_a_denying_hook_is_sent_to_the_model(tmp_path: Path) -> None:
+    ended, _, sent, _ = await run(tmp_path, "before_tool", {"decision": "deny", "reason": "Not on Mondays."})
+    assert (ended.rounds[0].calls[0].fate, ended.rounds[0].calls[0].denied_by) == ("denied", "hook")
+    assert sent[1][-1]["content"].endswith("A hook of this run does not allow this call. Not on Mondays.")
 
 
-def test_a_hook_can_send_a_call_to_a_person(tmp_path: Path) -> None:
-    _, _, _, kept = run(tmp_path, "before_tool", {"decision": "ask"})
-    assert [call.key for call in kept[3].person.asked[0].calls] == ["1.1"]
+async def test_a_hook_can_send_a_call_to_a_person(tmp_path: Path) -> None:
+    _, _, _, kept = await run(tmp_path, "before_tool", {"decision": "ask"})
+    assert [call.key for call in kept.stage.person.asked[0].calls] == ["1.1"]
 
 
-def test_hook_context_and_reason_are_sent_after_the_tool_results(tmp_path: Path) -> None:
-    ended, told, sent, _ = run(tmp_path, "after_tool", {"decision": "deny", "reason": "Check it.", "context": "Psst."})
+async def test_hook_context_and_reason_are_sent_after_the_tool_results(tmp_path: Path) -> None:
+    ended, told, sent, _ = await run(
+        tmp_path, "after_tool", {"decision": "deny", "reason": "Check it.", "context": "Psst."}
+    )
     assert sent[1][-1] == {"role": "user", "content": "Psst.\nCheck it."}
     assert told[0]["outcome"]["parts"][0]["text"] == "count 1.1 did it"
     assert ended.rounds[0].context == "Psst.\nCheck it."
 
 
-def test_a_hook_can_keep_the_model_at_work_and_limits_hold_all_the_same(tmp_path: Path) -> None:
-    ended, told, sent, _ = run(
+async def test_a_hook_can_keep_the_model_at_work_and_limits_hold_all_the_same(tmp_path: Path) -> None:
+    ended, told, sent, _ = await run(
         tmp_path, "stop", {"decision": "block", "reason": "Test it."}, wanted=limited(requests=4)
     )
     assert (ended.why, len(sent), [each["is_active"] for each in told]) == ("limit", 4, [False, True, True])
     assert "Test it." in sent[2][-1]["content"]
 
 
-def test_a_hook_can_end_the_run(tmp_path: Path) -> None:
-    ended, _, sent, kept = run(tmp_path, "after_tool", {"stop": "Enough."})
-    assert (ended.why, len(sent), kept[4].notes) == ("cancelled", 1, ("a hook ended the run: Enough.",))
+async def test_a_hook_can_end_the_run(tmp_path: Path) -> None:
+    ended, _, sent, kept = await run(tmp_path, "after_tool", {"stop": "Enough."})
+    assert (ended.why, len(sent), kept.shown.notes) == ("cancelled", 1, ("a hook ended the run: Enough.",))
     assert ended.request.messages[-1].role == "tool"
 
 
-def test_a_hook_can_end_the_run_before_anything_is_sent(tmp_path: Path) -> None:
-    ended, _, sent, kept = run(tmp_path, "before_request", {"stop": ""})
-    assert (ended.why, sent, kept[4].notes) == ("cancelled", [], ("a hook ended the run",))
+async def test_a_hook_can_end_the_run_before_anything_is_sent(tmp_path: Path) -> None:
+    ended, _, sent, kept = await run(tmp_path, "before_request", {"stop": ""})
+    assert (ended.why, sent, kept.shown.notes) == ("cancelled", [], ("a hook ended the run",))
 
 
-def test_invalid_hook_output_denies_the_call_without_a_prompt(tmp_path: Path) -> None:
-    ended, _, _, kept = run(tmp_path, "before_tool", {"unheard": "of"})
-    assert (kept[3].person.asked, kept[3].tools.used) == ([], [])
+async def test_invalid_hook_output_denies_the_call_without_a_prompt(tmp_path: Path) -> None:
+    ended, _, _, kept = await run(tmp_path, "before_tool", {"unheard": "of"})
+    assert (kept.stage.person.asked, kept.stage.tools.used) == ([], [])
     assert ended.rounds[0].calls[0].denied_by == "hook"
-    assert "its answer is not understood" in kept[4].notes[0]
+    assert "its answer is not understood" in kept.shown.notes[0]
 
 
-def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [plays(calls(count(1))), plays(says())]
         stage.person.waits = asyncio.Event()
         asked, _ = hooks(tmp_path, "before_tool", {"decision": "ask"})
@@ -139,36 +151,23 @@ def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
         ended = await stage.runner.resume("r_1", stage.tools, stage.person)
         assert (ended.why, len(stage.tools.used), len(stage.person.asked)) == ("answered", 1, 1)
 
-    play(story, tmp_path)
-
 
 # --- hooks that fail ------------------------------------------------------------------------------
 
 
-def _broken(
-    folder: Path, event: Event, command: str, *, timeout: float = 30.0
-) -> tuple[FinishedRun, list[Any], RunStage, Any]:
-    """A run of two rounds that allows every call, with a hook that fails; what was sent, and how it is shown."""
-    kept: list[Any] = []
-
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(calls(count(1))), plays(says("Done."))]
-        asked = Hooks([Hook(event, command, timeout=timeout)], folder=folder, environment={})
-        ended = await stage.run(plan(policy=Policy(otherwise="allow")), approver=Judging("yes"), hooks=asked)
-        sent = [seen.json()["messages"] for seen in upstream.seen]
-        kept.extend([ended, sent, stage, await stage.runner.show("r_1")])
-
-    play(story, folder)
-    return kept[0], kept[1], kept[2], kept[3]
+async def run_broken(folder: Path, event: Event, command: str, *, seconds: float = 30.0) -> HookedRun:
+    """A run that allows every call, with a hook that fails."""
+    asked = Hooks([Hook(event, command, timeout=seconds)], folder=folder, environment={})
+    return await run_with(folder, asked, plan(policy=Policy(otherwise="allow")), Judging("yes"))
 
 
 @pytest.mark.parametrize(
-    ("command", "timeout"), [("exit 1", 30.0), ("kill -9 $$", 30.0), ("sleep 60", 0.05), ("echo {", 30.0)]
+    ("command", "seconds"), [("exit 1", 30.0), ("kill -9 $$", 30.0), ("sleep 60", 0.05), ("echo {", 30.0)]
 )
-def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_approved(
-    tmp_path: Path, command: str, timeout: float
+async def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_approved(
+    tmp_path: Path, command: str, seconds: float
 ) -> None:
-    ended, sent, stage, shown = _broken(tmp_path, "before_tool", command, timeout=timeout)
+    ended, sent, stage, shown = await run_broken(tmp_path, "before_tool", command, seconds=seconds)
     assert stage.tools.used == []
     assert (ended.rounds[0].calls[0].fate, ended.rounds[0].calls[0].denied_by) == ("denied", "hook")
     assert sent[1][-1]["content"].endswith(
@@ -179,30 +178,21 @@ def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_appro
 
 
 @pytest.mark.parametrize("event", ["before_request", "after_reply"])
-def test_a_failing_hook_around_a_request_ends_the_run_as_a_failure(tmp_path: Path, event: Event) -> None:
-    ended, sent, stage, _ = _broken(tmp_path, event, "exit 1")
+async def test_a_failing_hook_around_a_request_ends_the_run_as_a_failure(tmp_path: Path, event: Event) -> None:
+    ended, sent, stage, _ = await run_broken(tmp_path, event, "exit 1")
     assert (ended.why, len(sent), stage.tools.used) == ("failed", int(event == "after_reply"), [])
-    assert ended.reply is not None
-    assert ended.reply.fault is not None
     assert "could not judge" in ended.reply.fault.message
 
 
-def test_a_failing_hook_at_the_end_makes_the_run_a_failure_that_keeps_its_words(tmp_path: Path) -> None:
-    ended, sent, _, shown = _broken(tmp_path, "stop", "exit 1")
+async def test_a_failing_hook_at_the_end_makes_the_run_a_failure_that_keeps_its_words(tmp_path: Path) -> None:
+    ended, sent, _, shown = await run_broken(tmp_path, "stop", "exit 1")
     assert (ended.why, ended.rounds[-1].text, len(sent)) == ("failed", "Done.", 2)
-    assert shown.rounds[-1].fault is not None
     assert "could not judge the end of the run" in shown.rounds[-1].fault.message
 
 
-def test_failing_after_tool_hook_is_reported_and_the_result_is_kept(tmp_path: Path) -> None:
-    ended, _, stage, shown = _broken(tmp_path, "after_tool", "exit 1")
+async def test_failing_after_tool_hook_is_reported_and_the_result_is_kept(tmp_path: Path) -> None:
+    ended, _, stage, shown = await run_broken(tmp_path, "after_tool", "exit 1")
     assert (ended.why, len(stage.tools.used), "after_tool hook" in shown.notes[0]) == ("answered", 1, True)
-
-
-def test_model_sees_that_a_hook_and_not_the_user_denied_the_call(tmp_path: Path) -> None:
-    ended, _, sent, _ = run(tmp_path, "before_tool", {"decision": "deny", "reason": "Not on Mondays."})
-    assert sent[1][-1]["content"].endswith("A hook of this run does not allow this call. Not on Mondays.")
-    assert ended.rounds[0].calls[0].denied_by == "hook"
 
 
 CALLS = tuple(RunnableCall(key=f"1.{n}", id=str(n), name="count", arguments={"n": n}) for n in (1, 2, 3))

@@ -27,7 +27,7 @@ from sightline.model.request import Request
 from sightline.store.entries import FactEntry
 from tests.loop_stage import calls, count, plan, reply, says
 from tests.relay_stage import DIALECTS
-from tests.running_stage import RunStage, begins, on_stage, play, plays, wrong
+from tests.running_stage import RunStage, begins, on_stage, open_stage, plays, wrong
 from tests.upstream import Play, Upstream, streams
 from tests.upstream import says as answers
 
@@ -54,8 +54,10 @@ def release(stage: RunStage, exchange: str) -> None:
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_stepping_holds_each_request_and_an_edit_goes_on_through_later_rounds(tmp_path: Path, spoken: str) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_stepping_holds_each_request_and_an_edit_goes_on_through_later_rounds(
+    tmp_path: Path, spoken: str
+) -> None:
+    async with open_stage(tmp_path, spoken) as (stage, upstream):
         upstream.script = [plays(calls(count(n, f"c{n}")), spoken) for n in (1, 2)] + [plays(says(), spoken)]
         async with asyncio.TaskGroup() as group:
             task = group.create_task(stage.run(plan(spoken), is_stepping=True, prompt=stage.prompt("Do it.")))
@@ -78,8 +80,6 @@ def test_stepping_holds_each_request_and_an_edit_goes_on_through_later_rounds(tm
         assert [fact.sent is not None for fact in replied] == [True, False, False]
         assert wrong([ended.request], spoken) == []
 
-    play(story, tmp_path, spoken)
-
 
 @on_stage
 async def test_a_request_that_is_dropped_ends_the_run_as_a_person_would(stage: RunStage, upstream: Upstream) -> None:
@@ -90,8 +90,6 @@ async def test_a_request_that_is_dropped_ends_the_run_as_a_person_would(stage: R
         stage.relay.holds.drop(await held(stage, 2), "not like this")
     ended = task.result()
     assert (ended.why, len(upstream.seen), ended.request.messages[-1].role) == ("cancelled", 1, "tool")
-    assert ended.reply is not None
-    assert ended.reply.fault is not None
     assert (ended.reply.fault.code, "not like this" in ended.reply.fault.message) == (Code.CANCELLED, True)
 
 
@@ -133,18 +131,17 @@ async def test_only_the_first_request_is_opened_otherwise(stage: RunStage, upstr
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_runs_go_through_in_every_dialect_streamed_and_whole(tmp_path: Path, spoken: str, *, stream: bool) -> None:
+async def test_runs_go_through_in_every_dialect_streamed_and_whole(
+    tmp_path: Path, spoken: str, *, stream: bool
+) -> None:
     ends: list[FinishedRun] = []
-
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+    async with open_stage(tmp_path, spoken) as (stage, upstream):
         asked = reply(Text("Let me see."), count(1, "c1"), ToolCall("c2", "edit_file", '{"filePath": "x"}'))
         upstream.script = [plays(asked, spoken, stream=stream), plays(says("Done."), spoken, stream=stream)]
         ends.append(await stage.run(plan(spoken), prompt=stage.prompt(stream=stream)))
         assert [call.name for call in stage.tools.used] == ["count", "edit_file"]
         assert b"count 1.1 did it" in upstream.seen[1].body
         assert wrong([ends[0].request], spoken) == []
-
-    play(story, tmp_path, spoken)
     assert (ends[0].why, ends[0].rounds[-1].text) == ("answered", "Done.")
 
 
@@ -169,8 +166,6 @@ async def test_what_a_gate_refuses_is_not_sent(stage: RunStage, upstream: Upstre
 
     ended = await stage.run(gate=RunGate(admitted))
     assert (ended.why, upstream.seen) == ("failed", [])
-    assert ended.reply is not None
-    assert ended.reply.fault is not None
     assert ended.reply.fault.message == "not today"
 
 
@@ -183,12 +178,10 @@ LAST = Round(number=1, reply=Reply(marker="resp_1"))
 
 def test_only_what_came_after_the_marker_is_sent_with_the_instructions() -> None:
     shorter = behind_marker(REQUEST, LAST)
-    assert shorter is not None
     assert shorter.messages == (SYSTEM, RESULT)
     assert shorter.options == Options(store=True, previous_response_id="resp_1")
     pictured = Message("system", (Image(Link("u")),))
     without = behind_marker(msgspec.structs.replace(REQUEST, messages=(pictured, SPOKE, RESULT)), LAST)
-    assert without is not None
     assert without.messages == (RESULT,)
 
 
@@ -237,8 +230,8 @@ def _stage(stage: RunStage, upstream: Upstream, *script: Play) -> None:
     upstream.script = list(script)
 
 
-def test_a_run_whose_replies_are_kept_sends_what_is_new(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_run_whose_replies_are_kept_sends_what_is_new(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, SPOKEN) as (stage, upstream):
         _stage(stage, upstream, stored(calls(count(1)), "resp_1"), stored(says("Done."), "resp_2"))
         ended = await stage.run(plan(SPOKEN))
         first, second = (seen.json() for seen in upstream.seen)
@@ -249,11 +242,9 @@ def test_a_run_whose_replies_are_kept_sends_what_is_new(tmp_path: Path) -> None:
             "answered", ["user", "assistant", "tool", "assistant"],
         )  # fmt: skip
 
-    play(story, tmp_path, SPOKEN)
 
-
-def test_a_provider_that_has_forgotten_gets_all_of_it_once(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_provider_that_has_forgotten_gets_all_of_it_once(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, SPOKEN) as (stage, upstream):
         gone = answers({"error": {"message": "Previous response with id 'resp_1' not found.", "code": "x"}}, 400)
         _stage(stage, upstream, stored(calls(count(1)), "resp_1"), gone, stored(says("Done."), "resp_2"))
         ended = await stage.run(plan(SPOKEN))
@@ -262,11 +253,9 @@ def test_a_provider_that_has_forgotten_gets_all_of_it_once(tmp_path: Path) -> No
         assert len(third["input"]) == 3
         assert (ended.why, len(ended.rounds)) == ("answered", 2)
 
-    play(story, tmp_path, SPOKEN)
 
-
-def test_stepping_through_a_run_shows_the_full_request(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_stepping_through_a_run_shows_the_full_request(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, SPOKEN) as (stage, upstream):
         _stage(stage, upstream, stored(calls(count(1)), "resp_1"), stored(says("Done."), "resp_2"))
         async with asyncio.TaskGroup() as group:
             group.create_task(stage.run(plan(SPOKEN), is_stepping=True))
@@ -274,21 +263,16 @@ def test_stepping_through_a_run_shows_the_full_request(tmp_path: Path) -> None:
             release(stage, await held(stage, 2))
         assert [len(seen.json()["input"]) for seen in upstream.seen] == [1, 3]
 
-    play(story, tmp_path, SPOKEN)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_recorded_reply_equals_the_received_reply(tmp_path: Path, spoken: str, *, stream: bool) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_recorded_reply_equals_the_received_reply(tmp_path: Path, spoken: str, *, stream: bool) -> None:
+    async with open_stage(tmp_path, spoken) as (stage, upstream):
         upstream.script = [plays(calls(count(1)), spoken, stream=stream), plays(says(), spoken, stream=stream)]
         ended = await stage.run(plan(spoken), prompt=stage.prompt(stream=stream))
         for number, exchange in enumerate(("x_001", "x_002")):
             found = await recall_reply(stage.store, exchange, stage.choice)
-            assert found is not None
             assert (found.reply, found.sent) == (ended.rounds[number].reply, None)
-
-    play(story, tmp_path, spoken)
 
 
 @on_stage
@@ -305,28 +289,23 @@ async def test_what_is_not_on_record_whole_is_not_recalled(stage: RunStage, upst
     assert await recall_reply(stage.store, "x_003", stage.choice) is None
 
 
-def test_reply_with_unreliable_finish_reason_is_not_recalled(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_reply_with_unreliable_finish_reason_is_not_recalled(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "openai-responses") as (stage, upstream):
         upstream.script = [plays(says(), "openai-responses")]
         await stage.run(plan("openai-responses"))
         provider = msgspec.structs.replace(stage.choice.provider, quirks=Quirks(reports_length=False))
-        stage.catalog.providers["acme"] = provider  # type: ignore[index]
+        stage.catalog.providers["acme"] = provider
         assert await recall_reply(stage.store, "x_001", stage.choice) is None
 
-    play(story, tmp_path, "openai-responses")
 
+@on_stage
+async def test_reply_whose_body_was_deleted_by_retention_is_not_recalled(stage: RunStage, upstream: Upstream) -> None:
+    upstream.script = [plays(says())]
+    await stage.run()
+    await stage.store.settle()
 
-def test_a_body_that_retention_has_taken_is_missed(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
-        upstream.script = [plays(says())]
-        await stage.run()
-        await stage.store.settle()
+    async def gone(_sha256: str) -> None:
+        return None
 
-        async def gone(_sha256: str) -> None:
-            return None
-
-        stage.store.body = gone  # type: ignore[method-assign]
-        assert await recall_reply(stage.store, "x_001", stage.choice) is None
-
-    play(story, tmp_path)
-    asyncio.run(asyncio.sleep(0))
+    stage.store.body = gone
+    assert await recall_reply(stage.store, "x_001", stage.choice) is None

@@ -76,7 +76,7 @@ async def test_a_run_that_is_not_there_is_a_clear_fault(tmp_path: Path, name: st
 
 
 def test_whether_a_run_goes_on_depends_on_the_process_that_has_it() -> None:
-    past = PastRuns(None, lambda name: name == "alive")  # type: ignore[arg-type]
+    past = PastRuns(None, lambda name: name == "alive")
 
     def state(*facts: RunTaken | RunEnded) -> str:
         return past.state([TimedFact(NOON, fact) for fact in (BEGAN, *facts)])

@@ -19,12 +19,12 @@ from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.tools import FunctionTool
 from tests.loop_stage import calls, count, plan, says
-from tests.running_stage import FakeTools, RunStage, on_stage, play, plays
+from tests.running_stage import FakeTools, RunStage, on_stage, open_stage, plays
 from tests.upstream import Upstream, stall
 
 
-def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_path: Path) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as (stage, upstream):
         upstream.script = [plays(says(), "anthropic")]
         await stage.run(RunPlan(dialect="", limits=RunLimits(cost=1.0)), origin={"cli": True})
         (began,) = [fact for fact in await stage.facts() if isinstance(fact, RunBegan)]
@@ -34,8 +34,6 @@ def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_pat
         assert [each.name for each in began.plan.toolbox.definitions] == ["edit_file", "count", "shell"]
         assert began.plan.prices is not None
         assert (await stage.runner.began("r_1")) == began
-
-    play(story, tmp_path, "anthropic")
 
 
 @on_stage
@@ -61,28 +59,24 @@ async def test_invalid_request_raises_a_fault_and_creates_no_run(stage: RunStage
     assert (await stage.store.logbook.logs(), upstream.seen) == ([], [])
 
 
-def test_runs_are_named_after_their_time(tmp_path: Path) -> None:
-    async def story(stage: RunStage, _upstream: Upstream) -> None:
+async def test_runs_are_named_after_their_time(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, _):
         assert [stage.runner.make_id() for _ in range(2)] == ["r_001", "r_002"]
 
-    play(story, tmp_path)
 
-
-def test_a_run_that_is_not_under_way_cannot_be_stopped(tmp_path: Path) -> None:
-    async def story(stage: RunStage, _upstream: Upstream) -> None:
+async def test_a_run_that_is_not_under_way_cannot_be_stopped(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, _):
         for act in (lambda: stage.runner.stop("r_9", now=True), lambda: stage.runner.step("r_9", is_on=True)):
             with pytest.raises(Fault, match="not under way here") as caught:
                 act()
             assert caught.value.status == 409
-
-    play(story, tmp_path)
 
 
 @on_stage
 async def test_a_hundred_runs_at_once(stage: RunStage, upstream: Upstream) -> None:
     async def model(talk: object) -> None:
         rounds = len(upstream.seen[-1].json()["messages"])
-        await plays(calls(count(1)) if rounds == 1 else says())(talk)  # type: ignore[arg-type]
+        await plays(calls(count(1)) if rounds == 1 else says())(talk)
 
     upstream.script = [model]
     tools = [FakeTools() for _ in range(100)]
@@ -123,8 +117,8 @@ async def test_a_process_that_ends_leaves_its_runs_to_the_next(stage: RunStage, 
 
 
 @pytest.mark.parametrize("how", ["shutdown", "interrupted"])
-def test_an_exchange_under_way_says_why_it_was_cancelled(tmp_path: Path, how: CancelReason) -> None:
-    async def story(stage: RunStage, upstream: Upstream) -> None:
+async def test_an_exchange_under_way_says_why_it_was_cancelled(tmp_path: Path, how: CancelReason) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [stall()]
         task = asyncio.ensure_future(stage.run())
         await upstream.arrived(1)
@@ -136,5 +130,3 @@ def test_an_exchange_under_way_says_why_it_was_cancelled(tmp_path: Path, how: Ca
         await asyncio.wait({task})
         await stage.store.settle()
         assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled(how)
-
-    play(story, tmp_path)

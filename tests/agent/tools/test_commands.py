@@ -12,7 +12,7 @@ from tests.agent.tools.processes import environment
 def ran(script: str, timeout: float = 60.0, **how: object) -> CommandResult:
     async def story() -> CommandResult:
         commands = Commands(environment())
-        return await commands.run(("/bin/sh", "-c", script), folder=Path("/"), timeout=timeout, **how)  # type: ignore[arg-type]
+        return await commands.run(("/bin/sh", "-c", script), folder=Path("/"), timeout=timeout, **how)
 
     return asyncio.run(story())
 
@@ -39,40 +39,34 @@ def test_how_it_ended(code: int, words: str) -> None:
     assert CommandResult(code, "").in_words == words
 
 
-def test_all_that_runs_ends_when_it_is_closed() -> None:
-    async def story() -> list[CommandResult]:
-        commands = Commands(environment())
-        begun = asyncio.Semaphore(0)
-        running = [
-            asyncio.ensure_future(
-                commands.run(
-                    ("/bin/sh", "-c", "echo here; exec sleep 600"),
-                    folder=Path("/"),
-                    timeout=60,
-                    on_output=lambda fd, data: begun.release(),
-                )
+async def test_all_that_runs_ends_when_it_is_closed() -> None:
+    commands = Commands(environment())
+    begun = asyncio.Semaphore(0)
+    running = [
+        asyncio.ensure_future(
+            commands.run(
+                ("/bin/sh", "-c", "echo here; exec sleep 600"),
+                folder=Path("/"),
+                timeout=60,
+                on_output=lambda fd, data: begun.release(),
             )
-            for _ in range(3)
-        ]
-        for _ in running:
-            await begun.acquire()
-        await commands.close()
-        return await asyncio.gather(*running)
+        )
+        for _ in range(3)
+    ]
+    for _ in running:
+        await begun.acquire()
+    await commands.close()
+    assert [each.code for each in await asyncio.gather(*running)] == [-15] * 3
 
-    assert [each.code for each in asyncio.run(story())] == [-15] * 3
 
-
-def test_one_that_is_being_started_when_it_is_closed_ends_too() -> None:
-    async def story() -> CommandResult:
-        commands = Commands(environment())
-        running = asyncio.ensure_future(commands.run(("/bin/sleep", "600"), folder=Path("/"), timeout=60))
-        await asyncio.sleep(0)
-        await commands.close()
-        with pytest.raises(OSError, match="anceled"):
-            await commands.run(("/bin/true",), folder=Path("/"), timeout=60)
-        return await running
-
-    assert asyncio.run(story()).code == -15
+async def test_one_that_is_being_started_when_it_is_closed_ends_too() -> None:
+    commands = Commands(environment())
+    running = asyncio.ensure_future(commands.run(("/bin/sleep", "600"), folder=Path("/"), timeout=60))
+    await asyncio.sleep(0)
+    await commands.close()
+    with pytest.raises(OSError, match="anceled"):
+        await commands.run(("/bin/true",), folder=Path("/"), timeout=60)
+    assert (await running).code == -15
 
 
 def test_a_short_output_is_whole() -> None:

@@ -152,8 +152,8 @@ def broken() -> None:
 
 
 def use(name: str, function: object, timeout: float = 60.0, **arguments: object) -> ToolOutcome:
-    tools = Callables([function], timeout=timeout)  # type: ignore[list-item]
-    return asyncio.run(tools.use(RunnableCall(key="1.1", id="a", name=name, arguments=arguments), print))  # type: ignore[arg-type]
+    tools = Callables([function], timeout=timeout)
+    return asyncio.run(tools.use(RunnableCall(key="1.1", id="a", name=name, arguments=arguments), print))
 
 
 def text(outcome: ToolOutcome) -> str:

@@ -55,7 +55,7 @@ def test_a_hook_has_a_name_for_people() -> None:
 
 def test_a_moment_that_does_not_exist_is_refused() -> None:
     with pytest.raises(Fault, match="there is no event 'after_lunch'") as caught:
-        Hook("after_lunch", "true")  # type: ignore[arg-type]
+        Hook("after_lunch", "true")
     assert (caught.value.code, "before_tool" in caught.value.hint) == (Code.CONFIG, True)
 
 
@@ -70,7 +70,7 @@ def hooks(*each: Hook, folder: Path = Path("/")) -> Hooks:
 
 def before_tool(*does: object, timeout: float = 30.0) -> HookVerdict:
     """What these hooks say of a call."""
-    return asyncio.run(hooks(*(Hook("before_tool", each, timeout=timeout) for each in does)).before_tool("r", 1, CALL))  # type: ignore[arg-type]
+    return asyncio.run(hooks(*(Hook("before_tool", each, timeout=timeout) for each in does)).before_tool("r", 1, CALL))
 
 
 # --- the rules of exit codes ----------------------------------------------------------------------
@@ -176,27 +176,24 @@ def test_only_hooks_matching_event_and_tool_are_called() -> None:
 # --- the five moments -----------------------------------------------------------------------------
 
 
-def test_every_event_is_passed_to_hooks_as_json() -> None:
-    async def story() -> list[JsonObject]:
-        heard: list[JsonObject] = []
-        events = ("before_request", "after_reply", "before_tool", "after_tool", "stop")
-        asked = hooks(*(Hook(event, heard.append) for event in events))
-        await asked.before_request("r1", 1, REQUEST)
-        await asked.after_reply("r1", 1, REPLY)
-        await asked.before_tool("r1", 1, CALL)
-        await asked.after_tool("r1", 1, CALL, text_outcome("listed"))
-        await asked.stop("r1", 1, REPLY, is_active=True)
-        return heard
-
-    heard = asyncio.run(story())
+async def test_every_event_is_passed_to_hooks_as_json() -> None:
+    heard: list[JsonObject] = []
+    events = ("before_request", "after_reply", "before_tool", "after_tool", "stop")
+    asked = hooks(*(Hook(event, heard.append) for event in events))
+    await asked.before_request("r1", 1, REQUEST)
+    await asked.after_reply("r1", 1, REPLY)
+    await asked.before_tool("r1", 1, CALL)
+    await asked.after_tool("r1", 1, CALL, text_outcome("listed"))
+    await asked.stop("r1", 1, REPLY, is_active=True)
+    heard = heard
     assert [each["event"] for each in heard] == ["before_request", "after_reply", "before_tool", "after_tool", "stop"]
     assert all((each["run"], each["round"]) == ("r1", 1) for each in heard)
     request, reply, call, after, stop = heard
-    assert request["request"]["messages"][0]["parts"][0]["text"] == "Hi"  # type: ignore[index, call-overload]
+    assert request["request"]["messages"][0]["parts"][0]["text"] == "Hi"
     assert reply["reply"] == stop["reply"]
     assert stop["is_active"] is True
-    assert call["call"]["arguments"] == {"command": "ls"}  # type: ignore[index, call-overload]
-    assert after["outcome"]["parts"][0]["text"] == "listed"  # type: ignore[index, call-overload]
+    assert call["call"]["arguments"] == {"command": "ls"}
+    assert after["outcome"]["parts"][0]["text"] == "listed"
 
 
 def test_a_command_reads_the_same(tmp_path: Path) -> None:
@@ -263,7 +260,7 @@ def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
-def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+async def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(child, "PATIENCE", 0.1)
     pids, script = tmp_path / "pids", tmp_path / "hook.py"
     fifo = tmp_path / "ready"
@@ -271,20 +268,16 @@ def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     script.write_text(
         STUBBORN.format(file=str(pids), detached=True) + f"open({str(fifo)!r}, 'w').close()\ntime.sleep(600)"
     )
-
-    async def story() -> None:
-        asked = hooks(Hook("before_tool", f"exec python3 {script}"))
-        asking = asyncio.ensure_future(asked.before_tool("r", 1, CALL))
-        await asyncio.to_thread(fifo.read_bytes)
-        if how == "cancelled":
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-        else:
-            await asked.close()
-        assert all(map(is_gone, pids_in(pids)))
-        if how == "closed":
-            assert (await asking).decision == "deny"
-
-    asyncio.run(story())
+    asked = hooks(Hook("before_tool", f"exec python3 {script}"))
+    asking = asyncio.ensure_future(asked.before_tool("r", 1, CALL))
+    await asyncio.to_thread(fifo.read_bytes)
+    if how == "cancelled":
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    else:
+        await asked.close()
+    assert all(map(is_gone, pids_in(pids)))
+    if how == "closed":
+        assert (await asking).decision == "deny"
     assert len(pids_in(pids)) == 2

@@ -3,7 +3,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ from sightline.agent.tools import commands as module
 from sightline.agent.tools.commands import Child, ProcessTree, start_child
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
 
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
+both_loops = pytest.mark.usefixtures("loop_factory")
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """Runs a story on each of the loops that Sightline runs on."""
-    with asyncio.Runner(loop_factory=request.param) as runner:
-        yield runner.run
+def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Each of the loops that Sightline runs on."""
+    return request.param
 
 
 class OutputListener(asyncio.Event):
@@ -42,139 +41,120 @@ async def begin(script: str, heard: OutputListener, **how: bool) -> Child:
     return await start_child(command, heard.take, folder=Path("/"), environment=environment(), **how)
 
 
-def test_process_output_and_exit_code_are_captured(run: Run) -> None:
-    async def story() -> None:
-        heard = OutputListener()
-        child = await begin(
-            "import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)", heard
-        )
-        child.write(b"hello\n")
-        await child.wait_until_finished()
-        assert sorted(heard.pieces) == [(1, b"hello\n"), (2, b"e\n")]
-        assert child.exit_code == 3
-        assert not child.is_alive
-
-    run(story())
+@both_loops
+async def test_process_output_and_exit_code_are_captured() -> None:
+    heard = OutputListener()
+    child = await begin("import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)", heard)
+    child.write(b"hello\n")
+    await child.wait_until_finished()
+    assert sorted(heard.pieces) == [(1, b"hello\n"), (2, b"e\n")]
+    assert child.exit_code == 3
+    assert not child.is_alive
 
 
-def test_it_can_open_its_pipes_by_their_names(run: Run) -> None:
-    async def story() -> None:
-        heard = OutputListener()
-        child = await begin("open('/dev/stdout', 'w').write('o'); open('/dev/stderr', 'w').write('e')", heard)
-        await child.wait_until_finished()
-        assert sorted(heard.pieces) == [(1, b"o"), (2, b"e")]
-
-    run(story())
+@both_loops
+async def test_it_can_open_its_pipes_by_their_names() -> None:
+    heard = OutputListener()
+    child = await begin("open('/dev/stdout', 'w').write('o'); open('/dev/stderr', 'w').write('e')", heard)
+    await child.wait_until_finished()
+    assert sorted(heard.pieces) == [(1, b"o"), (2, b"e")]
 
 
-def test_one_pipe_keeps_the_order(run: Run) -> None:
-    async def story() -> None:
-        heard = OutputListener()
-        script = "import os\nfor n in range(6): os.write(1 + n % 2, b'%d' % n)"
-        child = await begin(script, heard, has_one_pipe=True)
-        child.close_input()
-        await child.wait_until_finished()
-        assert b"".join(data for _, data in heard.pieces) == b"012345"
-
-    run(story())
+@both_loops
+async def test_one_pipe_keeps_the_order() -> None:
+    heard = OutputListener()
+    script = "import os\nfor n in range(6): os.write(1 + n % 2, b'%d' % n)"
+    child = await begin(script, heard, has_one_pipe=True)
+    child.close_input()
+    await child.wait_until_finished()
+    assert b"".join(data for _, data in heard.pieces) == b"012345"
 
 
 @pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
-def test_a_child_that_ignores_the_request_is_killed_with_its_descendants(
-    run: Run, detached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@both_loops
+async def test_a_child_that_ignores_the_request_is_killed_with_its_descendants(
+    detached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.1)
     file = tmp_path / "pids"
-
-    async def story() -> None:
-        heard = OutputListener()
-        child = await begin(
-            STUBBORN.format(file=str(file), detached=detached) + "print('ready', flush=True); time.sleep(600)", heard
-        )
-        await heard.wait()
-        await child.end()
-        await child.end()
-
-    run(story())
+    heard = OutputListener()
+    child = await begin(
+        STUBBORN.format(file=str(file), detached=detached) + "print('ready', flush=True); time.sleep(600)", heard
+    )
+    await heard.wait()
+    await child.end()
+    await child.end()
     assert all(map(is_gone, pids_in(file)))
     assert len(pids_in(file)) == 2
 
 
-def test_what_a_child_leaves_behind_ends_with_it(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@both_loops
+async def test_what_a_child_leaves_behind_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.1)
     file = tmp_path / "pids"
-
-    async def story() -> Child:
-        child = await begin(STUBBORN.format(file=str(file), detached=True), OutputListener())
-        await child.wait_until_finished()
-        return child
-
-    assert run(story()).exit_code == 0
+    child = await begin(STUBBORN.format(file=str(file), detached=True), OutputListener())
+    await child.wait_until_finished()
+    assert child.exit_code == 0
     assert all(map(is_gone, pids_in(file)))
 
 
-def test_a_second_cancellation_does_not_save_it(run: Run, tmp_path: Path) -> None:
+@both_loops
+async def test_a_second_cancellation_does_not_save_it(tmp_path: Path) -> None:
     file = tmp_path / "pids"
-
-    async def story() -> None:
-        heard = OutputListener()
-        child = await begin(
-            STUBBORN.format(file=str(file), detached=False) + "print('ready', flush=True); time.sleep(600)", heard
-        )
-        await heard.wait()
-        ending = asyncio.ensure_future(child.end())
-        await asyncio.sleep(0)
-        ending.cancel()
-        with suppress(asyncio.CancelledError):
-            await ending
-        await asyncio.to_thread(wait_for_end, pids_in(file))  # a signal that was sent is obeyed a moment later
-        await child.end()
-
-    run(story())
+    heard = OutputListener()
+    child = await begin(
+        STUBBORN.format(file=str(file), detached=False) + "print('ready', flush=True); time.sleep(600)", heard
+    )
+    await heard.wait()
+    ending = asyncio.ensure_future(child.end())
+    await asyncio.sleep(0)
+    ending.cancel()
+    with suppress(asyncio.CancelledError):
+        await ending
+    await asyncio.to_thread(wait_for_end, pids_in(file))  # a signal that was sent is obeyed a moment later
+    await child.end()
 
 
-def test_a_command_that_is_not_there_is_an_error_of_the_system(run: Run) -> None:
+@both_loops
+async def test_a_command_that_is_not_there_is_an_error_of_the_system() -> None:
     with pytest.raises(FileNotFoundError):
-        run(start_child(("/nowhere/at/all",), lambda *_: None, folder=Path("/"), environment={}))
+        await start_child(("/nowhere/at/all",), lambda *_: None, folder=Path("/"), environment={})
 
 
-def test_a_word_that_would_be_cut_is_refused(run: Run) -> None:
+@both_loops
+async def test_a_word_that_would_be_cut_is_refused() -> None:
     with pytest.raises(ValueError, match="null byte"):
-        run(start_child(("/bin/sh", "-c", "true\0; false"), lambda *_: None, folder=Path("/"), environment={}))
+        await start_child(("/bin/sh", "-c", "true\0; false"), lambda *_: None, folder=Path("/"), environment={})
 
 
-def test_writing_to_an_exited_process_is_ignored(run: Run) -> None:
-    async def story() -> None:
-        child = await begin("", OutputListener())
-        await child.exited.wait()
-        child.write(b"hello")
-        await child.wait_until_finished()
-        child.write(b"hello")
-        child.kill()
-
-    run(story())
+@both_loops
+async def test_writing_to_an_exited_process_is_ignored() -> None:
+    child = await begin("", OutputListener())
+    await child.exited.wait()
+    child.write(b"hello")
+    await child.wait_until_finished()
+    child.write(b"hello")
+    child.kill()
 
 
-def test_cancelled_start_leaves_no_process_behind(run: Run) -> None:
-    async def story() -> None:
-        heard = OutputListener()
-        begun: list[Child] = []
-        made = module.Child
+@both_loops
+async def test_cancelled_start_leaves_no_process_behind() -> None:
+    heard = OutputListener()
+    begun: list[Child] = []
+    made = module.Child
 
-        def keep(*arguments: Any) -> Child:
-            begun.append(made(*arguments))
-            return begun[0]
+    def keep(*arguments: Any) -> Child:
+        begun.append(made(*arguments))
+        return begun[0]
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "Child", keep)
-            starting = asyncio.ensure_future(begin("input()", heard))
-            await asyncio.sleep(0)
-            starting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await starting
-        assert [each.is_alive for each in begun] == [False]
-
-    run(story())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "Child", keep)
+        starting = asyncio.ensure_future(begin("input()", heard))
+        await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+    assert [each.is_alive for each in begun] == [False]
 
 
 NOBODY = 2**22 + 1
@@ -186,7 +166,6 @@ def begun(mark: str = "") -> "subprocess.Popen[bytes]":
     env = {**environment(), module.MARK: mark} if mark else environment()
     pipe = subprocess.PIPE
     child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
-    assert child.stdout is not None
     child.stdout.readline()  # by now the system shows its environment, which it does not at once
     return child
 

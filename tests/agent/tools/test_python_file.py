@@ -20,7 +20,7 @@ from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
 
 
 def call(name: str, **arguments: object) -> RunnableCall:
-    return RunnableCall(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+    return RunnableCall(key="1.1", id="a", name=name, arguments=arguments)
 
 
 def ignored(words: str) -> None:
@@ -31,7 +31,7 @@ def ignored(words: str) -> None:
 async def loaded(folder: Path, source: str, **how: object) -> AsyncIterator[PythonFile]:
     file = folder / "kit.py"
     file.write_text(dedent(source))
-    tools = PythonFile(file, folder=folder, environment=environment(), **how)  # type: ignore[arg-type]
+    tools = PythonFile(file, folder=folder, environment=environment(), **how)
     try:
         await tools.load()
         yield tools
@@ -89,7 +89,6 @@ async def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
     async with loaded(tmp_path, source) as tools:
         (definition,) = tools.definitions
         assert (definition.name, definition.description) == ("forecast", "Tell the weather.")
-        assert definition.schema is not None
         assert definition.schema["required"] == ["place"]
         assert not definition.is_parallel
         outcome = await tools.use(call("forecast", place={"city": "Ulm", "days": 2}), ignored)
@@ -163,7 +162,7 @@ def test_values_become_what_a_model_can_read(tmp_path: Path) -> None:
     assert text(half) == "\ud83d"
 
 
-def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
+async def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
     source = r"""
         import os, subprocess, sys
         def noisy() -> str:
@@ -174,12 +173,9 @@ def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: 
             return "the answer"
     """
     told: list[str] = []
-
-    async def story() -> ToolOutcome:
-        async with loaded(tmp_path, source) as tools:
-            return await tools.use(call("noisy"), told.append)
-
-    assert text(asyncio.run(story())) == "the answer"
+    async with loaded(tmp_path, source) as tools:
+        found = await tools.use(call("noisy"), told.append)
+    assert text(found) == "the answer"
     assert told
 
 
@@ -222,7 +218,6 @@ async def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(tmp_pa
         first = text(await tools.use(call("pid"), ignored))
         os.kill(int(first), signal.SIGKILL)
         (worker,) = tools._idle
-        assert worker._child is not None
         await worker._child.exited.wait()
         assert text(await tools.use(call("pid"), ignored)) != first
 
@@ -293,20 +288,16 @@ async def _closed(tools: PythonFile) -> None:
 
 @pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
 @pytest.mark.parametrize("ending", [_cancelled, _closed])
-def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
+async def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[PythonFile], Awaitable[None]], detached: bool
 ) -> None:
     monkeypatch.setattr(child, "PATIENCE", 0.1)
     pids = tmp_path / "pids"
-
-    async def story() -> None:
-        async with loaded(tmp_path, stubborn(pids, detached=detached)) as tools:
-            await ending(tools)
-            assert all(map(is_gone, pids_in(pids)))
-            after = await tools.use(call("live"), ignored)
-            assert after.is_error is (ending is _closed)
-
-    asyncio.run(story())
+    async with loaded(tmp_path, stubborn(pids, detached=detached)) as tools:
+        await ending(tools)
+        assert all(map(is_gone, pids_in(pids)))
+        after = await tools.use(call("live"), ignored)
+        assert after.is_error is (ending is _closed)
     assert len(pids_in(pids)) == 2
 
 
@@ -341,7 +332,7 @@ async def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_anothe
         assert text(await tools.use(call("live"), ignored)) != before
 
 
-def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:
+async def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:
     source = """
         from pathlib import Path
         def meet(mine: str, other: str) -> str:
@@ -360,15 +351,12 @@ def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> 
     here, there = str(tmp_path / "a"), str(tmp_path / "b")
     os.mkfifo(here)
     os.mkfifo(there)
-
-    async def story() -> list[ToolOutcome]:
-        async with loaded(tmp_path, source) as tools:
-            return await asyncio.gather(
-                tools.use(call("meet", mine=here, other=there), ignored),
-                tools.use(call("meet_too", mine=there, other=here), ignored),
-            )
-
-    assert [text(each) for each in asyncio.run(story())] == ["met", "met"]
+    async with loaded(tmp_path, source) as tools:
+        found = await asyncio.gather(
+            tools.use(call("meet", mine=here, other=there), ignored),
+            tools.use(call("meet_too", mine=there, other=here), ignored),
+        )
+    assert [text(each) for each in found] == ["met", "met"]
 
 
 # --- files that cannot be used --------------------------------------------------------------------

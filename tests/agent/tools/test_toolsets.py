@@ -35,7 +35,7 @@ def where(folder: Path) -> ToolContext:
 
 
 async def use(tools: Opened, tool: str, **arguments: object) -> ToolOutcome:
-    call = RunnableCall(key="1.1", id="a", name=tool, arguments=arguments)  # type: ignore[arg-type]
+    call = RunnableCall(key="1.1", id="a", name=tool, arguments=arguments)
     return await tools.use(call, lambda words: None)
 
 
@@ -79,13 +79,12 @@ async def test_hooks_shared_by_several_toolsets_run_once(tmp_path: Path) -> None
     toolsets = {
         name: Toolset(folder=name, builtin=(tool,), hooks="hooks.json")
         for name, tool in (("a", "read_file"), ("b", "list_files"))
-    }  # type: ignore[arg-type]
+    }
 
     for name in toolsets:
         (tmp_path / name).mkdir()
     tools = await open_toolsets(toolsets, where(tmp_path))
     try:
-        assert tools.hooks is not None
         verdict = await tools.hooks.before_tool("r", 1, RunnableCall(key="1.1", id="a", name="read_file", arguments={}))
         assert verdict.context == "here"
     finally:

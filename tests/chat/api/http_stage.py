@@ -125,8 +125,7 @@ class ChatDesk:
 
     def rows(self, view: str = "v") -> list[Any]:
         """What is on screen."""
-        rows: list[Any] = self.done("GET", f"views/{view}/rows")["rows"]
-        return rows
+        return self.done("GET", f"views/{view}/rows")["rows"]
 
     def pair(self, pair: str, view: str = "v") -> Any:
         """One pair."""

@@ -98,8 +98,7 @@ GIF = b"GIF89a rest"
 
 @pytest.fixture
 def pair(desk: ChatDesk) -> str:
-    made: str = desk.ask("one")["id"]
-    return made
+    return desk.ask("one")["id"]
 
 
 def test_pair_is_shown_with_its_state_in_the_view(desk: ChatDesk, pair: str) -> None:

@@ -28,7 +28,7 @@ def answered(name: str, size: int = 20, **more: object) -> MessagePair:
     """A finished pair of so many letters, half of them the question's."""
     asked, said = name.ljust(size // 2, "?"), "!" * (size - size // 2)
     fields = {"user_text": asked, "at": NOW, "model": "acme", "state": "complete", "answer": text_answer(said), **more}
-    return MessagePair(id=name, **fields)  # type: ignore[arg-type]
+    return MessagePair(id=name, **fields)
 
 
 def told(pairs: Iterable[MessagePair]) -> list[ChatFact]:
@@ -73,7 +73,7 @@ def ids(pairs: Iterable[MessagePair]) -> str:
 
 def driven(plan: SendPlan, outcomes: Iterable[Outcome], **more: object) -> tuple[list[Step], SendEnding]:
     """All steps of a send to which these are the outcomes, and how it ended."""
-    run, steps, answers = sending(plan, **more), [], iter(outcomes)  # type: ignore[arg-type]
+    run, steps, answers = sending(plan, **more), [], iter(outcomes)
     try:
         steps.append(next(run))
         while True:

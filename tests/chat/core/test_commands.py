@@ -77,15 +77,12 @@ def test_the_first_colon_outside_of_quotes_and_parentheses_begins_the_command(
 )
 def test_what_a_command_does(text: str, action: Action) -> None:
     command = read_command(text)
-    assert command is not None
     assert command.action == action
     assert command.name == text[1:].split()[0].lower()
 
 
 def test_a_command_can_be_tried_and_can_go_without_a_question() -> None:
     plain, tried = read_command("e :delete"), read_command("e :delete --dry-run --no-confirm")
-    assert plain is not None
-    assert tried is not None
     assert (plain.is_dry, plain.is_sure) == (False, False)
     assert (tried.is_dry, tried.is_sure) == (True, True)
 
@@ -170,5 +167,4 @@ def test_any_text_is_a_filter_a_command_or_a_mistake_with_a_place(text: str) -> 
     else:
         assert (place is None) == (command is None)
     if mistake is not None:
-        assert isinstance(mistake.details, dict)
         assert 1 <= mistake.details["column"] <= len(text) + 1

@@ -83,7 +83,6 @@ def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
     assert history.interruption() is None
     history.apply(PairAsked(answered("b")))
     fact = history.interruption()
-    assert fact is not None
     history.apply(fact)
     assert (history.get("b").state, history.sending) == ("error", "")
 

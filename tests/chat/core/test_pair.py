@@ -167,7 +167,6 @@ def test_a_file_is_what_its_bytes_are(data: bytes, name: str, part: Part, kind: 
 
 def test_what_was_put_around_a_text_can_be_taken_off_again() -> None:
     made = attachment(b"one\ntwo\n", "notes.txt")
-    assert isinstance(made, Text)
     assert (name_of(made), text_in(made.text)) == ("notes.txt", "one\ntwo")
     assert (name_of(Text("only words")), text_in("only words")) == ("", "only words")
 

@@ -52,7 +52,6 @@ def test_a_prompt_that_cannot_fit_is_never_sent() -> None:
     steps, ending = driven(planned(VIEW, "x" * 101), [])
     assert steps == []
     assert (ending.kind, stages(ending)) == ("failed", ["user_prompt_too_large"])
-    assert ending.trouble is not None
     assert ending.trouble.code == "user_prompt_too_large"
 
 
@@ -101,7 +100,6 @@ def test_where_the_figures_say_that_nothing_helps_nothing_more_is_sent() -> None
     steps, ending = driven(planned(VIEW), [refused(limit=2, requested=85, excess=83)])
     assert attempts(steps) == ["abcd"]
     assert stages(ending)[-1] == "overflow_exhausted"
-    assert ending.trouble is not None
     assert ending.trouble.code == "context_overflow_after_trimming"
 
 
@@ -148,7 +146,6 @@ def test_another_filter_stops_the_trimming_with_a_notice() -> None:
     steps, ending = driven(plan, [unchanged, changed])
     assert attempts(steps) == ["abcd", "bcd"]
     assert stages(ending)[-1] == "filter_changed"
-    assert ending.trouble is not None
     assert ending.trouble.code == "filter_changed"
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from itertools import count
@@ -117,8 +118,12 @@ class ChatStage:
             is_alive=is_alive if host == "" else lambda _process: True,
         )
 
-    async def begin(self, *pairs: MessagePair, filter_text: str = "", model: str = "m") -> None:
-        """The chat with these pairs, and somebody looking at it."""
+    async def begin(
+        self, *pairs: MessagePair, filter_text: str = "", model: str = "m", script: Sequence[Play] = ()
+    ) -> None:
+        """The chat with these pairs, somebody looking at it, and what the provider answers."""
+        if script:
+            self.upstream.script = list(script)
         for fact in told(pairs):
             await self.service.chat.happen(fact)
         await self.service.views.set_view("v", filter=filter_text, model=model)
@@ -165,7 +170,6 @@ class ChatStage:
 
     async def rest(self, kind: str) -> list[JsonObject]:
         """All news of this kind that are there."""
-        assert self._watch is not None
         self._watch.close()
         return [t.value async for t in self._watch if isinstance(t, Announced) and t.value["kind"] == kind]
 
@@ -175,38 +179,36 @@ class ChatStage:
         await self.relays.embedded.close()
 
 
-Story = Callable[[ChatStage], Coroutine[Any, Any, None]]
+@asynccontextmanager
+async def open_stage(folder: Path, **more: Any) -> AsyncIterator[ChatStage]:
+    """A living chat."""
+    async with Upstream() as upstream:
+        stage = ChatStage(upstream, folder, **more)
+        try:
+            async with asyncio.timeout(60):
+                yield stage
+        finally:
+            await stage.close()
 
 
-def play(story: Story, folder: Path, **more: Any) -> None:
-    """Play a story."""
-
-    async def played() -> None:
-        async with Upstream() as upstream:
-            stage = ChatStage(upstream, folder, **more)
-            try:
-                async with asyncio.timeout(60):
-                    await story(stage)
-            finally:
-                await stage.close()
-
-    asyncio.run(played())
+AsyncTest = Callable[..., Coroutine[Any, Any, None]]
 
 
-def played(**more: Any) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
+def played(**more: Any) -> Callable[[AsyncTest], AsyncTest]:
     """A test whose parameter `stage` is a living chat; the options are those of the stage."""
 
-    def decorate(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    def decorate(test: AsyncTest) -> AsyncTest:
         wanted = [each for each in signature(test).parameters.values() if each.name != "stage"]
         names = [each.name for each in wanted]
 
         @wraps(test)
-        def run(tmp_path: Path, **fixtures: Any) -> None:
+        async def run(tmp_path: Path, **fixtures: Any) -> None:
             given = {**fixtures, "tmp_path": tmp_path}
-            play(lambda stage: test(stage, **{name: given[name] for name in names}), tmp_path, **more)
+            async with open_stage(tmp_path, **more) as stage:
+                await test(stage, **{name: given[name] for name in names})
 
         folder = [] if "tmp_path" in names else [Parameter("tmp_path", Parameter.KEYWORD_ONLY)]
-        run.__signature__ = Signature([*wanted, *folder])  # type: ignore[attr-defined]
+        run.__signature__ = Signature([*wanted, *folder])
         return run
 
     return decorate

@@ -9,7 +9,7 @@ from sightline.chat.core.facts import PairsDeleted
 from sightline.chat.core.pair import text_answer
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import Delivered
-from sightline.chat.service.blocks import CallBlock, blocks_of
+from sightline.chat.service.blocks import blocks_of
 from sightline.chat.service.running_send import SendTracing, revise
 from sightline.editing.comparing import SectionChange
 from sightline.editing.operations import SetText
@@ -35,7 +35,7 @@ def test_telemetry_before_an_attempt_is_sent_and_its_outcome_is_added() -> None:
     tracing = SendTracing(Hub(entries.extend), lambda: 7.0, lambda text: text.replace("secret", "•"))
     attempt, success = telemetry()
     (first,) = tracing.plan_telemetry((attempt,))
-    assert first["messages"][-1] == {"role": "user", "content": "my •"}  # type: ignore[index,call-overload]
+    assert first["messages"][-1] == {"role": "user", "content": "my •"}
     tracing.add((success,))
     assert entries == [], "there was no exchange"
     tracing.on_recorded(FactEntry("x", 4, 1.0, ExchangeCancelled()))
@@ -94,8 +94,7 @@ async def test_nothing_happens_where_nothing_was_changed_or_the_pair_is_gone(sta
 async def test_what_was_changed_between_the_rounds_of_a_run_is_what_the_history_has(
     stage: ChatStage, workshop: Workshop
 ) -> None:
-    await begin(stage)
-    stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four."))]
+    await begin(stage, plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four.")))
     holds = stage.relays.relay.holds
     holds.set_rules([{"filter": "", "action": "hold"}])
     name = await stage.service.sends.send("v", "count my 3 secrets")
@@ -113,10 +112,7 @@ async def test_what_was_changed_between_the_rounds_of_a_run_is_what_the_history_
     await stage.service.sends.wait_until_idle()
     pair = stage.pair(name)
     assert (pair.user_text, pair.is_edited) == ("count my things", True)
-    assert pair.answer is not None
     block = blocks_of(pair.answer)[0]
-    assert isinstance(block, CallBlock)
-    assert block.result is not None
     assert block.result.text == "it did something else"
     holds.set_rules([])
     await stage.ask("and then?")

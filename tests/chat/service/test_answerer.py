@@ -13,6 +13,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.answerer import Answerer, AnswerRequest, RunToResume, answer_result_of
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
@@ -22,25 +23,22 @@ from sightline.model.exchange import Budgeted
 from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
-from tests.chat.service.chat_stage import ChatStage, overflows, play, played
+from tests.chat.service.chat_stage import ChatStage, overflows, played
 from tests.chat.service.chat_stage import says as answering_says
 from tests.chat.service.chat_stage import says as speaks
-from tests.chat.service.workshop import Workshop, begin, equipped, runner_of, stories
+from tests.chat.service.workshop import Workshop, begin, equipped, open_workshop, runner_of
 from tests.holding import held, let_go
 from tests.loop_stage import calls, count, says
 from tests.running_stage import plays
 
 
-def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> None:
+async def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> None:
     workshop = Workshop()
     hook = Hook("after_tool", lambda _event: {"context": "By the way."})
     workshop.tools.hooks = Hooks([hook], folder=tmp_path, environment={})
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four."))]
+    async with open_workshop(tmp_path, workshop) as stage:
+        await begin(stage, plays(calls(count(1, "a"))), plays(says("Done.")), plays(says("Four.")))
         pair = await stage.ask("count")
-        assert pair.answer is not None
         assert [type(block) for block in blocks_of(pair.answer)] == [CallBlock, TextBlock]
         await stage.ask("and then?")
         second, third = (seen.json()["messages"] for seen in stage.upstream.seen[1:])
@@ -48,23 +46,17 @@ def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> None:
         assert third[: len(second)] == second
         assert second[-1]["content"] == "By the way."
 
-    play(story, tmp_path, **stories(workshop))
-
 
 @equipped
 async def test_the_answer_of_a_run_has_all_of_its_rounds(stage: ChatStage, workshop: Workshop) -> None:
-    await begin(stage)
-    stage.upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done."))]
+    await begin(stage, plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both done.")))
     pair = await stage.ask("count")
     assert (pair.state, pair.assistant_text) == ("complete", "Both done.")
-    assert pair.answer is not None
     assert pair.answer.run.startswith("r_")
     assert pair.answer.usage == Usage(input_tokens=20, output_tokens=10), "of both"
     assert pair.answer.predicted is not None
     first, second, last = blocks_of(pair.answer)
-    assert isinstance(first, CallBlock)
     assert isinstance(second, CallBlock)
-    assert first.result is not None
     assert (first.name, first.result.text) == ("count", "count 1.1 did it")
     assert last == TextBlock("Both done.")
     assert len(stage.upstream.seen[0].json()["tools"]) == 3
@@ -81,14 +73,12 @@ async def test_the_answer_of_a_run_has_all_of_its_rounds(stage: ChatStage, works
 
 @equipped
 async def test_topic_without_tools_is_answered_without_a_run(stage: ChatStage, workshop: Workshop) -> None:
-    await stage.begin(model="huge")
-    stage.upstream.script = [speaks("hello")]
+    await stage.begin(model="huge", script=[speaks("hello")])
     pair = await stage.ask()
-    assert pair.answer is not None
     assert (pair.assistant_text, pair.answer.run, workshop.opened) == ("hello", "", [])
 
 
-def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -> None:
+async def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -> None:
     is_running = asyncio.Event()
 
     async def act(call: RunnableCall) -> ToolOutcome:
@@ -98,43 +88,32 @@ def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -> None
         return text_outcome("done")
 
     workshop = Workshop(act)
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(calls(count(2, "b")))]
+    async with open_workshop(tmp_path, workshop) as stage:
+        await begin(stage, plays(calls(count(1, "a"))), plays(calls(count(2, "b"))))
         name = await stage.service.sends.send("v", "count")
         await is_running.wait()
         await stage.service.sends.cancel()
         pair = stage.pair(name)
-        assert pair.answer is not None
         assert (pair.state, pair.answer.finish) == ("complete", "cancelled")
         first = blocks_of(pair.answer)[0]
-        assert isinstance(first, CallBlock)
-        assert first.result is not None
         assert first.result.text == "done"
         assert workshop.tools.cut_off == ["2.1"]
-
-    play(story, tmp_path, **stories(workshop))
 
 
 @equipped
 async def test_a_run_that_fails_later_leaves_its_rounds_and_the_fault_and_trims_nothing(
     stage: ChatStage, workshop: Workshop
 ) -> None:
-    await begin(stage)
-    stage.upstream.script = [plays(calls(count(1, "a"))), overflows()]
+    await begin(stage, plays(calls(count(1, "a"))), overflows())
     pair = await stage.ask("count")
-    assert pair.trouble is not None
     assert (pair.state, pair.trouble.code) == ("error", "context_overflow")
-    assert pair.answer is not None
     assert isinstance(blocks_of(pair.answer)[0], CallBlock)
     assert len(stage.upstream.seen) == 2
 
 
 @equipped
 async def test_a_first_request_that_is_too_large_is_trimmed_as_ever(stage: ChatStage, workshop: Workshop) -> None:
-    await begin(stage)
-    stage.upstream.script = [speaks("one"), overflows(), speaks("two")]
+    await begin(stage, speaks("one"), overflows(), speaks("two"))
     await stage.ask("first")
     pair = await stage.ask("second")
     assert (pair.state, pair.assistant_text) == ("complete", "two")
@@ -143,15 +122,14 @@ async def test_a_first_request_that_is_too_large_is_trimmed_as_ever(stage: ChatS
 
 @equipped
 async def test_the_first_request_can_be_held(stage: ChatStage, workshop: Workshop) -> None:
-    await begin(stage)
-    stage.upstream.script = [speaks("hello")]
+    await begin(stage, speaks("hello"))
     name = await stage.service.sends.send("v", "hi", hold=True)
     let_go(stage.relays, await held(stage.relays))
     await stage.service.sends.wait_until_idle()
     assert stage.pair(name).assistant_text == "hello"
 
 
-@played(**stories(Workshop()))
+@played(answering=Workshop().answering, settings=ChatSettings())
 async def test_a_toolset_that_cannot_be_had_keeps_from_sending(stage: ChatStage) -> None:
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("feet",))))
     await stage.service.views.set_view("v", model="huge", topic="t")
@@ -160,7 +138,7 @@ async def test_a_toolset_that_cannot_be_had_keeps_from_sending(stage: ChatStage)
 
 
 def ended(why: str, *rounds: Round, reached: Reached | None = None) -> FinishedRun:
-    return FinishedRun(why=why, request=Request(), rounds=rounds, reached=reached)  # type: ignore[arg-type]
+    return FinishedRun(why=why, request=Request(), rounds=rounds, reached=reached)
 
 
 def test_a_run_that_did_not_come_to_its_end_says_why() -> None:
@@ -169,16 +147,13 @@ def test_a_run_that_did_not_come_to_its_end_says_why() -> None:
     )
     called = Round(number=1, reply=calls(count(1, "")), calls=(record,))
     given = answer_result_of(ended("limit", called, reached=Reached("requests", 1, 1)), "r_1")
-    assert given.reply.fault is not None
     assert given.reply.fault.message == "the run has no answer: the limit of 1 model requests is reached"
     asking, answering = given.rounds
-    assert [part.id for part in (*asking.parts, *answering.parts)] == ["call_2", "call_2"]  # type: ignore[union-attr]
+    assert [part.id for part in (*asking.parts, *answering.parts)] == ["call_2", "call_2"]
     assert given.reply.choice.parts == (), "its calls are a round, with what came of them"
     fault = answer_result_of(ended("limit", called), "r_1").reply.fault
-    assert fault is not None
     assert "one of its limits" in fault.message
     stopped = answer_result_of(ended("cancelled", Round(number=1, reply=says("So"))), "r_1")
-    assert stopped.reply.fault is not None
     assert stopped.reply.fault.code is Code.CANCELLED
     with pytest.raises(Fault, match="before anything was asked"):
         answer_result_of(ended("cancelled"), "r_1")
@@ -193,7 +168,6 @@ async def test_broken_off_before_its_run_has_begun_nothing_runs(stage: ChatStage
     await has_begun.wait()
     await stage.service.sends.cancel()
     trouble = stage.pair(name).trouble
-    assert trouble is not None
     assert trouble.code == "cancelled"
     assert stage.upstream.seen == []
 
@@ -216,25 +190,24 @@ async def test_a_page_knows_the_run_while_it_waits_for_a_person(stage: ChatStage
     runner.questions.decide(so_far.run, {"1.1": Allowed()})
     await stage.service.sends.wait_until_idle()
     pair = stage.pair(name)
-    assert pair.answer is not None
     assert (pair.assistant_text, pair.answer.run) == ("Done.", so_far.run)
 
 
 def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
     def told(ran: dict[str, object] | str | None, *, is_edited: bool) -> object:
         record = CallRecord(
-            key="1.1", id="c1", name="count", arguments='{"n": 1}', fate="ran", outcome=text_outcome("1"), ran=ran,  # type: ignore[arg-type]
+            key="1.1", id="c1", name="count", arguments='{"n": 1}', fate="ran", outcome=text_outcome("1"), ran=ran,
             is_edited=is_edited,
         )  # fmt: skip
         called = Round(number=1, reply=calls(count(1)), calls=(record,))
-        return answer_result_of(ended("answered", called), "r_1").rounds[0].parts[0].arguments  # type: ignore[union-attr]
+        return answer_result_of(ended("answered", called), "r_1").rounds[0].parts[0].arguments
 
     assert told({"n": 9}, is_edited=True) == '{"n":9}'
     assert told("ls -l", is_edited=True) == "ls -l"
     assert told({"n": 1}, is_edited=False) == '{"n": 1}'
 
 
-def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) -> None:
+async def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) -> None:
     is_running, gate = asyncio.Event(), asyncio.Event()
 
     async def act(call: RunnableCall) -> ToolOutcome:
@@ -245,8 +218,7 @@ def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) 
 
     workshop = Workshop(act)
     workshop.tools.rules = ()
-
-    async def story(stage: ChatStage) -> None:
+    async with open_workshop(tmp_path, workshop) as stage:
         await begin(stage)
         stage.watch()
         stage.upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Done."))]
@@ -259,19 +231,15 @@ def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) 
         await is_running.wait()
         while True:
             so_far = stage.service.sends.so_far(name)
-            assert so_far is not None
             first, second = blocks_of(so_far)
-            assert isinstance(first, CallBlock)
             if first.result is not None:
                 break
             await stage.news("changed")
         assert (first.arguments, first.result.text) == ('{"n":9}', "1.1 done"), "as it ran, with what it said"
-        assert isinstance(second, CallBlock)
         assert second.result is None
         gate.set()
         await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
-        assert pair.answer is not None
         assert blocks_of(pair.answer)[0] == first
         stage.upstream.script = [plays(says("Four."))]
         stage.upstream._played = 0
@@ -279,19 +247,15 @@ def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) 
         asked = stage.upstream.seen[-1].json()["messages"][1]["tool_calls"][0]
         assert asked["function"]["arguments"] == '{"n":9}', "later questions have what ran"
 
-    play(story, tmp_path, **stories(workshop))
 
-
-def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> None:
+async def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> None:
     workshop = Workshop()
     workshop.tools.rules = ()
     workshop.kept = KeptRules(tmp_path)
     workshop.kept.keep(KeptRule("count", "here", {"/n": "1"}))
     workshop.kept.keep(KeptRule("count", "elsewhere"))
-
-    async def story(stage: ChatStage) -> None:
-        await begin(stage)
-        stage.upstream.script = [plays(calls(count(1, "a"))), plays(calls(count(2, "b")))]
+    async with open_workshop(tmp_path, workshop) as stage:
+        await begin(stage, plays(calls(count(1, "a"))), plays(calls(count(2, "b"))))
         name = await stage.service.sends.send("v", "count")
         runner = runner_of(stage)
         with workshop.hub.watch() as watch:
@@ -301,15 +265,11 @@ def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> None:
         assert (await runner.show(run)).limits.behaviour == "confirm"
         await stage.service.sends.cancel()
 
-    play(story, tmp_path, **stories(workshop))
-
 
 @played()
 async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatStage) -> None:
-    await stage.begin()
-    stage.upstream.script = [answering_says("ok")]
+    await stage.begin(script=[answering_says("ok")])
     prepared = (await stage.service.previews.preview("v", "hello")).prepared
-    assert prepared is not None
     heard, noted = list[StreamEvent](), list[FactEntry]()
     wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
     given = await Answerer(stage.engine).answer(wanted, heard.append, noted.append)

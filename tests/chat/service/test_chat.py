@@ -20,7 +20,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.store.store import Line
 from tests.chat.core.stage import answered, told
-from tests.chat.service.chat_stage import ChatStage, Lines, play, played, refuses, says, says_until
+from tests.chat.service.chat_stage import ChatStage, Lines, open_stage, played, refuses, says, says_until
 from tests.relay_stage import KEY
 
 ROOT = Path(__file__).parents[3]
@@ -99,10 +99,11 @@ async def test_what_another_process_has_made_impossible_is_refused() -> None:
     assert lines.kinds() == ["asked", "answered", "deleted"]
 
 
-def test_watchers_are_notified_of_changes_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watchers_are_notified_of_changes_by_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sightline.chat.service.chat._LOOK", 0.0)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.watch()
         await stage.begin(answered("a"))
         other = chat_on(stage.logbook)
@@ -112,14 +113,11 @@ def test_watchers_are_notified_of_changes_by_another_process(tmp_path: Path, mon
         assert "t" in stage.service.chat.history.topics
         assert stage.service.chat.version == 3
 
-    play(story, tmp_path)
-
 
 @played()
 async def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(stage: ChatStage) -> None:
     gate = asyncio.Event()
-    await stage.begin()
-    stage.upstream.script = [says_until(gate, "slowly")]
+    await stage.begin(script=[says_until(gate, "slowly")])
     name = await stage.service.sends.send("v", "hello")
     other = stage.another()
     history = await other.chat.load()
@@ -140,7 +138,7 @@ async def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(stage
     await other.close(1)
 
 
-async def failing_with_hint(awaited):  # type: ignore[no-untyped-def]
+async def failing_with_hint(awaited):
     try:
         await awaited
     except Fault as fault:
@@ -149,8 +147,7 @@ async def failing_with_hint(awaited):  # type: ignore[no-untyped-def]
 
 @played(settings=ChatSettings())
 async def test_nothing_secret_is_in_the_log(stage: ChatStage) -> None:
-    await stage.begin(model="large")
-    stage.upstream.script = [says(f"your key is {KEY}."), refuses(401, "no", f"wrong key {KEY}")]
+    await stage.begin(model="large", script=[says(f"your key is {KEY}."), refuses(401, "no", f"wrong key {KEY}")])
     pair = await stage.ask(f"my key is {KEY}")
     assert KEY not in pair.user_text + pair.assistant_text, "here it is as in the log"
     assert pair.user_text.startswith("my key is ")
@@ -283,40 +280,34 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_killed_while_sending_the_pair_is_an_error_after_the_restart(tmp_path: Path) -> None:
+async def test_killed_while_sending_the_pair_is_an_error_after_the_restart(tmp_path: Path) -> None:
     from sightline.store.sqlite import open_store
     from tests.store.traffic import NOON, prices
 
     command = [sys.executable, "-c", SENDING, str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:  # noqa: ASYNC220
         name = child.stdout.readline().strip()
         assert name
         os.kill(child.pid, signal.SIGKILL)
-
-    async def story() -> None:
-        store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
-        try:
-            chat = Chat(
-                store.logbook,
-                Hub(lambda _entries: None),
-                settings=ChatSettings(),
-                now=lambda: NOON,
-                make_id=lambda: "another",
-                process=process_name(),
-                is_alive=is_alive,
-            )
-            history = await chat.load()
-            pair = history.get(name)
-            assert (pair.state, pair.user_text) == ("error", "are you there?")
-            assert pair.trouble is not None
-            assert pair.trouble.code == "interrupted"
-            assert history.sending == ""
-            assert [log.name for log in await store.logbook.logs()] == ["chat"]
-        finally:
-            await store.close()
-
-    asyncio.run(story())
+    store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
+    try:
+        chat = Chat(
+            store.logbook,
+            Hub(lambda _entries: None),
+            settings=ChatSettings(),
+            now=lambda: NOON,
+            make_id=lambda: "another",
+            process=process_name(),
+            is_alive=is_alive,
+        )
+        history = await chat.load()
+        pair = history.get(name)
+        assert (pair.state, pair.user_text) == ("error", "are you there?")
+        assert pair.trouble.code == "interrupted"
+        assert history.sending == ""
+        assert [log.name for log in await store.logbook.logs()] == ["chat"]
+    finally:
+        await store.close()
 
 
 async def test_of_two_that_find_a_dead_send_one_ends_it() -> None:
@@ -336,12 +327,11 @@ async def test_of_two_that_find_a_dead_send_one_ends_it() -> None:
     assert one.history.get("a").state == two.history.get("a").state == "error"
 
 
-def test_a_log_that_cannot_be_read_for_a_while_is_looked_at_again(
+async def test_a_log_that_cannot_be_read_for_a_while_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("sightline.chat.service.chat._LOOK", 0.0)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.watch()
         await stage.begin()
         read, has_failed = stage.logbook.lines, asyncio.Event()
@@ -350,14 +340,12 @@ def test_a_log_that_cannot_be_read_for_a_while_is_looked_at_again(
             has_failed.set()
             raise Fault(Code.CONFIG, "the database is away")
 
-        stage.logbook.lines = fail  # type: ignore[method-assign]
+        stage.logbook.lines = fail
         await has_failed.wait()
-        stage.logbook.lines = read  # type: ignore[method-assign]
+        stage.logbook.lines = read
         await chat_on(stage.logbook).happen(TopicAdded(Topic(id="t", name="T")))
         await stage.news("topics")
         assert "the database is away" in caplog.text
-
-    play(story, tmp_path)
 
 
 async def test_preferences_of_two_processes_at_once_are_both_kept_in_turn() -> None:

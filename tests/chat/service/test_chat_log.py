@@ -61,7 +61,7 @@ def test_what_was_set_goes_over_what_is_configured_also_where_it_is_the_default(
 )
 def test_what_cannot_be_is_refused_with_the_names_that_there_are(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(Fault, match=message) as caught:
-        apply_preferences(ChatSettings(), Preferences(wrong))  # type: ignore[arg-type]
+        apply_preferences(ChatSettings(), Preferences(wrong))
     assert caught.value.status == 422
     assert "maxTrimAttempts" in caught.value.hint
 

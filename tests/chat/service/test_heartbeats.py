@@ -38,55 +38,45 @@ async def test_a_process_of_the_same_machine_is_looked_for(running: list[str], n
     await one.end()
 
 
-def test_an_own_sign_that_could_not_be_taken_away_says_nothing() -> None:
+async def test_an_own_sign_that_could_not_be_taken_away_says_nothing() -> None:
     class Stuck(Lines):
         async def forget(self, log: str) -> None:
             raise Fault(Code.NETWORK, "the database is away")
 
-    async def story() -> None:
-        one = signs_of(Stuck(), "h:1", "h:1")
-        await one.begin("p")
-        await one.end()
-        assert not await one.is_alive("p")
-
-    asyncio.run(story())
+    one = signs_of(Stuck(), "h:1", "h:1")
+    await one.begin("p")
+    await one.end()
+    assert not await one.is_alive("p")
 
 
-def test_signs_go_on_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signs_go_on_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT", 0.0)
+    lines, has_beaten, beats = Lines(), asyncio.Event(), []
 
-    async def story() -> None:
-        lines, has_beaten, beats = Lines(), asyncio.Event(), []
+    def beat(log: str) -> None:
+        beats.append(log)
+        if len(beats) == 3:
+            has_beaten.set()
 
-        def beat(log: str) -> None:
-            beats.append(log)
-            if len(beats) == 3:
-                has_beaten.set()
-
-        lines.before_append = beat
-        signs = signs_of(lines, "h:1")
-        await signs.begin("p")
-        await has_beaten.wait()
-        await signs.end()
-
-    asyncio.run(story())
+    lines.before_append = beat
+    signs = signs_of(lines, "h:1")
+    await signs.begin("p")
+    await has_beaten.wait()
+    await signs.end()
 
 
-def test_a_log_that_cannot_be_written_stops_no_send(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_log_that_cannot_be_written_stops_no_send(caplog: pytest.LogCaptureFixture) -> None:
     def full(_log: str) -> None:
         raise Fault(Code.CONFIG, "the disk is full")
 
-    async def story() -> None:
-        lines = Lines()
-        lines.before_append = full
-        signs = signs_of(lines, "h:1")
-        await signs.begin("p")
+    lines = Lines()
+    lines.before_append = full
+    signs = signs_of(lines, "h:1")
+    await signs.begin("p")
 
-        async def forget(_log: str) -> None:
-            full("")
+    async def forget(_log: str) -> None:
+        full("")
 
-        lines.forget = forget  # type: ignore[method-assign]
-        await signs.end()
-        assert caplog.text.count("the disk is full") == 2
-
-    asyncio.run(story())
+    lines.forget = forget
+    await signs.end()
+    assert caplog.text.count("the disk is full") == 2

@@ -1,7 +1,7 @@
 """An answer while it comes: its blocks, and the deltas that pages get."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
 import pytest
 
@@ -129,27 +129,21 @@ def test_nothing_is_no_partial_answer() -> None:
     assert partial_of(live.answer, "cancelled", "x", 1.0) is None
     some, _ = told_of([TextReceived(0, "a")])
     partial = partial_of(some.answer, "cancelled", "x", 1.0)
-    assert partial is not None
     assert (partial.text, partial.finish, partial.exchange, partial.at) == ("a", "cancelled", "x", 1.0)
 
 
-def test_tool_result_is_shown_in_place_and_the_next_reply_follows_it() -> None:
-    async def story() -> tuple[LiveAnswer, list[JsonObject]]:
-        told: list[JsonObject] = []
-        deltas = Deltas("p", told.append, lambda: True)
-        live = LiveAnswer("openai-chat", deltas)
-        for event in (TextReceived(0, "Look: "), ToolCallBegun(1, "c1", "count"), ArgumentsReceived(1, "{}"), Ended()):
-            live.add_event(event)
-        asked = Message("assistant", (Text("Look: "), ToolCall("c1", "count", '{"n":9}')))
-        live.went((asked, Message("tool", (ToolResult("c1", (Text("nine"),)),))))
-        live.add_event(TextReceived(0, "Nine."))
-        deltas.close()
-        return live, told
-
-    live, told = asyncio.run(story())
+async def test_tool_result_is_shown_in_place_and_the_next_reply_follows_it() -> None:
+    told: list[JsonObject] = []
+    deltas = Deltas("p", told.append, lambda: True)
+    live = LiveAnswer("openai-chat", deltas)
+    for event in (TextReceived(0, "Look: "), ToolCallBegun(1, "c1", "count"), ArgumentsReceived(1, "{}"), Ended()):
+        live.add_event(event)
+    asked = Message("assistant", (Text("Look: "), ToolCall("c1", "count", '{"n":9}')))
+    live.went((asked, Message("tool", (ToolResult("c1", (Text("nine"),)),))))
+    live.add_event(TextReceived(0, "Nine."))
+    deltas.close()
+    live, told = (live, told)
     words, call, last = blocks_of(live.answer)
-    assert isinstance(call, CallBlock)
-    assert call.result is not None
     assert (call.arguments, call.result.text) == ('{"n":9}', "nine")
     assert (words, last) == (TextBlock("Look: "), TextBlock("Nine."))
     assert grown(told)[2] == ("text", "Nine.")
@@ -178,91 +172,68 @@ class Timers:
             callback()
 
 
-def play(story: Callable[[], Coroutine[None, None, None]]) -> None:
-    loop = asyncio.SelectorEventLoop()
-    try:
-        loop.run_until_complete(story())
-    finally:
-        loop.close()
+async def test_first_text_is_sent_at_once_and_later_text_is_batched(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers, told = Timers(monkeypatch), list[JsonObject]()
+    deltas = Deltas("p", told.append, lambda: True)
+    for text in ("one", " two", " three"):
+        deltas.add(0, "text", text)
+    assert [each["text"] for each in told] == ["one"]
+    assert told[0] == {"kind": "delta", "pair": "p", "block": 0, "type": "text", "offset": 0, "text": "one"}
+    timers.go_off()
+    assert (told[1]["text"], told[1]["offset"]) == (" two three", 3)
+    timers.go_off()
+    assert len(told) == 2
+    assert timers.waiting == [], "a pause needs no timer"
+    deltas.add(0, "text", " four")
+    assert told[2]["text"] == " four"
+    assert set(timers.delays) == {EVERY}
 
 
-def test_first_text_is_sent_at_once_and_later_text_is_batched(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        timers, told = Timers(monkeypatch), list[JsonObject]()
-        deltas = Deltas("p", told.append, lambda: True)
-        for text in ("one", " two", " three"):
-            deltas.add(0, "text", text)
-        assert [each["text"] for each in told] == ["one"]
-        assert told[0] == {"kind": "delta", "pair": "p", "block": 0, "type": "text", "offset": 0, "text": "one"}
-        timers.go_off()
-        assert (told[1]["text"], told[1]["offset"]) == (" two three", 3)
-        timers.go_off()
-        assert len(told) == 2
-        assert timers.waiting == [], "a pause needs no timer"
-        deltas.add(0, "text", " four")
-        assert told[2]["text"] == " four"
-        assert set(timers.delays) == {EVERY}
-
-    play(story)
+async def test_the_end_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers, told = Timers(monkeypatch), list[JsonObject]()
+    deltas = Deltas("p", told.append, lambda: True)
+    deltas.add(0, "text", "a")
+    deltas.add(0, "text", "b")
+    deltas.close()
+    assert "".join(str(each["text"]) for each in told) == "ab"
+    assert timers.waiting == []
+    deltas.close()
+    assert len(told) == 2
 
 
-def test_the_end_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        timers, told = Timers(monkeypatch), list[JsonObject]()
-        deltas = Deltas("p", told.append, lambda: True)
-        deltas.add(0, "text", "a")
-        deltas.add(0, "text", "b")
-        deltas.close()
-        assert "".join(str(each["text"]) for each in told) == "ab"
-        assert timers.waiting == []
-        deltas.close()
-        assert len(told) == 2
-
-    play(story)
-
-
-def test_each_block_has_its_own_places_and_a_call_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        timers, told = Timers(monkeypatch), list[JsonObject]()
-        deltas = Deltas("p", told.append, lambda: True)
-        deltas.add(0, "text", "😀é")
-        deltas.add(1, "call", "", "search")
-        deltas.add(1, "call", '{"q"')
-        deltas.add(0, "text", "!")
-        timers.go_off()
-        deltas.add(1, "call", ":1}")
-        deltas.close()
-        places = [(each["block"], each["offset"], each["text"], each.get("name")) for each in told]
-        assert places == [(0, 0, "😀é", None), (0, 3, "!", None), (1, 0, '{"q"', "search"), (1, 4, ":1}", None)]
-
-    play(story)
+async def test_each_block_has_its_own_places_and_a_call_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers, told = Timers(monkeypatch), list[JsonObject]()
+    deltas = Deltas("p", told.append, lambda: True)
+    deltas.add(0, "text", "😀é")
+    deltas.add(1, "call", "", "search")
+    deltas.add(1, "call", '{"q"')
+    deltas.add(0, "text", "!")
+    timers.go_off()
+    deltas.add(1, "call", ":1}")
+    deltas.close()
+    places = [(each["block"], each["offset"], each["text"], each.get("name")) for each in told]
+    assert places == [(0, 0, "😀é", None), (0, 3, "!", None), (1, 0, '{"q"', "search"), (1, 4, ":1}", None)]
 
 
-def test_without_watchers_nothing_is_sent_and_later_offsets_are_correct(
+async def test_without_watchers_nothing_is_sent_and_later_offsets_are_correct(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story() -> None:
-        timers, told, watching = Timers(monkeypatch), list[JsonObject](), []
-        deltas = Deltas("p", told.append, lambda: bool(watching))
-        deltas.add(0, "text", "unheard")
-        timers.go_off()
-        watching.append("somebody")
-        deltas.add(0, "text", "heard")
-        deltas.close()
-        assert [(each["offset"], each["text"]) for each in told] == [(7, "heard")]
-
-    play(story)
+    timers, told, watching = Timers(monkeypatch), list[JsonObject](), []
+    deltas = Deltas("p", told.append, lambda: bool(watching))
+    deltas.add(0, "text", "unheard")
+    timers.go_off()
+    watching.append("somebody")
+    deltas.add(0, "text", "heard")
+    deltas.close()
+    assert [(each["offset"], each["text"]) for each in told] == [(7, "heard")]
 
 
-def test_another_attempt_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        Timers(monkeypatch)
-        told = list[JsonObject]()
-        deltas = Deltas("p", told.append, lambda: True)
-        deltas.add(0, "text", "first try")
-        deltas.restart()
-        deltas.add(0, "text", "again")
-        assert told[-1]["offset"] == 0
-        deltas.close()
-
-    play(story)
+async def test_another_attempt_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    Timers(monkeypatch)
+    told = list[JsonObject]()
+    deltas = Deltas("p", told.append, lambda: True)
+    deltas.add(0, "text", "first try")
+    deltas.restart()
+    deltas.add(0, "text", "again")
+    assert told[-1]["offset"] == 0
+    deltas.close()

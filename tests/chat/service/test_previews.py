@@ -18,10 +18,8 @@ PICTURE = Image(Inline("image/png", "aGk="))
 
 @played()
 async def test_law_6_the_preview_is_the_very_body_of_the_next_send(stage: ChatStage) -> None:
-    await stage.begin(*(answered(name) for name in "abcd"))
-    stage.upstream.script = [says("ok")]
+    await stage.begin(*(answered(name) for name in "abcd"), script=[says("ok")])
     preview = await stage.service.previews.preview("v", "x" * 35)
-    assert preview.prepared is not None
     assert (preview.included, preview.left_out_preflight, preview.trouble) == (3, 1, None)
     assert preview.estimate == stage.engine.estimate(preview.prepared)
     await stage.ask("x" * 35)
@@ -35,7 +33,6 @@ async def test_reask_and_replace_can_be_previewed(stage: ChatStage) -> None:
     previews = stage.service.previews
     for wanted, count in (({}, 7), ({"before": "b"}, 3), ({"replaces": "a"}, 5)):
         prepared = (await previews.preview("v", "why", **wanted)).prepared
-        assert prepared is not None
         assert len(json.loads(prepared.body)["messages"]) == count
 
 
@@ -45,16 +42,13 @@ async def test_what_would_not_be_sent_says_why(stage: ChatStage) -> None:
     preview = stage.service.previews.preview
     nothing = await preview("v", "  ")
     assert nothing.prepared is None
-    assert nothing.trouble is not None
     assert nothing.trouble.message == "there is nothing to send"
     large = await preview("v", "x" * 101)
     assert large.prepared is not None
-    assert large.trouble is not None
     assert large.trouble.code == "user_prompt_too_large"
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("none",))))
     await stage.service.views.set_view("v", topic="t")
     trouble = (await preview("v", "hello")).trouble
-    assert trouble is not None
     assert "no tools none" in trouble.message
 
 
@@ -79,8 +73,7 @@ async def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(stage: C
 async def test_the_estimate_at_send_is_the_previews_with_history_and_after_the_provider_counted(
     stage: ChatStage,
 ) -> None:
-    await stage.begin(model="large")
-    stage.upstream.script = [says("ok"), says("ok")]
+    await stage.begin(model="large", script=[says("ok"), says("ok")])
     await stage.ask("some words of a prompt")
     previews = stage.service.previews
     preview = await previews.preview("v", "and more")
@@ -103,8 +96,6 @@ async def test_one_odd_count_locks_no_model(stage: ChatStage) -> None:
     odd = b'data: {"choices":[],"usage":{"prompt_tokens":51890,"completion_tokens":1}}\n\n'
     stage.upstream.script = [streams(SAID, odd, b"data: [DONE]\n\n"), says("ok")]
     first = await stage.ask("what is this", attachments=(PICTURE,))
-    assert first.answer is not None
-    assert first.answer.usage is not None
     assert first.answer.usage.input_tokens == 51_890
     assert (await stage.service.views.get("v")).view.room.learned <= 2
     assert (await stage.service.previews.estimate("v", "and now")).estimate.tokens < 5_000
@@ -118,7 +109,6 @@ async def test_a_lesson_alone_refuses_nothing(stage: ChatStage) -> None:
     for _ in range(4):  # several times, so that it is believed
         stage.relays.memory.learn("acme", "large", raw, Usage(input_tokens=100_000), tools=False)
     lesson = stage.relays.memory.ratio("acme", "large", tools=False)
-    assert lesson is not None
     assert lesson.added > 90_000
     stage.upstream.script = [says("ok")]
     assert (await stage.service.previews.estimate("v", "hello")).fits

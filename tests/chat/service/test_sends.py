@@ -36,20 +36,17 @@ def code_of(fault: Fault) -> object:
 
 async def failing(stage: ChatStage, text: str = "hello", **more: object) -> Fault:
     with pytest.raises(Fault) as caught:
-        await stage.service.sends.send("v", text, **more)  # type: ignore[arg-type]
+        await stage.service.sends.send("v", text, **more)
     return caught.value
 
 
 @played()
 async def test_4_a_question_is_sent_with_what_is_visible_and_its_answer_completes_the_pair(stage: ChatStage) -> None:
-    await stage.begin(*pairs(2))
-    stage.upstream.script = [says("Hel", "lo.")]
+    await stage.begin(*pairs(2), script=[says("Hel", "lo.")])
     pair = await stage.ask("hi there")
     assert stage.sent() == ["a?????????", "!!!!!!!!!!", "b?????????", "!!!!!!!!!!", "hi there"]
     assert (pair.state, pair.assistant_text, pair.model) == ("complete", "Hello.", "m")
     assert stage.ids == ["a", "b", pair.id]
-    assert pair.answer is not None
-    assert pair.answer.usage is not None
     assert pair.answer.usage.input_tokens == 9
     assert pair.answer.predicted is not None
     assert pair.answer.exchange == pair.exchange == "x_1"
@@ -62,13 +59,12 @@ async def test_4_a_question_is_sent_with_what_is_visible_and_its_answer_complete
 
 @played()
 async def test_7_7_telemetry_is_a_fact_of_its_exchange_before_the_attempt_and_after_its_end(stage: ChatStage) -> None:
-    await stage.begin(*pairs(1))
-    stage.upstream.script = [says("yes")]
+    await stage.begin(*pairs(1), script=[says("yes")])
     pair = await stage.ask()
     assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished", "budgeted"]
     first, second = (fact.telemetry for fact in stage.relays.facts() if isinstance(fact, Budgeted))
     assert first["predictedMessageCount"] == 1
-    assert first["messages"][-1] == {"role": "user", "content": "hello"}  # type: ignore[index,call-overload]
+    assert first["messages"][-1] == {"role": "user", "content": "hello"}
     assert second["reportedInputTokens"] == 9
     assert second["messages"] == [], "they stand with the attempt"
     assert [each.stage for each in stage.service.sends.telemetry(pair.id)] == ["attempt", "success"]
@@ -78,8 +74,7 @@ async def test_7_7_telemetry_is_a_fact_of_its_exchange_before_the_attempt_and_af
 @played()
 async def test_4_6_there_is_one_send_at_a_time(stage: ChatStage) -> None:
     gate = asyncio.Event()
-    await stage.begin()
-    stage.upstream.script = [says_until(gate, "a")]
+    await stage.begin(script=[says_until(gate, "a")])
     await stage.service.sends.send("v", "one")
     fault = await failing(stage, "two")
     assert (fault.status, code_of(fault)) == (409, "already_sending")
@@ -95,11 +90,9 @@ async def test_4_6_there_is_one_send_at_a_time(stage: ChatStage) -> None:
 
 @played()
 async def test_5_1_a_providers_error_ends_the_pair_with_it(stage: ChatStage) -> None:
-    await stage.begin(*pairs(1))
-    stage.upstream.script = [refuses(401, "invalid_api_key", "Incorrect API key provided")]
+    await stage.begin(*pairs(1), script=[refuses(401, "invalid_api_key", "Incorrect API key provided")])
     pair = await stage.ask()
     assert pair.state == "error"
-    assert pair.trouble is not None
     assert pair.trouble.label == "auth"
     assert pair.answer is None
     assert pair.exchange == "x_1"
@@ -110,25 +103,21 @@ async def test_5_1_a_providers_error_ends_the_pair_with_it(stage: ChatStage) -> 
 async def test_5_2_a_connection_that_breaks_mid_stream_leaves_what_came_and_the_fault(stage: ChatStage) -> None:
     stage.watch()
     came = asyncio.Event()
-    await stage.begin()
-    stage.upstream.script = [cut(head(200, EVENT_STREAM), chunk(word("half of")), came)]
+    await stage.begin(script=[cut(head(200, EVENT_STREAM), chunk(word("half of")), came)])
     name = await stage.service.sends.send("v", "hello")
     await stage.news("delta")
     came.set()
     await stage.service.sends.wait_until_idle()
     pair = stage.pair(name)
     assert (pair.state, pair.assistant_text) == ("error", "half of")
-    assert pair.answer is not None
     assert pair.answer.finish == "error"
-    assert pair.trouble is not None
     assert pair.trouble.label == "net"
 
 
 @played()
 async def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(stage: ChatStage) -> None:
     stage.watch()
-    await stage.begin(*pairs(1))
-    stage.upstream.script = [stall(head(200, EVENT_STREAM), chunk(word("only ")), chunk(word("this")))]
+    await stage.begin(*pairs(1), script=[stall(head(200, EVENT_STREAM), chunk(word("only ")), chunk(word("this")))])
     name = await stage.service.sends.send("v", "hello")
     while (so_far := stage.service.sends.so_far(name)) is None or so_far.text != "only this":
         await stage.news("delta")
@@ -136,7 +125,6 @@ async def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(stage: Ch
     await stage.upstream.gone()
     pair = stage.pair(name)
     assert (pair.state, pair.assistant_text) == ("complete", "only this")
-    assert pair.answer is not None
     assert (pair.answer.finish, pair.answer.reason, pair.answer.is_partial) == ("cancelled", "user", True)
     assert ExchangeCancelled("user") in stage.relays.facts()
     assert stage.relays.kinds()[-2:] == ["cancelled", "budgeted"]
@@ -147,20 +135,17 @@ async def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(stage: Ch
 
 @played()
 async def test_5_3_send_cancelled_before_any_output_is_a_retryable_error(stage: ChatStage) -> None:
-    await stage.begin()
-    stage.upstream.script = [stall()]
+    await stage.begin(script=[stall()])
     name = await stage.service.sends.send("v", "hello")
     await stage.upstream.arrived(1)
     await stage.service.sends.cancel()
     trouble = stage.pair(name).trouble
-    assert trouble is not None
     assert (trouble.code, trouble.reason) == ("cancelled", "user")
 
 
 @played()
 async def test_5_4_retried_error_becomes_a_new_last_pair_and_the_old_is_removed(stage: ChatStage) -> None:
-    await stage.begin(*pairs(1))
-    stage.upstream.script = [refuses(401, "no", "no"), says("now")]
+    await stage.begin(*pairs(1), script=[refuses(401, "no", "no"), says("now")])
     failed = await stage.ask("why?")
     pair = await stage.ask("why??", replaces=failed.id)
     assert stage.ids == ["a", pair.id]
@@ -170,8 +155,7 @@ async def test_5_4_retried_error_becomes_a_new_last_pair_and_the_old_is_removed(
 
 @played()
 async def test_5_4_edited_and_sent_again_the_pair_is_replaced_and_keeps_its_topic(stage: ChatStage) -> None:
-    await stage.begin(*pairs(2))
-    stage.upstream.script = [says("better")]
+    await stage.begin(*pairs(2), script=[says("better")])
     pair = await stage.ask("a, but better", replaces="a")
     assert stage.ids == ["b", pair.id]
     assert stage.sent() == ["b?????????", "!!!!!!!!!!", "a, but better"]
@@ -181,8 +165,7 @@ async def test_5_4_edited_and_sent_again_the_pair_is_replaced_and_keeps_its_topi
 async def test_5_4_reask_in_place_keeps_the_earlier_answer_even_on_failure(
     stage: ChatStage,
 ) -> None:
-    await stage.begin(*pairs(3))
-    stage.upstream.script = [says("another"), refuses(401, "no", "no")]
+    await stage.begin(*pairs(3), script=[says("another"), refuses(401, "no", "no")])
     sends = stage.service.sends
     assert await sends.reask("b", "v", model="large") == "b"
     await sends.wait_until_idle()
@@ -202,8 +185,7 @@ async def test_5_4_reask_in_place_keeps_the_earlier_answer_even_on_failure(
 async def test_5_4_reask_defaults_to_the_same_model_and_rejects_failed_pairs(
     stage: ChatStage,
 ) -> None:
-    await stage.begin(answered("a", model="large"))
-    stage.upstream.script = [says("another"), refuses(401, "no", "no")]
+    await stage.begin(answered("a", model="large"), script=[says("another"), refuses(401, "no", "no")])
     await stage.service.sends.reask("a", "v")
     await stage.service.sends.wait_until_idle()
     assert stage.upstream.seen[0].json()["model"] == "large"
@@ -215,8 +197,7 @@ async def test_5_4_reask_defaults_to_the_same_model_and_rejects_failed_pairs(
 @played()
 async def test_5_5_a_filter_changed_in_flight_does_not_touch_the_request(stage: ChatStage) -> None:
     gate = asyncio.Event()
-    await stage.begin(*pairs(2))
-    stage.upstream.script = [says_until(gate, "a")]
+    await stage.begin(*pairs(2), script=[says_until(gate, "a")])
     name = await stage.service.sends.send("v", "hello")
     looking = await stage.service.views.set_view("v", filter="s>0")
     assert list(looking.view.visible) == [], "not even the pair that is on its way"
@@ -229,8 +210,7 @@ async def test_5_5_a_filter_changed_in_flight_does_not_touch_the_request(stage: 
 @played()
 async def test_5_6_a_model_chosen_in_flight_is_for_the_next_send(stage: ChatStage) -> None:
     gate = asyncio.Event()
-    await stage.begin(*pairs(4))
-    stage.upstream.script = [says_until(gate, "a"), says("b")]
+    await stage.begin(*pairs(4), script=[says_until(gate, "a"), says("b")])
     name = await stage.service.sends.send("v", "hello")
     looking = await stage.service.views.set_view("v", model="large")
     assert looking.view.room.limit == 1000
@@ -249,7 +229,7 @@ async def test_7_6_a_setting_changed_in_flight_does_not_touch_the_retries(stage:
     changing = asyncio.Event()
     refused = overflows()
 
-    async def wait_and_refuse(talk):  # type: ignore[no-untyped-def]
+    async def wait_and_refuse(talk):
         await changing.wait()
         await refused(talk)
 
@@ -270,8 +250,7 @@ async def test_7_6_a_setting_changed_in_flight_does_not_touch_the_retries(stage:
 
 @played()
 async def test_7_2_an_overflow_leaves_out_one_pair_and_tries_again(stage: ChatStage) -> None:
-    await stage.begin(*pairs(4))
-    stage.upstream.script = [overflows(), overflows(), says("at last")]
+    await stage.begin(*pairs(4), script=[overflows(), overflows(), says("at last")])
     pair = await stage.ask()
     assert [len(stage.sent(number)) for number in range(3)] == [9, 7, 5]
     assert pair.state == "complete"
@@ -280,7 +259,6 @@ async def test_7_2_an_overflow_leaves_out_one_pair_and_tries_again(stage: ChatSt
     assert stage.stages("x_3") == ["overflow_retry", "success"]
     looking = await stage.service.views.get("v")
     assert looking.counter().text == "[4-2]/5"
-    assert looking.last is not None
     assert "2 of 4 pairs were left out" in looking.last.trim_summary
     await stage.service.views.set_view("v", filter="")
     assert looking.counter().text == "4 / 5", "another filter is another view of things"
@@ -288,8 +266,7 @@ async def test_7_2_an_overflow_leaves_out_one_pair_and_tries_again(stage: ChatSt
 
 @played()
 async def test_7_2_a_provider_that_states_numbers_is_satisfied_at_once(stage: ChatStage) -> None:
-    await stage.begin(*pairs(4))
-    stage.upstream.script = [overflows(50, 85), says("at last")]
+    await stage.begin(*pairs(4), script=[overflows(50, 85), says("at last")])
     pair = await stage.ask()
     assert [len(stage.sent(number)) for number in range(2)] == [9, 5]
     assert pair.state == "complete"
@@ -297,10 +274,8 @@ async def test_7_2_a_provider_that_states_numbers_is_satisfied_at_once(stage: Ch
 
 @played()
 async def test_7_6_all_attempts_used_up_the_error_says_what_to_do(stage: ChatStage) -> None:
-    await stage.begin(*pairs(2))
-    stage.upstream.script = [overflows()]
+    await stage.begin(*pairs(2), script=[overflows()])
     pair = await stage.ask()
-    assert pair.trouble is not None
     assert pair.trouble.code == "context_overflow_after_trimming"
     assert "compact older pairs" in pair.trouble.hint
     assert len(stage.upstream.seen) == 3
@@ -313,7 +288,7 @@ async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stag
     changing = asyncio.Event()
     refused = overflows()
 
-    async def wait_and_refuse(talk):  # type: ignore[no-untyped-def]
+    async def wait_and_refuse(talk):
         await changing.wait()
         await refused(talk)
 
@@ -324,7 +299,6 @@ async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stag
     changing.set()
     await stage.service.sends.wait_until_idle()
     trouble = stage.pair(name).trouble
-    assert trouble is not None
     assert trouble.code == "filter_changed"
     assert "Look at what is visible now" in trouble.hint
     assert len(stage.upstream.seen) == 1
@@ -333,10 +307,8 @@ async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stag
 
 @played(request_max_retries=1, stream_max_retries=1)
 async def test_7_5_a_rate_limit_never_trims(stage: ChatStage) -> None:
-    await stage.begin(*pairs(3))
-    stage.upstream.script = [refuses(429, "rate_limit_exceeded", "Rate limit reached for requests")]
+    await stage.begin(*pairs(3), script=[refuses(429, "rate_limit_exceeded", "Rate limit reached for requests")])
     pair = await stage.ask()
-    assert pair.trouble is not None
     assert pair.trouble.code == "rate_limited"
     assert {len(stage.sent(number)) for number in range(len(stage.upstream.seen))} == {7}
     last = stage.service.sends.telemetry(pair.id)[-1]
@@ -352,15 +324,13 @@ async def test_7_6_a_prompt_that_cannot_fit_is_not_sent_and_there_is_no_pair(sta
     assert stage.logbook.kinds() == ["asked", "answered"]
     assert (stage.upstream.seen, stage.relays.entries) == ([], [])
     looking = await stage.service.views.get("v")
-    assert looking.last is not None
     assert looking.last.trouble is not None
     assert [each.stage for each in looking.last.telemetry] == ["user_prompt_too_large"]
 
 
 @played()
 async def test_6_9_a_prompt_over_its_allowance_leaves_pairs_out_before_the_first_call(stage: ChatStage) -> None:
-    await stage.begin(*pairs(4))
-    stage.upstream.script = [says("ok")]
+    await stage.begin(*pairs(4), script=[says("ok")])
     await stage.ask("x" * 35)
     assert len(stage.sent()) == 7
     assert stage.stages("x_1") == ["preflight", "attempt", "success"]
@@ -370,10 +340,8 @@ async def test_6_9_a_prompt_over_its_allowance_leaves_pairs_out_before_the_first
 
 @played()
 async def test_what_was_looked_at_is_what_is_sent_or_nothing_is(stage: ChatStage) -> None:
-    await stage.begin(*pairs(2))
-    stage.upstream.script = [says("ok")]
+    await stage.begin(*pairs(2), script=[says("ok")])
     shown = (await stage.service.previews.preview("v", "hello")).prepared
-    assert shown is not None
     await stage.happen(PairsStarred(("a",), 1))
     await stage.service.views.set_view("v", filter="s0")
     fault = await failing(stage, expect_sha256=shown.sha256)
@@ -389,8 +357,7 @@ async def test_what_was_looked_at_is_what_is_sent_or_nothing_is(stage: ChatStage
 @played()
 async def test_next_question_can_be_sent_as_soon_as_the_answer_is_announced(stage: ChatStage) -> None:
     stage.watch()
-    await stage.begin()
-    stage.upstream.script = [says("ok")]
+    await stage.begin(script=[says("ok")])
     for _ in range(3):
         name = await stage.service.sends.send("v", "hello")
         while stage.pair(name).state == "sending":
@@ -401,11 +368,9 @@ async def test_next_question_can_be_sent_as_soon_as_the_answer_is_announced(stag
 
 @played()
 async def test_a_key_that_a_person_writes_is_neither_sent_nor_on_record(stage: ChatStage) -> None:
-    await stage.begin()
-    stage.upstream.script = [says("I see stars.")]
+    await stage.begin(script=[says("I see stars.")])
     words, files = f"my key is {KEY}", (Text(f"File: a.txt\n```\n{KEY}\n```\n"),)
     preview = await stage.service.previews.preview("v", words, files)
-    assert preview.prepared is not None
     await stage.service.sends.send("v", words, files, expect_sha256=preview.prepared.sha256)
     await stage.service.sends.wait_until_idle()
     body = stage.upstream.seen[0].body.decode()

@@ -20,8 +20,7 @@ async def test_service_reads_nothing_before_first_use(stage: ChatStage) -> None:
 async def test_closed_it_lets_an_answer_come_to_its_end(stage: ChatStage) -> None:
     gate = asyncio.Event()
     stage.watch()
-    await stage.begin()
-    stage.upstream.script = [says_until(gate, "so ", then=["far"])]
+    await stage.begin(script=[says_until(gate, "so ", then=["far"])])
     name = await stage.service.sends.send("v", "hello")
     await stage.news("delta")
     closing = asyncio.ensure_future(stage.service.close(30))
@@ -51,8 +50,7 @@ async def test_a_model_drafts_a_person_accepts_and_takes_back(stage: ChatStage) 
 
 @played()
 async def test_a_person_can_say_how(stage: ChatStage) -> None:
-    await stage.begin(answered("a"))
-    stage.upstream.script = [says("ok")]
+    await stage.begin(answered("a"), script=[says("ok")])
     await stage.service.compacting.draft("v", ["a"], "Only the numbers.")
     assert stage.sent()[-1] == "Only the numbers."
 
@@ -74,8 +72,7 @@ async def test_no_summary_is_a_fault(stage: ChatStage) -> None:
 
 @played()
 async def test_abandoned_draft_is_cancelled(stage: ChatStage) -> None:
-    await stage.begin(answered("a"))
-    stage.upstream.script = [stall()]
+    await stage.begin(answered("a"), script=[stall()])
     drafting = asyncio.ensure_future(stage.service.compacting.draft("v", ["a"]))
     await stage.upstream.arrived(1)
     drafting.cancel()

@@ -33,7 +33,7 @@ from sightline.model.tools import FunctionTool, Tool
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import between
 from tests.chat.core.stage import NOW, answered, history_of, ids, told, view_of
-from tests.chat.service.chat_stage import ChatStage, play, played, says
+from tests.chat.service.chat_stage import ChatStage, open_stage, played, says
 
 
 @played()
@@ -117,12 +117,11 @@ async def test_settings_are_for_all_views(stage: ChatStage) -> None:
     assert looking.view.room.user == 50
 
 
-def test_least_recently_used_view_is_evicted_and_reported_as_missing(
+async def test_least_recently_used_view_is_evicted_and_reported_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_VIEWS", 2)
-
-    async def story(stage: ChatStage) -> None:
+    async with open_stage(tmp_path) as stage:
         views = stage.service.views
         for name in ("a", "b"):
             await views.set_view(name, model="m")
@@ -132,8 +131,6 @@ def test_least_recently_used_view_is_evicted_and_reported_as_missing(
             await views.get("b")
         assert caught.value.status == 404
         await views.get("a")
-
-    play(story, tmp_path)
 
 
 @played()

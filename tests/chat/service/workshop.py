@@ -1,6 +1,7 @@
 """A chat whose topic has tools: where they are opened, and who drives their runs."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from itertools import count as counting
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from tests.chat.service.chat_stage import ChatStage, Lines, play
+from tests.chat.service.chat_stage import AsyncTest, ChatStage, Lines, open_stage
 from tests.running_stage import FakeTools
+from tests.upstream import Play
 
 
 class Hands(FakeTools):
@@ -58,23 +60,26 @@ class Workshop:
         return ToolAnswerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 
 
-async def begin(stage: ChatStage) -> None:
-    """A topic with tools, and somebody looking at it."""
+async def begin(stage: ChatStage, *script: Play) -> None:
+    """A topic with tools, somebody looking at it, and what the provider answers."""
+    if script:
+        stage.upstream.script = list(script)
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
     await stage.service.views.set_view("v", model="huge", topic="t")
 
 
-def stories(workshop: Workshop) -> dict[str, object]:
-    """How a story of this workshop is played."""
-    return {"answering": workshop.answering, "settings": ChatSettings()}
+def open_workshop(folder: Path, workshop: Workshop) -> AbstractAsyncContextManager[ChatStage]:
+    """A chat whose tools are those of this workshop."""
+    return open_stage(folder, answering=workshop.answering, settings=ChatSettings())
 
 
-def equipped(test: Callable[[ChatStage, Workshop], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+def equipped(test: Callable[[ChatStage, Workshop], Coroutine[Any, Any, None]]) -> AsyncTest:
     """A test of a chat with a workshop of its own."""
 
-    def run(tmp_path: Path) -> None:
+    async def run(tmp_path: Path) -> None:
         workshop = Workshop()
-        play(lambda stage: test(stage, workshop), tmp_path, **stories(workshop))
+        async with open_workshop(tmp_path, workshop) as stage:
+            await test(stage, workshop)
 
     run.__name__ = test.__name__
     return run

@@ -111,19 +111,16 @@ def test_work_that_was_done_before_the_signal_came_through_keeps_its_exit_code()
     assert (asyncio.run(interrupts.run_work(work())), interrupts.is_cut) == (0, False)
 
 
-def test_cancellation_without_a_signal_is_propagated() -> None:
-    async def story() -> None:
-        task = asyncio.ensure_future(Interrupts().run_work(endless()))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
+async def test_cancellation_without_a_signal_is_propagated() -> None:
     async def endless() -> int:
         await asyncio.Event().wait()
         return 0
 
-    asyncio.run(story())
+    task = asyncio.ensure_future(Interrupts().run_work(endless()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 CLEARING = """

@@ -103,8 +103,8 @@ def test_run_without_results_is_reported() -> None:
 def test_the_same_for_a_program() -> None:
     told = as_json("e_1", "ended", standing(row("c1", 1.0), failed("c2")), drawing())
     assert (told["run"], told["passed"], told["results"], told["of"]) == ("e_1", False, 2, 60)
-    (brief,) = told["failed"]  # type: ignore[misc]
-    assert (brief["case"], brief["reason"], brief["score"]) == ("c2", "connection reset", None)  # type: ignore[index, call-overload]
+    (brief,) = told["failed"]
+    assert (brief["case"], brief["reason"], brief["score"]) == ("c2", "connection reset", None)
     one = standing(row("c1", 1.0), row("c1", 1.0, trial=1), cases=1)
     assert is_passed(one)
 

@@ -58,8 +58,7 @@ PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemEx
 
 
 def told(capsys: Captured) -> dict[str, object]:
-    found: dict[str, object] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
 def test_a_suite_is_run_and_reported_and_the_exit_code_says_how_it_went(upstream: Upstream, capsys: Captured) -> None:
@@ -77,7 +76,7 @@ def test_a_suite_is_run_and_reported_and_the_exit_code_says_how_it_went(upstream
 def test_several_targets_make_a_matrix(folder: Path, capsys: Captured) -> None:
     assert main(["eval", "run", SUITE, "--target", "all", "--target", "none", "--json"]) == 1
     report = told(capsys)
-    assert [(each["target"], each["passed"]) for each in report["targets"]] == [("all", 3), ("none", 0)]  # type: ignore[attr-defined]
+    assert [(each["target"], each["passed"]) for each in report["targets"]] == [("all", 3), ("none", 0)]
     assert (report["state"], report["passed"], report["of"]) == ("ended", False, 6)
     assert main(["eval", "run", SUITE, "--target", "all"]) == 0
 

@@ -14,7 +14,7 @@ def used(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object)
     async def story() -> ToolOutcome:
         tools = Builtin(folder, NAMES, environment=environment(), timeout=timeout)
         try:
-            call = RunnableCall(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+            call = RunnableCall(key="1.1", id="a", name=name, arguments=arguments)
             return await tools.use(call, lambda words: None)
         finally:
             await tools.close()

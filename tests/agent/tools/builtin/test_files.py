@@ -17,7 +17,7 @@ from tests.agent.tools.builtin.rooms import refused, said, text, used
 
 
 def opened(folder: Path, *names: str, **how: object) -> Builtin:
-    return Builtin(folder, names or READING, environment={}, **how)  # type: ignore[arg-type]
+    return Builtin(folder, names or READING, environment={}, **how)
 
 
 def test_only_what_was_chosen_is_there(tmp_path: Path) -> None:
@@ -38,10 +38,8 @@ def test_every_tool_says_what_it_does_and_what_it_takes(tmp_path: Path) -> None:
         assert each.description
         if each.is_remote:
             continue
-        assert each.schema is not None
         properties = each.schema["properties"]
-        assert isinstance(properties, dict)
-        assert all("description" in value for value in properties.values())  # type: ignore[operator]
+        assert all("description" in value for value in properties.values())
     asyncio.run(tools.close())
 
 

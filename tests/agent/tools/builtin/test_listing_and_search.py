@@ -116,7 +116,7 @@ def wanted(searching_room: Path, text: str, **more: object) -> SearchRequest:
         "pattern": "",
         "is_regex": False,
         "ignore_case": False,
-    } | more  # type: ignore[return-value, operator]
+    } | more
 
 
 def looked(searching_room: Path, text: str, **more: object) -> str:

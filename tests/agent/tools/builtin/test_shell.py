@@ -80,26 +80,22 @@ echo ready
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
-def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+async def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(child, "PATIENCE", 0.1)
-
-    async def story() -> None:
-        tools = Builtin(tmp_path, ["run_command"], environment={"PATH": "/usr/bin:/bin"})
-        ready = asyncio.Event()
-        using = asyncio.ensure_future(tools.use(call(f"{ENDLESS} sleep 600"), lambda words: ready.set()))
-        await ready.wait()
-        if how == "cancelled":
-            using.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await using
-        else:
-            await tools.close()
-        assert all(map(is_gone, pids_in(tmp_path / "pids")))
-        if how == "closed":
-            assert (await using).is_error
+    tools = Builtin(tmp_path, ["run_command"], environment={"PATH": "/usr/bin:/bin"})
+    ready = asyncio.Event()
+    using = asyncio.ensure_future(tools.use(call(f"{ENDLESS} sleep 600"), lambda words: ready.set()))
+    await ready.wait()
+    if how == "cancelled":
+        using.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+    else:
         await tools.close()
-
-    asyncio.run(story())
+    assert all(map(is_gone, pids_in(tmp_path / "pids")))
+    if how == "closed":
+        assert (await using).is_error
+    await tools.close()
     assert len(pids_in(tmp_path / "pids")) == 3
 
 

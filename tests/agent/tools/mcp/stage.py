@@ -67,7 +67,6 @@ async def sdk_over_http(*how: str, ear: Ear | None = None) -> AsyncIterator[str]
     process = await asyncio.create_subprocess_exec(
         sys.executable, SDK_SERVER, "http", *how, stdout=asyncio.subprocess.PIPE, env=env
     )
-    assert process.stdout is not None
     try:
         port = int(await process.stdout.readline())
         yield f"http://127.0.0.1:{port}/mcp"

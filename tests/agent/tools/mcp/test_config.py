@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sightline.agent.tools.mcp.config import (
-    CommandServer,
     Expansion,
     HttpServer,
     ServerConfig,
@@ -96,7 +95,6 @@ def test_a_command_with_all_that_belongs_to_it() -> None:
         "cwd": "sub",
     }
     [spec] = one(entry).servers
-    assert isinstance(spec.reached, CommandServer)
     assert spec.reached.words == ("npx", "-y", "server", "/srv/me/notes", "3", "true")
     assert spec.reached.environment == {"API_KEY": "sk-very-secret", "MODE": "fast", "PORT": "80"}
     assert spec.reached.folder == FOLDER / "sub"
@@ -213,18 +211,14 @@ def test_another_machine_does(host: str) -> None:
     assert not is_here(host)
 
 
-def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
+async def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"it": hostile("Server", env={})}}))
-
-    async def story() -> list[str]:
-        tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
-        found = names(tools)
-        await tools.close()
-        await tools.close()
-        return found
-
-    assert asyncio.run(story()) == ["it__go"]
+    tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
+    found = names(tools)
+    await tools.close()
+    await tools.close()
+    assert found == ["it__go"]
 
 
 def test_a_file_that_is_not_there_is_a_fault(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A server that means no good, on stdio: whatever it does ends as an outcome, a note or a fault, and nothing hangs."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -72,13 +71,10 @@ def test_a_server_of_another_time_is_refused() -> None:
     assert "1999-01-01" in fault.message
 
 
-def test_a_server_that_is_none_is_refused() -> None:
-    async def story() -> None:
+async def test_a_server_that_is_none_is_refused() -> None:
+    with pytest.raises(Fault, match="the MCP server 'it'"):
         async with using({"it": {"command": "cat"}}):
             pass
-
-    with pytest.raises(Fault, match="the MCP server 'it'"):
-        asyncio.run(story())
 
 
 @pytest.mark.parametrize("how", ["WritesGarbage", "Floods", "ListsInCircles", "IsRestless"])
@@ -103,12 +99,9 @@ def test_an_answer_of_no_known_kind_is_an_error_in_one_line() -> None:
     assert "\n" not in text(outcome)
 
 
-def test_lies_about_tools_cost_the_liar_those_tools() -> None:
-    async def story() -> tuple[list[str], tuple[str, ...]]:
-        async with using({"it": hostile("Lies"), "sdk": sdk()}) as tools:
-            return names(tools), tools.notes
-
-    found, notes = asyncio.run(story())
+async def test_lies_about_tools_cost_the_liar_those_tools() -> None:
+    async with using({"it": hostile("Lies"), "sdk": sdk()}) as tools:
+        (found, notes) = names(tools), tools.notes
     assert found[:4] == ["it__good", "it__tree", "it__wordy", "sdk__add"]
     assert notes[0] == "the MCP server 'it': its tool 'no schema' is left out: what it calls its schema is none"
 
@@ -121,12 +114,9 @@ def test_lies_about_tools_cost_the_liar_those_tools() -> None:
         ("ListsNothing", 0, "its list of tools is none"),
     ],
 )
-def test_a_list_has_an_end(how: str, count: int, note: str) -> None:
-    async def story() -> tuple[list[str], tuple[str, ...]]:
-        async with using({"it": hostile(how)}) as tools:
-            return names(tools), tools.notes
-
-    found, notes = asyncio.run(story())
+async def test_a_list_has_an_end(how: str, count: int, note: str) -> None:
+    async with using({"it": hostile(how)}) as tools:
+        (found, notes) = names(tools), tools.notes
     assert len(found) == count
     assert any(note in each for each in notes)
 
@@ -155,13 +145,10 @@ def test_sampling_elicitation_and_roots_requests_are_refused() -> None:
     assert text(outcome) == refusals
 
 
-def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> None:
-    async def story() -> ToolOutcome:
-        async with listening() as ear, using({"it": hostile("ReadsNothing", ear=ear)}, NO_ANSWER) as tools:
-            assert await ear.word() == "asked"
-            return await used(tools, "it__go")
-
-    outcome = asyncio.run(story())
+async def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> None:
+    async with listening() as ear, using({"it": hostile("ReadsNothing", ear=ear)}, NO_ANSWER) as tools:
+        assert await ear.word() == "asked"
+        outcome = await used(tools, "it__go")
     assert outcome.is_error
     assert "did not answer within 2 seconds" in text(outcome)
 
@@ -205,18 +192,14 @@ def test_progress_is_one_short_line_that_moves_no_cursor(progress: float, total:
     assert len(line) < LONGEST + 60
 
 
-def test_progress_flood_is_throttled_and_nothing_follows_the_end() -> None:
+async def test_progress_flood_is_throttled_and_nothing_follows_the_end() -> None:
     told: list[str] = []
-
-    async def story() -> None:
-        report = ProgressReports(told.append)
-        for number in range(1000):
-            await report.report(number, None, None)
-        report.end()
-        await asyncio.sleep(0)
-        await report.report(1000, None, None)
-
-    asyncio.run(story())
+    report = ProgressReports(told.append)
+    for number in range(1000):
+        await report.report(number, None, None)
+    report.end()
+    await asyncio.sleep(0)
+    await report.report(1000, None, None)
     assert told[0] == "0"
     assert len(told) < 1000
     assert "1000" not in told
@@ -226,28 +209,24 @@ async def nobody(*_: object) -> Any:
     return {}
 
 
-def test_lists_are_sifted_and_nothing_else() -> None:
-    async def story() -> list[Mapping[str, Any]]:
-        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        write, out = anyio.create_memory_object_stream[SessionMessage](0)
+async def test_lists_are_sifted_and_nothing_else() -> None:
+    into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, out = anyio.create_memory_object_stream[SessionMessage](0)
 
-        async def answer() -> None:
-            async for each in out:
-                assert isinstance(each.message, JSONRPCRequest)
-                reply = JSONRPCResponse(jsonrpc="2.0", id=each.message.id, result={"tools": [1, 2]})
-                await into.send(SessionMessage(reply))
+    async def answer() -> None:
+        async for each in out:
+            reply = JSONRPCResponse(jsonrpc="2.0", id=each.message.id, result={"tools": [1, 2]})
+            await into.send(SessionMessage(reply))
 
-        dispatcher = ListFilterDispatcher(read, write, lambda raw: {"tools": raw["tools"][:1]})
-        async with anyio.create_task_group() as group:
-            group.start_soon(answer)
-            await group.start(dispatcher.run, nobody, nobody)
-            found = [await dispatcher.send_raw_request(method, None) for method in ("tools/list", "tools/other")]
-            group.cancel_scope.cancel()
-        for stream in (into, read, write, out):
-            stream.close()
-        return found
-
-    assert asyncio.run(story()) == [{"tools": [1]}, {"tools": [1, 2]}]
+    dispatcher = ListFilterDispatcher(read, write, lambda raw: {"tools": raw["tools"][:1]})
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        await group.start(dispatcher.run, nobody, nobody)
+        found = [await dispatcher.send_raw_request(method, None) for method in ("tools/list", "tools/other")]
+        group.cancel_scope.cancel()
+    for stream in (into, read, write, out):
+        stream.close()
+    assert found == [{"tools": [1]}, {"tools": [1, 2]}]
 
 
 def notice(method: str, **params: Any) -> SessionMessage:

@@ -185,42 +185,33 @@ def test_configured_headers_are_sent_and_the_session_is_closed() -> None:
         (http.SaysNothing, Code.TIMEOUT_IDLE),
     ],
 )
-def test_a_service_that_cannot_be_used_is_a_fault(service: type[http.Service], code: Code) -> None:
-    async def story() -> None:
-        servers: Any = {"it": {"headers": HEADERS}}
-        bounds = NO_START if service is http.SaysNothing else QUICK
+async def test_a_service_that_cannot_be_used_is_a_fault(service: type[http.Service], code: Code) -> None:
+    servers: Any = {"it": {"headers": HEADERS}}
+    bounds = NO_START if service is http.SaysNothing else QUICK
+    with pytest.raises(Fault) as raised:
         async with http.listening(service()) as servers["it"]["url"], using(servers, bounds, ENVIRONMENT):
             pass
-
-    with pytest.raises(Fault) as raised:
-        asyncio.run(story())
     assert raised.value.code is code
     assert raised.value.hint
     assert "secret" not in f"{raised.value.message} {raised.value.hint} {raised.value!r}"
 
 
-def test_unreachable_server_raises_a_network_fault() -> None:
-    async def story() -> None:
-        async with http.listening(http.Service()) as url:
-            pass
+async def test_unreachable_server_raises_a_network_fault() -> None:
+    async with http.listening(http.Service()) as url:
+        pass
+    with pytest.raises(Fault, match="the MCP server 'it' cannot be reached") as raised:
         async with using({"it": {"url": url}}):
             pass
-
-    with pytest.raises(Fault, match="the MCP server 'it' cannot be reached") as raised:
-        asyncio.run(story())
     assert raised.value.code is Code.NETWORK
 
 
-def test_another_place_is_not_gone_to() -> None:
-    async def story() -> list[Any]:
-        other = http.Service()
-        async with http.listening(other) as place, http.listening(http.SendsAway(place)) as url:
-            with pytest.raises(Fault, match="sends us to another place"):
-                async with using({"it": {"url": url, "headers": HEADERS}}, QUICK, ENVIRONMENT):
-                    pass
-        return other.requests
-
-    assert asyncio.run(story()) == []
+async def test_another_place_is_not_gone_to() -> None:
+    other = http.Service()
+    async with http.listening(other) as place, http.listening(http.SendsAway(place)) as url:
+        with pytest.raises(Fault, match="sends us to another place"):
+            async with using({"it": {"url": url, "headers": HEADERS}}, QUICK, ENVIRONMENT):
+                pass
+    assert other.requests == []
 
 
 def test_huge_answers_are_errors_and_nothing_more() -> None:

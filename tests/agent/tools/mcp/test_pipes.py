@@ -110,16 +110,14 @@ def test_overlong_line_that_is_no_message_terminates_the_server() -> None:
     assert "was ended, because it wrote a message of" in why.message
 
 
-def test_a_server_that_does_not_read_is_ended() -> None:
-    async def story() -> str:
-        async with open_pipes(python("import signal; signal.pause()"), BOUNDS, environment()) as link:
-            long = JSONRPCRequest(jsonrpc="2.0", id=1, method="x" * 200_000)
-            await link.write.send(SessionMessage(long))
-            await link.ended.wait()
-            fault = link.why()
-            return fault.message if fault else ""
-
-    assert asyncio.run(story()) == "was ended, because it does not read its input"
+async def test_a_server_that_does_not_read_is_ended() -> None:
+    async with open_pipes(python("import signal; signal.pause()"), BOUNDS, environment()) as link:
+        long = JSONRPCRequest(jsonrpc="2.0", id=1, method="x" * 200_000)
+        await link.write.send(SessionMessage(long))
+        await link.ended.wait()
+        fault = link.why()
+        found = fault.message if fault else ""
+    assert found == "was ended, because it does not read its input"
 
 
 @pytest.mark.parametrize(
@@ -130,74 +128,61 @@ def test_a_server_that_does_not_read_is_ended() -> None:
         (CommandServer((str(Path(__file__)),), {}, Path()), "cannot be started: Permission denied"),
     ],
 )
-def test_a_command_that_cannot_be_started_is_a_fault(command: CommandServer, words: str) -> None:
-    async def story() -> None:
+async def test_a_command_that_cannot_be_started_is_a_fault(command: CommandServer, words: str) -> None:
+    with pytest.raises(Fault) as raised:
         async with open_pipes(command, BOUNDS, environment()):
             pass
-
-    with pytest.raises(Fault) as raised:
-        asyncio.run(story())
     assert raised.value.message == words
     assert raised.value.hint
 
 
-def test_a_server_gets_what_its_configuration_names_and_what_any_program_needs() -> None:
-    async def story() -> dict[str, Any]:
-        servers = {"it": sdk(env={"MINE": "${OPENAI_API_KEY}"})}
-        secrets = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "LANG": "C.UTF-8"}
-        async with using(servers, environment=secrets) as tools:
-            return (await used(tools, "it__environment")).structured or {}
-
-    found = asyncio.run(story())
+async def test_a_server_gets_what_its_configuration_names_and_what_any_program_needs() -> None:
+    servers = {"it": sdk(env={"MINE": "${OPENAI_API_KEY}"})}
+    secrets = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "LANG": "C.UTF-8"}
+    async with using(servers, environment=secrets) as tools:
+        found = (await used(tools, "it__environment")).structured or {}
     assert found["MINE"] == "sk-1"
     assert found["LANG"] == "C.UTF-8"
     assert not {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} & set(found)
 
 
-def test_servers_and_what_they_started_are_gone_when_closed() -> None:
-    async def story() -> list[int]:
-        async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
-            bred = text(await used(tools, "it__breed"))
-            stubborn = text(await used(tools, "other__go"))
-            pids = [int(word) for word in f"{bred} {stubborn}".split()]
-            assert not any(is_gone(pid) for pid in pids)
-        return pids
-
-    assert all(is_gone(pid) for pid in asyncio.run(story()))
+async def test_servers_and_what_they_started_are_gone_when_closed() -> None:
+    async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
+        bred = text(await used(tools, "it__breed"))
+        stubborn = text(await used(tools, "other__go"))
+        pids = [int(word) for word in f"{bred} {stubborn}".split()]
+        assert not any(is_gone(pid) for pid in pids)
+    assert all(is_gone(pid) for pid in pids)
 
 
-def test_a_server_is_gone_when_its_opening_is_cancelled(tmp_path: Path) -> None:
-    async def story() -> int:
-        async with listening() as ear:
-            script = (
-                "import os, socket, signal\n"
-                "line = socket.socket(socket.AF_UNIX)\n"
-                "line.connect(os.environ['TELL'])\n"
-                "line.sendall(f'{os.getpid()}\\n'.encode())\n"
-                "line.close()\n"
-                "signal.pause()\n"
-            )
-            server = {"command": sys.executable, "args": ["-c", script], "env": {"TELL": ear.path}}
+async def test_a_server_is_gone_when_its_opening_is_cancelled(tmp_path: Path) -> None:
+    async with listening() as ear:
+        script = (
+            "import os, socket, signal\n"
+            "line = socket.socket(socket.AF_UNIX)\n"
+            "line.connect(os.environ['TELL'])\n"
+            "line.sendall(f'{os.getpid()}\\n'.encode())\n"
+            "line.close()\n"
+            "signal.pause()\n"
+        )
+        server = {"command": sys.executable, "args": ["-c", script], "env": {"TELL": ear.path}}
 
-            async def open_it() -> None:
-                async with using({"it": server}):
-                    raise AssertionError("it says nothing, so it cannot be open")
+        async def open_it() -> None:
+            async with using({"it": server}):
+                raise AssertionError("it says nothing, so it cannot be open")
 
-            task = asyncio.get_running_loop().create_task(open_it())
-            pid = int(await ear.word())
-            task.cancel()
-            await asyncio.wait({task})
-            assert task.cancelled()
-            return pid
-
-    assert is_gone(asyncio.run(story()))
+        task = asyncio.get_running_loop().create_task(open_it())
+        pid = int(await ear.word())
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        found = pid
+    assert is_gone(found)
 
 
-def test_a_folder_of_its_own(tmp_path: Path) -> None:
-    async def story() -> list[str]:
-        (tmp_path / "server.json").write_text(json.dumps({}))
-        server = hostile("Server")
-        async with using({"it": {**server, "cwd": str(tmp_path)}}) as tools:
-            return names(tools)
-
-    assert asyncio.run(story()) == ["it__go"]
+async def test_a_folder_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text(json.dumps({}))
+    server = hostile("Server")
+    async with using({"it": {**server, "cwd": str(tmp_path)}}) as tools:
+        found = names(tools)
+    assert found == ["it__go"]

@@ -63,14 +63,11 @@ async def test_a_real_server_is_used(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_progress_is_reported_during_the_call(way: str) -> None:
+async def test_progress_is_reported_during_the_call(way: str) -> None:
     told: list[str] = []
-
-    async def story() -> ToolOutcome:
-        async with real(way) as (tools, _):
-            return await used(tools, "sdk__count", told.append, to=3)
-
-    assert text(asyncio.run(story())) == "counted to 3"
+    async with real(way) as (tools, _):
+        found = await used(tools, "sdk__count", told.append, to=3)
+    assert text(found) == "counted to 3"
     assert told == ["counting [2J (1 of 3)"]
 
 
@@ -97,20 +94,16 @@ async def test_a_list_that_changes_is_read_again(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_a_server_that_asks_for_more_is_refused(way: str) -> None:
-    async def story() -> str:
-        async with real(way) as (tools, _):
-            return text(await used(tools, "sdk__think"))
-
-    assert asyncio.run(story()) == "Sampling not supported; Elicitation not supported; List roots not supported"
+async def test_a_server_that_asks_for_more_is_refused(way: str) -> None:
+    async with real(way) as (tools, _):
+        found = text(await used(tools, "sdk__think"))
+    assert found == "Sampling not supported; Elicitation not supported; List roots not supported"
 
 
-def test_calls_run_beside_each_other() -> None:
-    async def story() -> list[ToolOutcome]:
-        async with using({"it": sdk()}) as tools:
-            return await asyncio.gather(*(used(tools, "it__add", a=n, b=n) for n in range(20)))
-
-    assert [text(outcome) for outcome in asyncio.run(story())] == [str(2 * n) for n in range(20)]
+async def test_calls_run_beside_each_other() -> None:
+    async with using({"it": sdk()}) as tools:
+        found = await asyncio.gather(*(used(tools, "it__add", a=n, b=n) for n in range(20)))
+    assert [text(outcome) for outcome in found] == [str(2 * n) for n in range(20)]
 
 
 async def test_what_a_server_changes_during_a_run_is_met_here() -> None:
@@ -155,13 +148,10 @@ async def test_one_broken_server_does_not_take_the_others_along() -> None:
         assert text(await used(tools, "good__go")) == "gone"
 
 
-def test_if_no_server_can_be_used_that_is_a_fault() -> None:
-    async def story() -> None:
+async def test_if_no_server_can_be_used_that_is_a_fault() -> None:
+    with pytest.raises(Fault, match="'one' has a `command` that is not found; the MCP server 'two' ended") as raised:
         async with using({"one": {"command": "no-such-program-here"}, "two": hostile("DiesAtOnce")}):
             pass
-
-    with pytest.raises(Fault, match="'one' has a `command` that is not found; the MCP server 'two' ended") as raised:
-        asyncio.run(story())
     assert raised.value.code is Code.CONFIG
 
 
@@ -182,16 +172,12 @@ async def test_several_sources_with_one_name_are_refused_by_name() -> None:
 LAST = {"is_last": True}
 
 
-def test_timed_out_call_is_cancelled_on_the_server() -> None:
+async def test_timed_out_call_is_cancelled_on_the_server() -> None:
     bounds = msgspec.structs.replace(QUICK, call_s=2)
-
-    async def story() -> ToolOutcome:
-        async with listening() as ear, using({"it": hostile("HangsAtTheCall", ear=ear)}, bounds) as tools:
-            outcome = await used(tools, "it__go")
-            assert await ear.word() == "cancelled"
-            return outcome
-
-    outcome = asyncio.run(story())
+    async with listening() as ear, using({"it": hostile("HangsAtTheCall", ear=ear)}, bounds) as tools:
+        outcome = await used(tools, "it__go")
+        assert await ear.word() == "cancelled"
+        outcome = outcome
     assert outcome.is_error
     assert "did not answer within 2 seconds" in text(outcome)
 

@@ -66,7 +66,6 @@ def test_calls_of_tools_and_their_results_are_kept_together() -> None:
     )
     (pair,) = read_chatgpt(talk).fact.pairs
     assert (pair.assistant_text, pair.model) == ("Here.", "o3")
-    assert pair.answer is not None
     assert (pair.answer.messages[0].parts[0], pair.answer.tools) == (Thinking("Hm"), ("python_run",))
     assert [message.role for message in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool", "assistant"]
 
@@ -103,6 +102,5 @@ def test_citations_are_imported_and_those_without_url_are_noted() -> None:
     thought = node("c", "b", "assistant", thoughts, metadata={"citations": [page]})
     gathered = read_chatgpt(conversation(node("a", None, "user", "Why?"), said, thought, leaf="c"))
     answer = gathered.fact.pairs[0].answer
-    assert answer is not None
     assert answer.citations == (Citation("https://a.example", "A", start=0, end=3),)
     assert gathered.notes == ("citations without an address were left out: 1", "citations of no words were left out: 1")

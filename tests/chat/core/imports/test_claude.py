@@ -43,7 +43,6 @@ def test_thinking_tools_and_their_results_are_kept() -> None:
     ]
     gathered = read_claude(conversation(message("human", text="Why?"), message("assistant", blocks)))
     (pair,) = gathered.fact.pairs
-    assert pair.answer is not None
     assert (pair.assistant_text, pair.answer.tools) == ("So.", ("web_search", "other"))
     assert pair.answer.messages[0].parts[0] == Thinking("hm")
     assert [each.role for each in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool", "assistant"]
@@ -74,7 +73,6 @@ def test_citations_are_imported_and_those_without_url_are_noted() -> None:
     block: Json = {"type": "text", "text": "So.", "citations": [newer, older, {"uuid": "x"}]}
     gathered = read_claude(conversation(message("human", text="Why?"), message("assistant", [block])))
     (pair,) = gathered.fact.pairs
-    assert pair.answer is not None
     assert pair.answer.citations == (
         Citation("https://a.example", start=0, end=3),
         Citation("https://b.example", "B"),

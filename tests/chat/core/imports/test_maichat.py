@@ -37,7 +37,6 @@ def test_an_error_stays_one() -> None:
     error: JsonObject = {"userText": "Why?", "errorState": True, "errorMessage": "401", "createdAt": 1_700_000_000_000}
     silent: JsonObject = {"userText": "Well?", "errorState": True}
     first, second = read_maichat(exported(error, silent)).fact.pairs
-    assert first.trouble is not None
     assert (first.state, first.trouble.message, first.at, first.topic) == ("error", "401", 1_700_000_000.0, "")
     assert second.trouble is not None
     assert first.id != second.id
@@ -60,7 +59,6 @@ def test_citations_are_imported_and_those_without_url_are_noted() -> None:
     sources = ["https://a.example", {"url": "https://b.example", "title": "B"}, {"title": "none"}, 5]
     gathered = read_maichat(exported({"id": "x", "userText": "Why?", "assistantText": "So.", "citations": sources}))
     answer = gathered.fact.pairs[0].answer
-    assert answer is not None
     assert (answer.text, answer.finish) == ("So.", "stop")
     assert answer.citations == (Citation("https://a.example"), Citation("https://b.example", "B"))
     assert gathered.notes == ("citations without an address were left out: 2",)
