@@ -261,3 +261,7 @@ def test_loss_an_incomplete_case_is_an_error_and_never_skipped() -> None:
     reading = read("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: b, input: x}\n")
     assert reading.suite is None
     assert [each.message for each in reading.problems] == ["nothing says how the test is graded"]
+
+
+def test_loss_an_unknown_role_is_refused() -> None:
+    assert 'not "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message

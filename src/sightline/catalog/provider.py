@@ -54,7 +54,7 @@ LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """How a base URL begins whose address is in the environment."""
 
 DialectName: TypeAlias = Annotated[str, msgspec.Meta(description="the name of a dialect", extra={"dialect": True})]
-"""Which names there are is known above: plug-ins add dialects, so that the reader is told them."""
+"""Which names there are is known above: plug-ins add dialects, so that the reader is given them."""
 
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]
 OWN_REQUEST_RETRIES, OWN_STREAM_RETRIES = 4, 5

@@ -238,7 +238,7 @@ class HttpCall:
 
 
 class ClientConnection(asyncio.Protocol):
-    """The connection of one client. It is told to the server's set of connections while it is open.
+    """The connection of one client. It is in the server's set of connections while it is open.
 
     `idle_since` is the loop's time at which the last response was complete.
     """

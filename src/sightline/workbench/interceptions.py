@@ -110,7 +110,7 @@ class HoldDecisions:
 
 class Interceptions:
     """Reads and changes what is held. A list is replaced as a whole or not at all; existing holds stay. Every open page
-    is told of another mode or other rules."""
+    learns of another mode or other rules."""
 
     def __init__(self, holds: Holds, hub: Hub) -> None:
         self._holds = holds

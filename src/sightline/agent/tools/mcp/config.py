@@ -272,7 +272,7 @@ class _Entry:
         self._secret: set[str] = set()
 
     def spec(self) -> list[ServerSpec]:
-        """The server; empty where it cannot be told what kind of server is meant."""
+        """The server; empty where it is unclear what kind of server is meant."""
         entry, kind, name = self._entry, self._entry.type, self._path[1]
         if not name.strip():
             self._wrong("the server has no name", "Give it a short name: its tools are called NAME__TOOL.")
