@@ -150,3 +150,14 @@ def test_an_answer_that_our_reader_fails_at_is_no_empty_reply(
     play = (answers if stream else whole_answers)("openai-chat")["complete"]
     with pytest.raises(ZeroDivisionError):
         ask(tmp_path, "openai-chat", play, stream=stream)
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_last_frame_without_its_end_is_no_end_of_an_interrupted_stream(tmp_path: Path, spoken: str) -> None:
+    frames = streamed(spoken)
+    reply, heard, (fact,) = ask(
+        tmp_path, spoken, broken_off(*frames[:-1], frames[-1].removesuffix(b"\n\n")), stream=True
+    )
+    assert "Code.NETWORK" in reply
+    assert "Failed" in heard[-2]
+    assert fact.startswith("ExchangeFailed")

@@ -30,8 +30,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
     shared = relayed.share_reading()
     reading = shared or ReplyReader(spoken, keeps_events=True)
     chunks = aiter(relayed)
-    has_ended = False
-    while not has_ended:
+    while True:
         try:
             data = await anext(chunks, None)
         except Fault as fault:  # only the answer's own: what goes wrong with the telling is the teller's
@@ -43,7 +42,8 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
                 reading.close() if data is None else reading.feed(data)
         for event in reading.take_events():
             tell(Failed(relayed.fault) if relayed.fault is not None and isinstance(event, Failed) else event)
-        has_ended = data is None or reading.has_ended
+        if data is None or reading.has_ended:
+            break
     reply = reading.reply  # what may follow the end is no part of it
     if data is not None:
         await _hear_out(chunks)  # some servers keep the connection open behind the end
