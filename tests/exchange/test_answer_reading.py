@@ -5,7 +5,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
-from sightline.exchange.client_response import ClientResponse, Headers, refusal
+from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, refusal
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
@@ -16,7 +16,7 @@ BROKE = Fault(Code.TIMEOUT_IDLE, "nothing came", hint="Wait longer.")
 ERROR = b'data: {"error":{"message":"nothing came","type":"server_error","code":null}}\n\n'
 
 
-class Spoken:
+class Spoken(ResponseBody):
     """The body of an answer: pieces, a fault to raise, or a fault that is known before the next piece."""
 
     def __init__(self, pieces: Sequence[bytes | Fault | None]) -> None:

@@ -6,12 +6,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.exchange.client_response import ClientResponse, header
-from sightline.model.events import Failed, FrameBroken, StreamEvent
-from sightline.model.fold import Fold
+from sightline.exchange.reply_reader import ReplyReader
+from sightline.model.events import Failed, StreamEvent
 from sightline.model.reply import Reply
 
 EventObserver: TypeAlias = Callable[[StreamEvent], None]
@@ -23,36 +21,32 @@ _LAST_WORDS = 0.2
 async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver) -> Reply:
     """The answer, which is of this dialect; `tell` gets each event as it comes.
 
-    Where there is no answer, its fault is raised. An answer that breaks off raises nothing: what arrived is in the
-    reply, with the fault.
+    The events are those that the relay has read for the record, where it reads these very bytes as they come. What
+    another process relayed, what a person answered or held, and what came in another form than the one asked for is
+    read here. Where there is no answer, its fault is raised. An answer that breaks off raises nothing: what arrived is
+    in the reply, with the fault.
     """
     refuse(relayed)
-    hearing, fold = ReplyDecoder(dialect(spoken)), Fold(spoken)
-
-    def take(events: list[StreamEvent]) -> None:
-        for event in events:
-            if relayed.fault is not None:
-                if isinstance(event, FrameBroken):
-                    continue  # half a frame is what a cut connection leaves
-                if isinstance(event, Failed):
-                    event = Failed(relayed.fault)
-            fold.add(event)
-            tell(event)
-
-    reading = aiter(relayed)
-    while not hearing.has_ended:
+    shared = relayed.share_reading()
+    reading = shared or ReplyReader(spoken, keeps_events=True)
+    chunks = aiter(relayed)
+    while True:
         try:
-            data = await anext(reading, None)
+            data = await anext(chunks, None)
         except Fault as fault:  # only the answer's own: what goes wrong with the telling is the teller's
-            take(hearing.fail(fault))
+            reading.fail(fault)
+            data = None
+        else:
+            if shared is None:
+                reading.was_interrupted = relayed.fault is not None
+                reading.close() if data is None else reading.feed(data)
+        for event in reading.take_events():
+            tell(Failed(relayed.fault) if relayed.fault is not None and isinstance(event, Failed) else event)
+        if data is None or reading.has_ended:
             break
-        if data is None:
-            take(hearing.close())
-            break
-        take(hearing.feed(data))
-    else:
-        await _hear_out(reading)  # some servers keep the connection open behind the end
-    reply = fold.reply
+    reply = reading.reply  # what may follow the end is no part of it
+    if data is not None:
+        await _hear_out(chunks)  # some servers keep the connection open behind the end
     if reply.fault is not None and relayed.fault is not None:
         return msgspec.structs.replace(reply, fault=relayed.fault)
     return reply

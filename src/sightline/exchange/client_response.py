@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
+from sightline.exchange.reply_reader import ReplyReader
 from sightline.transport.sender import RawHeaders
 from sightline.web.asgi import ClientWriter
 from sightline.wire.jsontext import encode
@@ -28,6 +29,11 @@ class ResponseBody(ABC):
     async def leave(self) -> None:
         """The client wants no more of it, or it has ended: close everything."""
 
+    def share_reading(self) -> ReplyReader | None:
+        """What reads these bytes on their way, for a caller of our own that asks before it takes the first of them;
+        None where the caller has to read them itself."""
+        return None
+
     async def write_to(self, client: ClientWriter) -> None:
         """Write all of it to a client, as fast as that takes it."""
         async for data in self:
@@ -39,8 +45,9 @@ class ResponseBody(ABC):
 class WholeBody(ResponseBody):
     """A complete body."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, reading: ReplyReader | None = None) -> None:
         self.data = data
+        self._reading = reading
         self._is_taken = False
 
     def __aiter__(self) -> Self:
@@ -51,6 +58,10 @@ class WholeBody(ResponseBody):
             raise StopAsyncIteration
         self._is_taken = True
         return self.data
+
+    def share_reading(self) -> ReplyReader | None:
+        """What has read them, if they were read with their events."""
+        return self._reading
 
     async def leave(self) -> None:
         """There is nothing to close."""
@@ -80,6 +91,10 @@ class ClientResponse:
     async def write_to(self, client: ClientWriter) -> None:
         """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
         await self._body.write_to(client)
+
+    def share_reading(self) -> ReplyReader | None:
+        """What reads the body on its way; see `ResponseBody`."""
+        return self._body.share_reading()
 
     def with_body(self, data: bytes) -> "ClientResponse":
         """The same answer, whose body has been read meanwhile."""
@@ -139,11 +154,18 @@ RESEND = "previous_response_not_found"
 
 
 def whole(
-    exchange: str, status: int, headers: Headers, body: bytes, own: Headers, *, fault: Fault | None = None
+    exchange: str,
+    status: int,
+    headers: Headers,
+    body: bytes,
+    own: Headers,
+    *,
+    fault: Fault | None = None,
+    reading: ReplyReader | None = None,
 ) -> ClientResponse:
-    """An answer that is here already; `fault` is what it says, where it is no answer."""
+    """An answer that is here already; `fault` is what it says, where it is no answer. `reading` has read the body."""
     size = (b"content-length", str(len(body)).encode())
-    return ClientResponse(exchange, status, [*headers, size, *own], WholeBody(body), fault=fault)
+    return ClientResponse(exchange, status, [*headers, size, *own], WholeBody(body, reading), fault=fault)
 
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:

@@ -1,4 +1,4 @@
-"""Reads a copy of a response for the record, and undoes content codings."""
+"""Reads a response for the record and for our own callers, and undoes content codings."""
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
@@ -15,12 +15,18 @@ class ReplyReader:
     """Reads a response beside the client. Whatever goes wrong with that is a warning, and the client is served.
 
     `has_failed`: the response is an error or was interrupted. `has_begun`: something of a reply has arrived.
+    One that `keeps_events` has each event, as it came, for a caller of our own; else pieces of one text are joined.
     """
 
-    def __init__(self, spoken: str) -> None:
-        self._hearing = ReplyDecoder(dialect(spoken), joins=True)
+    def __init__(self, spoken: str, *, keeps_events: bool = False) -> None:
+        self._hearing = ReplyDecoder(dialect(spoken), joins=not keeps_events)
         self._fold = Fold(spoken)
+        self._keeps_events = keeps_events
+        self._events: list[StreamEvent] = []
         self._is_lost = False
+        self._error: Exception | None = None
+        self.was_interrupted = False
+        """Set where the response is known to be cut off: half a frame, as a cut connection leaves it, is no news."""
         self.has_failed = False
         self._has_begun = False
         self._warnings: list[str] = []
@@ -90,18 +96,30 @@ class ReplyReader:
         more = len(self._warnings) - _MOST_WARNINGS
         return "; ".join(self._warnings[:_MOST_WARNINGS]) + (f"; and {more} more" if more > 0 else "")
 
+    def take_events(self) -> list[StreamEvent]:
+        """The events since the last call. Raises what went wrong with the reading: to a caller of our own, a reply that
+        could not be read must not look like an empty one."""
+        if self._error is not None:
+            raise self._error
+        events, self._events = self._events, []
+        return events
+
     def _take(self, events: list[StreamEvent]) -> None:
+        if self.was_interrupted:
+            events = [event for event in events if not isinstance(event, FrameBroken)]
+        if self._keeps_events:
+            self._events += events
         for event in events:
             self._fold.add(event)
             if isinstance(event, Failed):
                 self.has_failed = True
             elif isinstance(event, FrameBroken):
                 self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
-            elif not _says_nothing(event):
+            elif not (self._has_begun or _says_nothing(event)):
                 self._has_begun = True
 
     def _lose(self, error: Exception) -> None:
-        self._is_lost = True
+        self._is_lost, self._error = True, error
         self._warnings.append(f"the reply could not be read: {type(error).__name__}: {error}")
 
     def give_up(self, why: str) -> None:

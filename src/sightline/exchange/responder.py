@@ -150,13 +150,19 @@ class Responder:
         return response
 
     def _own_bytes(
-        self, exchange: Exchange, status: int, headers: RawHeaders, body: bytes, plain: bytes
+        self,
+        exchange: Exchange,
+        status: int,
+        headers: RawHeaders,
+        body: bytes,
+        plain: bytes,
+        reading: ReplyReader | None = None,
     ) -> ClientResponse:
-        """A whole response in the client's dialect, without configured keys."""
+        """A whole response in the client's dialect, without configured keys. `reading` has read the plain body."""
         passed = client_response.headers_for_client(headers, exchange.secrets)
         if exchange.secrets and (shown := client_response.without(plain, exchange.secrets)) != plain:
-            body, passed = shown, client_response.without_coding(passed)
-        return client_response.whole(exchange.id, status, passed, body, exchange.own_headers())
+            body, passed, reading = shown, client_response.without_coding(passed), None
+        return client_response.whole(exchange.id, status, passed, body, exchange.own_headers(), reading=reading)
 
     # --- a whole response ---
 
@@ -187,9 +193,12 @@ class Responder:
 
     def _verbatim(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
         _refuse_empty(body)
-        reply, warning = None if body.trouble else read_plain_reply(dialect(exchange.choice.dialect), body.plain), ""
+        reply, reading, warning = None, None, ""
+        is_own = exchange.request.is_own  # such a caller wants the events, which the quick reader does not make
+        if not (body.trouble or is_own):
+            reply = read_plain_reply(dialect(exchange.choice.dialect), body.plain)
         if reply is None:
-            reading = ReplyReader(exchange.choice.dialect)
+            reading = ReplyReader(exchange.choice.dialect, keeps_events=is_own)
             if body.trouble:
                 reading.give_up(body.trouble)
             reading.whole(body.plain)
@@ -198,7 +207,8 @@ class Responder:
             exchange.end_response(FinishedEnd(reply, warning))
         else:
             exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
-        return reply, self._own_bytes(exchange, response.status, response.headers, body.body, body.plain)
+        shared = reading if is_own and not body.trouble else None
+        return reply, self._own_bytes(exchange, response.status, response.headers, body.body, body.plain, shared)
 
     def _answer_count(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
         _refuse_empty(body)

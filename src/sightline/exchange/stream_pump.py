@@ -67,6 +67,10 @@ class Tap(Protocol):
         """Read what the client was given since."""
         ...
 
+    def share_reading(self) -> ReplyReader | None:
+        """Before the first chunk: what reads the stream as the client gets it, if anything does."""
+        ...
+
     def end(self) -> bytes:
         """The provider has ended the response; returns the last bytes for the client."""
         ...
@@ -96,6 +100,10 @@ class StreamPump(ResponseBody):
         """Wait for the first bytes for the client; they are still the first that the iteration gives."""
         self._ready = await anext(self, b"")
         return self._ready
+
+    def share_reading(self) -> ReplyReader | None:
+        """The tap's own."""
+        return self._tap.share_reading()
 
     def __aiter__(self) -> Self:
         return self
@@ -215,11 +223,24 @@ class VerbatimTap:
         self._decoder = decoder
         self._is_framed = is_framed and decoder is None
         self._reading = ReplyReader(spoken)
+        self._is_shared = False
+        """Whether a caller of our own gets the events: then the bytes are read as the client gets them, without keys,
+        and each chunk when it comes."""
         self._unread: list[bytes] = []
         self._unread_size = 0
         self._early: bytearray | None = bytearray()
         """What is held back until the reply begins; None from then on."""
+        self._rest = b""
+        """What the masking held back to the end."""
         self._last = b""
+
+    def share_reading(self) -> ReplyReader | None:
+        """The reading of a stream to which an error can be added: nothing of another kind is read before its end."""
+        if not self._is_framed:
+            return None
+        self._is_shared = True
+        self._reading = ReplyReader(self._spoken, keeps_events=True)
+        return self._reading
 
     @property
     def can_add_errors(self) -> bool:
@@ -237,9 +258,12 @@ class VerbatimTap:
         if self._decoder is not None:
             return self._pass_coded(data, self._decoder)
         self._recorder.record_chunk(data)
-        self._unread.append(data)
-        self._unread_size += len(data)
         shown = self._masking.feed(data)
+        unread = shown if self._is_shared else data
+        self._unread.append(unread)
+        self._unread_size += len(unread)
+        if self._is_shared:
+            self._read()
         if self._early is not None:
             shown = self._hold_until_reply(self._early, shown)
         if shown:
@@ -288,9 +312,18 @@ class VerbatimTap:
             self._unread_size = 0
             self._reading.feed(data)
 
+    def _read_rest(self) -> None:
+        """No more bytes come: read the last, and take back what the masking holds, which is no key after all."""
+        rest = self._masking.close()
+        self._rest += rest
+        if self._is_shared:
+            self._unread.append(rest)
+            self._unread_size += len(rest)
+        self._read()
+
     def end(self) -> bytes:
         """The bytes that were held back, and an error where the stream ended before the reply was complete."""
-        self._read()
+        self._read_rest()
         was_sent = self._reading.has_failed and not self._reading.has_unnamed_error
         self._reading.close()
         reply = self._reading.reply
@@ -313,7 +346,7 @@ class VerbatimTap:
 
     def _flush(self) -> bytes:
         """The bytes that the client has not been given yet."""
-        held = self._masking.close()
+        held, self._rest = self._rest, b""
         early, self._early = bytes(self._early or b""), None
         held = early if self._decoder is not None else early + held
         self._last = held or self._last
@@ -321,7 +354,7 @@ class VerbatimTap:
 
     def fail(self, fault: Fault) -> bytes:
         """The error as the dialect writes it, if there is a place for it. A complete reply needs none."""
-        self._read()
+        self._read_rest()
         has_key = self._decoder is not None and self._masking.has_found
         if self._reading.has_ended and not has_key:
             return self.end()
@@ -334,7 +367,7 @@ class VerbatimTap:
 
     def leave(self) -> None:
         """A client that leaves after a complete reply, or after the provider's own error, has had everything."""
-        self._read()
+        self._read_rest()
         was_sent = self._reading.has_failed
         self._reading.close()
         reply = self._reading.reply
@@ -393,6 +426,10 @@ class TranslatingTap:
 
     def catch_up(self) -> None:
         """Every chunk is read when it comes."""
+
+    def share_reading(self) -> ReplyReader | None:
+        """What is read is of the provider's dialect, and not what the client gets."""
+        return None
 
     def end(self) -> bytes:
         """The end of the client's stream, or an error in its place."""
