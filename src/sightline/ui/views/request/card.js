@@ -1,6 +1,7 @@
 // @ts-check
 /** A section as a card: its name, tokens, problems, and its parts to read and to edit. */
 
+import { dialectOf } from "../../kit/about.js";
 import { copyText } from "../../kit/copy.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
@@ -12,7 +13,6 @@ import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { insert } from "./actions.js";
 import { band, predictTokens, short } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
-import { rolesOf } from "./core/messages.js";
 import { JsonPane, TextPane } from "./editing.js";
 import { PartBody, partName } from "./part.js";
 import { Problems } from "./problems.js";
@@ -254,7 +254,7 @@ function choicesOf({ desk, section, isEditable, dialect }) {
     },
     { label: "Insert assistant message below", run: () => void insert(desk, section, "assistant") },
     "line",
-    ...rolesOf(dialect).map((role) => ({
+    ...(dialectOf(dialect)?.roles ?? []).map((role) => ({
       label: `Role: ${role}`,
       isChosen: section.role === role,
       run: () => void desk.apply({ op: "set_role", section: section.id, role }),
