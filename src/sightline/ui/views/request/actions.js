@@ -10,6 +10,20 @@ import { wireDialect } from "./desk.js";
 /** @import { Desk } from "./desk.js" */
 
 /**
+ * Open a section's editor. Tools and options have no text of their own and are edited as JSON; of what cannot be edited
+ * it says why.
+ * @param {Desk} desk
+ * @param {Section} section
+ * @param {boolean} isWhole whether the hold takes edits of the whole request
+ */
+export function edit(desk, section, isWhole) {
+  if (section.editable) desk.edit({ section: section.id });
+  else if (isWhole && (section.kind === "tools" || section.kind === "options"))
+    desk.edit({ section: section.id, mode: "json" });
+  else toast(section.reason || `${section.label} cannot be edited`);
+}
+
+/**
  * A new message below a section, open for writing.
  * @param {Desk} desk
  * @param {Section} section

@@ -10,7 +10,7 @@ import { memo } from "../../kit/memo.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { insert } from "./actions.js";
+import { edit, insert } from "./actions.js";
 import { band, predictTokens, short } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
 import { JsonPane, TextPane } from "./editing.js";
@@ -69,7 +69,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
     if (event.key !== "Enter" || event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey)
       return;
     event.preventDefault();
-    if (canEdit) desk.edit({ section: section.id });
+    if (isEditable) edit(desk, section, props.dialect !== "");
   };
   return html`<article
     ref=${root}
