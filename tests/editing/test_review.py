@@ -176,8 +176,24 @@ def test_what_past_counts_taught_is_shared_out() -> None:
         for each in (None, calibration)
     )
     assert made.estimate.tokens > raw.estimate.tokens
-    assert sum(by_name(made).values()) == made.estimate.tokens
     assert made.sections[ids(draft, "user")[0]].tokens >= raw.sections[ids(draft, "user")[0]].tokens
+
+
+@given(st.floats(0.3, 3.0), st.integers(0, 40))
+def test_sections_and_categories_show_the_same_whole(ratio: float, added: int) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    document = chat()
+    document["messages"][-1]["content"] = [{"type": "text", "text": "Thanks."}, picture]
+    document["messages"].append({"role": "user", "content": [picture]})
+    draft = drafted(document, "openai-chat")
+    learned = Estimator(BUDGETING_FACTS, dialect="openai-chat", calibration=Ratio(ratio, float(added), 1.0, 30))
+    made, _ = count_draft(draft, learned, BUDGETING_FACTS)
+    shown = by_name(made)
+    assert sum(shown.values()) == sum(each.tokens for each in made.sections.values()) == made.estimate.tokens
+    for name in ("system", "tools", "options"):
+        (section,) = (each.id for each in draft.sections if each.category == name)
+        assert made.sections[section].tokens == shown[name]
+    assert all(each.low <= each.tokens <= each.high for each in (*made.sections.values(), *made.categories))
 
 
 def test_an_empty_body_takes_nothing_but_its_frame() -> None:

@@ -243,7 +243,8 @@ def test_large_bodies_go_in_small_batches() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "line 1 of the archive"),
+        ([], "the archive is empty"),
+        ([b"\n"], "the archive is empty"),
         ([b"{}\n"], "line 1 of the archive"),
         ([b'{"sightline":"record","version":2}'], "version 2"),
         ([b'{"sightline":"chat","version":1}'], "'chat'"),

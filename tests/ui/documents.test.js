@@ -4,6 +4,11 @@ import { test } from "node:test";
 
 import { missingFrom, readDocument } from "../../src/sightline/ui/views/shell/core/documents.js";
 
+const dialects = [
+  { name: "openai-chat", container: "messages" },
+  { name: "plain", container: "turns" },
+];
+
 test("the dialect of a document is read off its shape", () => {
   const cases = /** @type {[unknown, string, string][]} */ ([
     [{ model: "m", messages: [{ role: "user", content: "x" }], max_tokens: 9 }, "openai-chat", "m"],
@@ -13,12 +18,15 @@ test("the dialect of a document is read off its shape", () => {
     [{ contents: [{ parts: [] }] }, "gemini", ""],
     [[{ role: 1, content: "x" }], "raw", ""],
     [{ messages: [{ role: 1, content: "x" }] }, "raw", ""],
+    [{ model: "m", turns: [] }, "plain", "m"],
   ]);
-  for (const [body, dialect, model] of cases) assert.deepEqual(readDocument(JSON.stringify(body)), { dialect, model });
+  for (const [body, dialect, model] of cases)
+    assert.deepEqual(readDocument(JSON.stringify(body), dialects), { dialect, model });
 });
 
 test("what is no request has no dialect", () => {
-  for (const text of ["", "{", "5", "null", "[]", "{}", '[{"role":"user"}]']) assert.equal(readDocument(text), null);
+  for (const text of ["", "{", "5", "null", "[]", "{}", '[{"role":"user"}]'])
+    assert.equal(readDocument(text, dialects), null);
 });
 
 test("what is still missing is said", () => {

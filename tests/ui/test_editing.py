@@ -135,3 +135,25 @@ def test_an_edit_of_a_deleted_section_brings_it_back(stage: PageStage) -> None:
         expect(proof(page)).to_contain_text("sent = shown")
     answer.result(30)
     assert json.loads(stage.desk.sent[-1])["messages"][0]["content"] == "You are brief. Be kind."
+
+
+def test_the_key_that_edits_opens_options_as_json_and_says_why_it_cannot(stage: PageStage) -> None:
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    results = [{"role": "tool", "tool_call_id": name, "content": "Done."} for name in ("a", "b")]
+    messages = (user("Hello"), {"role": "assistant", "content": None, "tool_calls": calls}, *results)
+    exchange, answer = stage.client(chat(*messages, temperature=0.5))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        card(page, "Assistant · calls a, b").focus()
+        page.keyboard.press("e")
+        expect(page.get_by_text("It has no text of its own: edit its parts one by one.")).to_be_visible()
+        for key in ("e", "Enter"):
+            card(page, "Options").focus()
+            page.keyboard.press(key)
+            expect(card(page, "Options").get_by_role("textbox")).to_be_focused()
+            stage.keep(shown, "options-as-json")
+            page.keyboard.press("Escape")
+            expect(card(page, "Options").get_by_role("textbox")).to_have_count(0)
+    stage.person.release(exchange)
+    answer.result(30)

@@ -5,6 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser import NARROW
 from tests.page_stage import PageStage, card, chat, proof, user, write
 
 
@@ -99,3 +100,19 @@ def test_a_client_that_leaves_is_shown_as_gone(stage: PageStage) -> None:
         expect(shown.page.get_by_text("cancelled", exact=True)).to_be_visible()
         expect(shown.page.get_by_text("the client left")).to_be_visible()
         expect(shown.page).to_have_title(re.compile("^x_"))
+    with stage.look(size=NARROW) as shown:
+        expect(shown.page.get_by_role("row", name="I cannot wait.").get_by_text("cancelled")).to_be_visible()
+        stage.keep(shown, "traffic-cancelled-narrow")
+
+
+def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageStage) -> None:
+    with stage.look(size=NARROW) as shown:
+        page, places = shown.page, shown.page.get_by_role("navigation", name="Places")
+        shown.expected.append("404")
+        page.goto(f"{stage.desk.server.url}/#/x/x_nowhere/sections")
+        expect(page.get_by_role("heading", name="This exchange is not on record")).to_be_visible()
+        expect(places.get_by_role("link", name="Request")).to_have_count(0)
+        stage.keep(shown, "request-not-on-record")
+        page.get_by_role("button", name="Back to traffic").click()
+        expect(places.get_by_role("link", name="Traffic")).to_be_visible()
+        expect(places.get_by_role("link", name="Request")).to_have_count(0)

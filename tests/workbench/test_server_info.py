@@ -12,10 +12,12 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.cli.clients import CLIENTS
+from sightline.dialects.registry import register, unregister
 from sightline.wire.call import HttpRequest
 from sightline.workbench.api import Providers, about
 from tests.background import upstream_in_background
 from tests.desk_stage import JSON, SSE, DeskStage, desk_stage
+from tests.dialects.plain_dialect import DIALECT as PLAIN
 from tests.gateway_server import Served, served
 from tests.shared_servers import free_port
 from tests.upstream import Upstream, answer, says
@@ -81,6 +83,43 @@ def test_every_client_that_can_be_started_is_shown_with_its_command() -> None:
     assert commands == set(CLIENTS)
     (claude,) = [each for each in TOLD.clients if each.name == "Claude Code"]
     assert claude.env == {"ANTHROPIC_BASE_URL": "http://127.0.0.1:7700"}
+
+
+def test_the_page_is_told_every_dialect_and_how_it_writes_a_message() -> None:
+    register(PLAIN)
+    try:
+        homely = Catalog(providers={"openai": Provider(home=("openai-chat",)), "plainco": Provider(home=("plain",))})
+        told = {each.name: each for each in about("1.2", "", homely, lambda _provider: True).dialects}
+    finally:
+        unregister("plain")
+    assert list(told) == ["openai-chat", "openai-responses", "anthropic", "gemini", "raw", "plain"]
+    assert (told["openai-chat"].label, told["openai-chat"].home) == ("chat", "openai")
+    assert (told["plain"].label, told["plain"].home, told["plain"].container) == ("plain", "plainco", "turns")
+    assert told["plain"].roles == ("system", "user", "assistant")
+    new = "New message"
+    assert {name: each.messages for name, each in told.items()} == {
+        "openai-chat": {role: {"role": role, "content": new} for role in ("user", "assistant")},
+        "openai-responses": {
+            "user": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": new}]},
+            "assistant": {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": new, "annotations": []}],
+            },
+        },
+        "anthropic": {
+            role: {"role": role, "content": [{"type": "text", "text": new}]} for role in ("user", "assistant")
+        },
+        "gemini": {
+            "user": {"role": "user", "parts": [{"text": new}]},
+            "assistant": {"role": "model", "parts": [{"text": new}]},
+        },
+        "raw": {
+            "user": {"role": 1, "content": [{"type": 1, "text": new}]},
+            "assistant": {"role": 2, "content": [{"type": 1, "text": new}]},
+        },
+        "plain": {"user": {"who": "person", "says": new}, "assistant": {"who": "machine", "says": new}},
+    }
 
 
 PROVIDERS_CATALOG = Catalog(

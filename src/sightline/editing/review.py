@@ -1,6 +1,7 @@
 """The review of a draft after every edit: whether it can be sent, its tokens, and what the edit costs in the cache."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -53,7 +54,10 @@ class TokenBudget(msgspec.Struct, frozen=True):
         return Estimate(self.estimate.tokens, self.estimate.low, self.estimate.high, self.estimate.how)
 
 
-_BUNDLES = ("tools", "options")
+_BUNDLES: tuple[Category, ...] = ("tools", "options")
+
+_Pieces: TypeAlias = dict[tuple[str, Category], int]
+"""Tokens by section and category. What belongs to no section on screen has the section ""."""
 
 
 def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[TokenBudget, Estimate]:
@@ -63,20 +67,23 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
         whole = estimator.text(draft.data.decode("utf-8", "replace"))
         unread = dict.fromkeys(CATEGORIES, NOTHING) | {sections[0].category: whole}
         tokens = {sections[0].id: _tokens(whole)}
-        return _budget(unread, tokens, whole, whole, facts.context_window, facts.max_output), whole
-    sums, tokens = _count_sections(sections, request, estimator)
+        return _budget(unread, tokens, {}, whole, whole, facts.context_window, facts.max_output), whole
+    sums, tokens, pieces = _count_sections(sections, request, estimator)
     sums["tools"] = estimator.tools(request.tools)
     others = estimator.estimate_by_rules(msgspec.structs.replace(request, messages=()))
     # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
     rest = _less(others, sums["tools"])
     raw = sum_estimates((rest, *sums.values()))
     sums["options"] += rest
+    bundles: dict[Category, str] = {}
     for section in sections[-2:]:
         if section.kind in _BUNDLES and not section.deleted:
             tokens[section.id] = _tokens(sums[section.category])
+            bundles[section.category] = section.id
+    pieces |= {(bundles.get(name, ""), name): sums[name].tokens for name in _BUNDLES}
     whole, is_counted = estimator.whole(request, raw)
     reserve = facts.max_output if request.options.max_tokens is None else request.options.max_tokens
-    budget = _budget(sums, tokens, raw, whole, facts.context_window, reserve)
+    budget = _budget(sums, tokens, pieces, raw, whole, facts.context_window, reserve)
     # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
     low = whole.low if is_counted else min(whole.low, raw.low)
     return budget, Estimate(whole.tokens, low, whole.high, whole.how)
@@ -84,10 +91,11 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
 
 def _count_sections(
     sections: tuple[Section, ...], request: Request, estimator: Estimator
-) -> tuple[dict[Category, Estimate], dict[str, Tokens]]:
-    """The tokens of each category and of each section on screen; tools and options are counted by their requests."""
+) -> tuple[dict[Category, Estimate], dict[str, Tokens], _Pieces]:
+    """The tokens of each category, of each section on screen, and of what they share; tools and options are counted by
+    their requests."""
     places = {message.at: message for message in request.messages}
-    sums, tokens = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Tokens]()
+    sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Tokens](), _Pieces()
     for section in sections:
         if section.deleted:
             continue
@@ -95,26 +103,34 @@ def _count_sections(
         if section.kind not in _BUNDLES:
             message = places.get(section.pointer, _NO_MESSAGE)
             count, attached = estimator.message(message), _attachments(message.parts, estimator)
-            sums[section.category] = _plus(sums[section.category], _less(count, attached))
+            spoken = _less(count, attached)
+            sums[section.category] = _plus(sums[section.category], spoken)
             sums["attachments"] = _plus(sums["attachments"], attached)
+            pieces[section.id, "attachments"] = attached.tokens
+            # A message of pictures alone is an attachment itself.
+            pieces[section.id, section.category] = pieces.get((section.id, section.category), 0) + spoken.tokens
         tokens[section.id] = _tokens(count)
-    return sums, tokens
+    return sums, tokens, pieces
 
 
 def _budget(
     sums: dict[Category, Estimate],
     tokens: dict[str, Tokens],
+    pieces: _Pieces,
     raw: Estimate,
     whole: Estimate,
     window: int | None,
     reserve: int | None,
 ) -> TokenBudget:
     if whole != raw and raw.tokens:
-        tokens = {name: _scale(each, whole, raw) for name, each in tokens.items()}
-        scaled = {category: _scale(_tokens(each), whole, raw) for category, each in sums.items()}
-        sums = {category: Estimate(each.tokens, each.low, each.high) for category, each in scaled.items()}
-        others = sum_estimates(each for category, each in sums.items() if category != "options")
-        sums["options"] = _less(whole, others)
+        # The pieces are rounded, not their sums, so that sections and categories show the same whole.
+        by_section, by_category = dict.fromkeys(tokens, 0), dict.fromkeys(sums, 0)
+        for (section, category), share in _share_out(whole.tokens, pieces).items():
+            by_section[section] = by_section.get(section, 0) + share
+            by_category[category] += share
+        tokens = {name: _scale(each, by_section[name], whole, raw) for name, each in tokens.items()}
+        scaled = {name: _scale(_tokens(each), by_category[name], whole, raw) for name, each in sums.items()}
+        sums = {name: Estimate(each.tokens, each.low, each.high) for name, each in scaled.items()}
     return TokenBudget(
         Total(whole.tokens, whole.low, whole.high, whole.how),
         window,
@@ -134,9 +150,18 @@ def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
     return found
 
 
-def _scale(piece: Tokens, whole: Estimate, raw: Estimate) -> Tokens:
-    """A piece's share of what past counts of the provider say about the whole."""
-    tokens = piece.tokens * whole.tokens // raw.tokens
+def _share_out(total: int, pieces: _Pieces) -> _Pieces:
+    """The total in the proportions of the pieces, in whole numbers that add up to it: those with the largest
+    remainders are rounded up."""
+    counted = sum(pieces.values())
+    shares = {name: divmod(count * total, counted) for name, count in pieces.items()}
+    missing = total - sum(share for share, _remainder in shares.values())
+    raised = set(sorted(shares, key=lambda name: -shares[name][1])[:missing])
+    return {name: share + (name in raised) for name, (share, _remainder) in shares.items()}
+
+
+def _scale(piece: Tokens, tokens: int, whole: Estimate, raw: Estimate) -> Tokens:
+    """A piece that has this share of what past counts of the provider say about the whole, with its band."""
     low = piece.low * whole.low // max(1, raw.low)
     high = piece.high * whole.high // raw.high
     return Tokens(tokens, min(low, tokens), max(high, tokens))

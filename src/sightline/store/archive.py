@@ -37,7 +37,9 @@ def read(lines: Iterable[bytes]) -> Iterator[Entry]:
     """The entries of an archive."""
     numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
     lines_left = ((number, line) for number, line in numbered if line)
-    number, first = next(lines_left, (1, b""))
+    number, first = next(lines_left, (0, b""))
+    if not first:
+        raise Fault(Code.USAGE, "the archive is empty", hint="Use a file that Sightline exported, whole.")
     _check(number, first)
     for number, line in lines_left:
         try:

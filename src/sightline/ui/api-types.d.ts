@@ -11,6 +11,7 @@ export interface About {
   models: ModelShown[];
   providers: ProviderShown[];
   clients: ClientShown[];
+  dialects: DialectShown[];
   toolsets: string[];
 }
 
@@ -385,6 +386,16 @@ export interface DeleteOperation {
   keep?: "all" | "project" | "session" | null;
   section: string;
   part?: string | null;
+}
+
+/** What the page needs to know of a dialect. `home` is the provider that its requests go to by themselves, `label` its name without that provider's. `container` is the field of the messages, `roles` are those that a message can be given, `messages` has a new one for each role. */
+export interface DialectShown {
+  name: string;
+  label: string;
+  home: string;
+  container: string;
+  roles: string[];
+  messages: { [key: string]: Json };
 }
 
 /** Two requests, section by section; `prefix` is what remains of the cached prefix, if that is known. */

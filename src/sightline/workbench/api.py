@@ -1,5 +1,5 @@
 """The API calls of the workbench by path and method, and what the page needs to know about this server: models,
-providers, clients, and the calibration of token estimates."""
+providers, clients, dialects, and the calibration of token estimates."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -11,10 +11,17 @@ import msgspec
 from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.clients import KNOWN_CLIENTS, KnownClient
 from sightline.catalog.provider import Provider
+from sightline.dialects.dialect import Dialect, Target
 from sightline.dialects.endpoint import address
+from sightline.dialects.registry import dialects
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.gateway.models import list_models
+from sightline.model.json import Json
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.tokens.calibration import Lesson
 from sightline.transport.http.target import target
 from sightline.web import replies
@@ -25,7 +32,7 @@ from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
-from sightline.workbench.shapes import About, ClientShown, ModelShown, Place, ProviderShown
+from sightline.workbench.shapes import About, ClientShown, DialectShown, ModelShown, Place, ProviderShown
 
 
 def about(
@@ -50,6 +57,7 @@ def about(
         models=(*models, *(each for each in _keyless(catalog) if (each.id, each.provider) not in known)),
         providers=tuple(_provider(name, each, has_key) for name, each in catalog.providers.items()),
         clients=tuple(_client(each, address) for each in KNOWN_CLIENTS),
+        dialects=tuple(_dialect(each, catalog) for each in dialects()),
         toolsets=tuple(toolsets),
     )
 
@@ -74,6 +82,27 @@ def _provider(name: str, provider: Provider, has_key: Callable[[Provider], bool]
         is_passed_on = not provider.embedded and not provider.key_env
         return ProviderShown(name, ready=True, why="The client's own credential is passed on." if is_passed_on else "")
     return ProviderShown(name, ready=False, why=f"{provider.key_env} is not set. {provider.key_help}".strip())
+
+
+def _dialect(dialect: Dialect, catalog: Catalog) -> DialectShown:
+    editing = dialect.editing
+    # Of several homes the last one is asked, as when a request is routed.
+    home = next((name for name, each in reversed(catalog.providers.items()) if dialect.name in each.home), "")
+    messages: dict[str, Json] = {}
+    for role in ("user", "assistant"):
+        request = Request("", (Message(role, (Text("New message"),)),))
+        body = dialect.write_request(request, Target(), Report())
+        written = body.get(editing.container) if isinstance(body, dict) else None
+        if isinstance(written, list) and written:
+            messages[role] = written[0]
+    return DialectShown(
+        name=dialect.name,
+        label=dialect.name.removeprefix(f"{home}-"),
+        home=home,
+        container=editing.container,
+        roles=tuple(editing.roles),
+        messages=messages,
+    )
 
 
 Probe: TypeAlias = Callable[[HttpRequest], Awaitable[str]]

@@ -12,7 +12,7 @@ from sightline.editing.validity import Validity
 from sightline.errors import CancelReason
 from sightline.exchange.interception.core.rules import Mode, OnTimeout, Phase
 from sightline.model.exchange import State
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.model.report import Addition, Loss
 from sightline.web.replies import FaultShown
 
@@ -155,6 +155,21 @@ class ClientShown(msgspec.Struct, frozen=True):
     note: str
 
 
+class DialectShown(msgspec.Struct, frozen=True):
+    """What the page needs to know of a dialect.
+
+    `home` is the provider that its requests go to by themselves, `label` its name without that provider's. `container`
+    is the field of the messages, `roles` are those that a message can be given, `messages` has a new one for each role.
+    """
+
+    name: str
+    label: str
+    home: str
+    container: str
+    roles: tuple[str, ...]
+    messages: dict[str, Json]
+
+
 class About(msgspec.Struct, frozen=True):
     """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools."""
 
@@ -164,4 +179,5 @@ class About(msgspec.Struct, frozen=True):
     models: tuple[ModelShown, ...]
     providers: tuple[ProviderShown, ...]
     clients: tuple[ClientShown, ...]
+    dialects: tuple[DialectShown, ...]
     toolsets: tuple[str, ...] = ()

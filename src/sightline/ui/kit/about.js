@@ -1,14 +1,17 @@
 // @ts-check
-/** The server's version, address, models and clients, as `/api/about` reports them. */
+/** The server's version, address, models, clients and dialects, as `/api/about` reports them. */
 
 import { signal } from "../vendor/preact.js";
 import { get } from "./api.js";
+
+/** @import { DialectShown } from "../api-types.d.ts" */
 
 /**
  * @typedef {{ name: string, command: string, env?: Record<string, string>, note?: string }} Client
  * @typedef {{ version: string, address: string, models: { id: string, provider: string, context_window?: number | null
  *   }[],
- *   providers: { name: string, ready: boolean, why?: string }[], clients: Client[], places?: string[] }} About
+ *   providers: { name: string, ready: boolean, why?: string }[], clients: Client[], dialects: DialectShown[],
+ *   places?: string[] }} About
  */
 
 const address = location.origin;
@@ -19,6 +22,7 @@ const USUAL = {
   address,
   models: [],
   providers: [],
+  dialects: [],
   clients: [
     { name: "Claude Code", command: "sightline run -- claude", env: { ANTHROPIC_BASE_URL: address } },
     { name: "Codex", command: "sightline run -- codex" },
@@ -31,6 +35,9 @@ const USUAL = {
 };
 
 export const about = signal(USUAL);
+
+/** What the server says of a dialect; undefined before it has answered. @param {string | null | undefined} name */
+export const dialectOf = (name) => about.value.dialects.find((each) => each.name === name);
 
 /** Ask the server; a server that does not say leaves what holds anyway. */
 export async function loadAbout() {

@@ -43,6 +43,11 @@ export function go(to, { isReplacing = false } = {}) {
   arrive();
 }
 
+/** An exchange that is not on record is no way back. @param {string} id */
+export function forgetOpened(id) {
+  if (lastOpened.peek() === id) lastOpened.value = "";
+}
+
 /** Back to the list as it was. */
 export function toTraffic() {
   go({ view: "traffic", filter: lastFilter.value });

@@ -1,6 +1,7 @@
 // @ts-check
 /** A section as a card: its name, tokens, problems, and its parts to read and to edit. */
 
+import { dialectOf } from "../../kit/about.js";
 import { copyText } from "../../kit/copy.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
@@ -9,10 +10,9 @@ import { memo } from "../../kit/memo.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { insert } from "./actions.js";
+import { edit, insert } from "./actions.js";
 import { band, predictTokens, short } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
-import { rolesOf } from "./core/messages.js";
 import { JsonPane, TextPane } from "./editing.js";
 import { PartBody, partName } from "./part.js";
 import { Problems } from "./problems.js";
@@ -69,7 +69,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
     if (event.key !== "Enter" || event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey)
       return;
     event.preventDefault();
-    if (canEdit) desk.edit({ section: section.id });
+    if (isEditable) edit(desk, section, props.dialect !== "");
   };
   return html`<article
     ref=${root}
@@ -254,7 +254,7 @@ function choicesOf({ desk, section, isEditable, dialect }) {
     },
     { label: "Insert assistant message below", run: () => void insert(desk, section, "assistant") },
     "line",
-    ...rolesOf(dialect).map((role) => ({
+    ...(dialectOf(dialect)?.roles ?? []).map((role) => ({
       label: `Role: ${role}`,
       isChosen: section.role === role,
       run: () => void desk.apply({ op: "set_role", section: section.id, role }),

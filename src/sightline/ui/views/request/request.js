@@ -6,7 +6,7 @@ import { TABS } from "../../kit/core/routes.js";
 import { loadEditor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
-import { go, toTraffic } from "../../kit/navigation.js";
+import { forgetOpened, go, toTraffic } from "../../kit/navigation.js";
 import { Stale } from "../../kit/notices.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { Answer } from "./answer.js";
@@ -82,14 +82,18 @@ export function RequestView({ id, tab }) {
     [id, panel],
   );
   const trouble = desk.trouble.value;
+  const isGone = !view && trouble?.status === 404;
+  useEffect(() => {
+    if (isGone) forgetOpened(id);
+  }, [isGone, id]);
   if (!view) {
     return html`<main class="request-view is-empty">
       ${
         trouble
           ? html`<div class="empty" role="alert">
-              <h1>${trouble.status === 404 ? "This exchange is not on record" : "It could not be loaded"}</h1>
+              <h1>${isGone ? "This exchange is not on record" : "It could not be loaded"}</h1>
               ${
-                trouble.status === 404
+                isGone
                   ? html`<p class="soft">It was removed with older ones, or the link is from another record.</p>
                       <code class="faint">${id}</code>`
                   : html`<p class="soft">${trouble.message}</p>

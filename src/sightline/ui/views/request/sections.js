@@ -5,7 +5,7 @@ import { copyText } from "../../kit/copy.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { insert } from "./actions.js";
+import { edit, insert } from "./actions.js";
 import { Card } from "./card.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";
@@ -131,7 +131,7 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
         {
           keys: "e",
           label: "Edit the section",
-          run: on((section) => section.editable && desk.edit({ section: section.id })),
+          run: on((section) => edit(desk, section, !isCalls)),
         },
         {
           keys: "d",

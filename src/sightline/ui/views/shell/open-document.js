@@ -7,7 +7,7 @@ import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { DIALECTS, missingFrom, readDocument } from "./core/documents.js";
+import { missingFrom, readDocument } from "./core/documents.js";
 
 /** @param {{ onClose: () => void }} props */
 export function OpenDocument({ onClose }) {
@@ -19,7 +19,7 @@ export function OpenDocument({ onClose }) {
   const file = useRef(/** @type {HTMLInputElement | null} */ (null));
   const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   useLayoutEffect(() => area.current?.focus(), []); // the dialog is open by now: its own effect comes first
-  const found = readDocument(text);
+  const found = readDocument(text, about.value.dialects);
   const chosen = dialect || found?.dialect || "";
   const missing = missingFrom(text, chosen, model.trim() || found?.model || "");
   const write = (/** @type {string} */ written) => {
@@ -92,7 +92,7 @@ export function OpenDocument({ onClose }) {
           Dialect
           <select class="field" value=${chosen} onChange=${onValue(setDialect)}>
             <option value="" disabled>choose</option>
-            ${DIALECTS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+            ${about.value.dialects.map(({ name }) => html`<option key=${name} value=${name}>${name}</option>`)}
           </select>
         </label>
         <label class="field-label">

@@ -1,6 +1,7 @@
 // @ts-check
 /** One row of the list: an exchange, a conversation, or a folded part. */
 
+import { dialectOf } from "../../kit/about.js";
 import {
   clientName,
   countOf,
@@ -37,18 +38,6 @@ export const COLUMNS = [
   { name: "losses", label: "Loss", help: "What a translation could not carry over" },
   { name: "at", label: "At", help: "When the request came" },
 ];
-
-/** Where a dialect goes by itself. @type {Record<string, string>} */
-const HOMES = { "openai-chat": "openai", "openai-responses": "openai", anthropic: "anthropic", gemini: "gemini" };
-
-/** @type {Record<string, string>} */
-const DIALECTS = {
-  "openai-chat": "chat",
-  "openai-responses": "responses",
-  anthropic: "anthropic",
-  gemini: "gemini",
-  raw: "raw",
-};
 
 /**
  * @typedef {{ key?: string, row: Row, most: number, now: number, isNarrow: boolean, isActive: boolean, index: number,
@@ -285,9 +274,10 @@ function Client({ line }) {
 
 /** The path is worth words only where a request changes its dialect's home. @param {{ line: Line }} props */
 function Route({ line }) {
-  const from = DIALECTS[line.dialect ?? ""] ?? line.dialect;
+  const dialect = dialectOf(line.dialect);
+  const from = dialect?.label ?? line.dialect;
   if (!line.provider) return html`<span class="faint">${from}</span>`;
-  if (line.provider === HOMES[line.dialect ?? ""]) return html`${line.provider}`;
+  if (line.provider === dialect?.home) return html`${line.provider}`;
   return html`<span class="faint">${from} → </span>${line.provider}`;
 }
 

@@ -1,16 +1,14 @@
 // @ts-check
 /** Request bodies that the user opens: which dialect one is written in. */
 
-export const DIALECTS = /** @type {const} */ (["openai-chat", "openai-responses", "anthropic", "gemini", "raw"]);
-
-/** @typedef {typeof DIALECTS[number]} Dialect */
-
 /**
- * The dialect and the model of a document; null where it is not JSON or looks like no request.
+ * The dialect and the model of a document; null where it is not JSON or looks like no request. What looks like none of
+ * the built-in dialects is of the one whose messages it holds.
  * @param {string} text
- * @returns {{ dialect: Dialect, model: string } | null}
+ * @param {{ name: string, container: string }[]} dialects
+ * @returns {{ dialect: string, model: string } | null}
  */
-export function readDocument(text) {
+export function readDocument(text, dialects) {
   /** @type {unknown} */
   let value;
   try {
@@ -24,7 +22,10 @@ export function readDocument(text) {
   const model = typeof body.model === "string" ? body.model : "";
   if (Array.isArray(body.contents)) return { dialect: "gemini", model };
   if ("input" in body) return { dialect: "openai-responses", model };
-  if (!Array.isArray(body.messages)) return null;
+  if (!Array.isArray(body.messages)) {
+    const other = dialects.find((each) => Array.isArray(body[each.container]));
+    return other ? { dialect: other.name, model } : null;
+  }
   if ("requestOptions" in body || hasNumericRoles(body.messages)) return { dialect: "raw", model };
   // Anthropic requires max_tokens, and only there the system prompt stands beside the messages.
   const isAnthropic = "system" in body || ("max_tokens" in body && body.messages.some(hasBlocks));
