@@ -1,10 +1,13 @@
 """"""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from sightline.dialects.registry import dialect
+from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Held, Received, Translated
 from sightline.model.json import Json
 from sightline.model.request import Request
@@ -14,6 +17,7 @@ from sightline.store.digest import (
     REPLY,
     REQUEST,
     Digest,
+    DigestReader,
     digest_of,
     fingerprints,
     is_errand,
@@ -22,7 +26,8 @@ from sightline.store.digest import (
     to_read,
     without_reminders,
 )
-from sightline.store.entries import FactEntry
+from sightline.store.entries import LEAST_SIZE, FactEntry
+from tests.contract.cases import Case, cases
 from tests.reply_samples import streamed, whole
 from tests.store.traffic import chat_body, chat_stream
 
@@ -105,6 +110,51 @@ def test_error_reading_a_body_is_logged_and_stops_nothing(
     assert digest_of("openai-chat", chat_body("hi")).new_text == chat_body("hi").decode()
     assert "Good" in read_reply("openai-chat", chat_stream("Good")[0])[0]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+@pytest.mark.parametrize("case", [case for case in cases("request.json") if case.dialect != "raw"], ids=str)
+def test_a_conversation_that_grew_is_read_as_if_it_were_new(case: Case) -> None:
+    spoken, document = dialect(case.dialect), json.loads(case.file("request.json"))
+    items = document.get(spoken.editing.container)
+    items = items if isinstance(items, list) else [items]
+    reader = DigestReader()
+    for count in (*range(1, len(items) + 1), len(items) - 1, len(items)):
+        for head in ({}, {"user": "another"}):
+            changed = {**document, **head, spoken.editing.container: items[:count]}
+            # So long that a reader remembers it.
+            body = json.dumps(changed).encode() + b" " * LEAST_SIZE
+            digest = reader.read(case.dialect, body)
+            assert digest == digest_of(case.dialect, body)
+            try:
+                request = spoken.read_request(changed)
+            except Fault:
+                continue
+            assert digest.thread == tuple(fingerprints(request))
+            assert digest.is_side == is_errand(request)
+
+
+def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken, seen = dialect("anthropic"), list[int]()
+
+    def read_request(document: Any) -> Request:
+        seen.append(len(document["messages"]))
+        return spoken.read_request(document)
+
+    turns = [said(role, f"{role} {n} " * 1000) for n in range(3) for role in ("user", "assistant")]
+    bodies = [anthropic(*turns[:count]) for count in (1, 3, 5)]
+    expected = [digest_of("anthropic", body) for body in bodies]
+    monkeypatch.setattr("sightline.store.digest.find_dialect", lambda _: replace(spoken, read_request=read_request))
+    reader = DigestReader()
+    assert [reader.read("anthropic", body) for body in bodies] == expected
+    assert seen == [1, 2, 2]
+
+
+def test_a_reader_remembers_a_bounded_number_of_conversations() -> None:
+    reader = DigestReader()
+    for n in range(40):
+        body = anthropic(said("user", f"{n} " * 50_000))
+        assert reader.read("anthropic", body) == digest_of("anthropic", body)
+    assert len(reader._known) < 40
 
 
 def claude_body(*messages: Json, **fields: Json) -> Request:

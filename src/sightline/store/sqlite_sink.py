@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
-from sightline.store.digest import Digest, digest_of, read_reply, reply_dialect
+from sightline.store.digest import Digest, DigestReader, read_reply, reply_dialect
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_run
 from sightline.store.sqlite_database import SqliteBodies, asking, changing, run_id, runs_of
 from sightline.store.sqlite_words import Said, append_words, searchable
@@ -29,7 +29,7 @@ from sightline.store.summary import (
 UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
 """What may go wrong with one exchange and must not keep others from being read."""
 _LOG = logging.getLogger(__name__)
-_BEGINNINGS = 256
+_BEGINNINGS, _LIKELY = 256, 4
 _number = attrgetter("n")
 
 
@@ -72,6 +72,7 @@ class SqliteSink:
         self._prices = prices
         self._codec = Codec()
         self._bodies = SqliteBodies(connection, self._codec)
+        self._requests = DigestReader()
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
         # Rows of this transaction, for statements that take many at once.
@@ -190,7 +191,7 @@ class SqliteSink:
         if received is None or body is None:
             return _NO_DIGEST
         try:
-            digest = digest_of(received.dialect, body)
+            digest = self._requests.read(received.dialect, body)
             self._note_words(seq, "\n".join([*self._new_instructions(seq, digest), digest.new_text]))
             return DigestColumns(
                 storable(digest.title),
@@ -248,15 +249,17 @@ class SqliteSink:
         beginnings = digest.thread[-_BEGINNINGS:-1]
         if not beginnings or digest.is_side:
             return ""
-        rows = self._connection.execute(
-            f"SELECT thread, seq, id FROM exchanges WHERE thread IN ({','.join('?' * len(beginnings))})"
-            " AND session = ? AND seq < ?",
-            (*beginnings, session, seq),
-        ).fetchall()
-        if not rows:
-            return ""
-        length = {beginning: index for index, beginning in enumerate(beginnings)}
-        return str(max(rows, key=lambda row: (length[row[0]], row[1]))[2])
+        # As a rule the last turn of the model, and what led to it, is all that is new.
+        for some in (beginnings[-_LIKELY:], beginnings[:-_LIKELY]):
+            rows = self._connection.execute(
+                f"SELECT thread, seq, id FROM exchanges WHERE thread IN ({','.join('?' * len(some))})"
+                " AND session = ? AND seq < ?",
+                (*some, session, seq),
+            ).fetchall()
+            if rows:
+                length = {beginning: index for index, beginning in enumerate(some)}
+                return str(max(rows, key=lambda row: (length[row[0]], row[1]))[2])
+        return ""
 
     def _read_left(self) -> None:
         """Read the requests and replies that an earlier version stored, and had left for later."""
