@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
@@ -107,7 +109,8 @@ def test_error_reading_a_body_is_logged_and_stops_nothing(
 
     monkeypatch.setattr("sightline.store.digest.fingerprints", broken)
     monkeypatch.setattr("sightline.store.digest.fold", broken)
-    assert digest_of("openai-chat", chat_body("hi")).new_text == chat_body("hi").decode()
+    body = anthropic({"role": "user", "content": "hi"})
+    assert digest_of("anthropic", body).new_text == body.decode()
     assert "Good" in read_reply("openai-chat", chat_stream("Good")[0])[0]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 
@@ -131,6 +134,42 @@ def test_a_conversation_that_grew_is_read_as_if_it_were_new(case: Case) -> None:
                 continue
             assert digest.thread == tuple(fingerprints(request))
             assert digest.is_side == is_errand(request)
+
+
+def assert_same_without_plain_texts(name: str, request: bytes, reply: bytes) -> None:
+    quick = digest_of(name, request), read_reply(name, reply)
+    with pytest.MonkeyPatch.context() as patch:
+        full = replace(dialect(name), plain_texts=None)
+        patch.setattr("sightline.store.digest.find_dialect", lambda _: full)
+        assert (digest_of(name, request), read_reply(name, reply)) == quick
+
+
+@pytest.mark.parametrize("case", cases("request.json"), ids=str)
+def test_plain_texts_say_what_the_full_readers_say_of_recorded_requests(case: Case) -> None:
+    assert_same_without_plain_texts(case.dialect, case.file("request.json"), b"")
+
+
+@pytest.mark.parametrize("case", cases("reply.json"), ids=str)
+def test_plain_texts_say_what_the_full_readers_say_of_recorded_replies(case: Case) -> None:
+    assert_same_without_plain_texts(case.dialect, b"{}", case.file("reply.json"))
+
+
+WORDS = (
+    st.sampled_from(["", " ", "hi", "a title", "<env>x</env>", "<env>x</env> so", "Ünï \n", "\ud800", "\0"]) | st.text()
+)
+CONTENT = WORDS | st.none() | st.lists(WORDS.map(lambda text: {"type": "text", "text": text}), max_size=3)
+ROLES = st.sampled_from(["system", "developer", "user", "assistant", "tool", "other"])
+
+
+@given(st.lists(st.fixed_dictionaries({"role": ROLES, "content": CONTENT}), max_size=5), st.booleans(), WORDS)
+def test_plain_texts_say_what_the_full_readers_say_of_any_texts(
+    messages: list[Json], has_more: bool, answer: str
+) -> None:
+    more = {"tools": [], "temperature": 1} if has_more else {"temperature": 1, "stream_options": {}}
+    message = {"role": "assistant", "content": answer, **({"refusal": "no"} if has_more else {"annotations": []})}
+    reply = {"id": "r", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {}}
+    request = {"model": "m", "messages": messages, **more}
+    assert_same_without_plain_texts("openai-chat", json.dumps(request).encode(), json.dumps(reply).encode())
 
 
 def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

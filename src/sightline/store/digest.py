@@ -176,6 +176,9 @@ class DigestReader:
         try:
             if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
                 return self._read_grown(spoken, body)
+            texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
+            if texts is not None and (digest := _read_texts(texts)) is not None:
+                return digest
             return _read(request := spoken.read_request(decode(body)), fingerprints(request))
         except Fault:
             return _unread(body)
@@ -257,6 +260,35 @@ class _Conversation(NamedTuple):
         return _Conversation(head, items, request, marks, size)
 
 
+def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
+    """What `_read` makes of a request of these texts without tools and options; None if it may be an errand."""
+    system: list[str] = []
+    own: list[Sequence[str]] = []
+    new: list[str] = []
+    thread: list[bytes] = []
+    state = hashlib.blake2b(digest_size=_SIZE)
+    for role, texts in messages:
+        if role in SYSTEM_ROLES:
+            system += [text for text in texts if text]
+            continue
+        if role == "assistant":
+            new.clear()
+        else:
+            own.append(texts)
+            new += [text for text in texts if text]
+        pieces = [piece for text in texts if (piece := without_reminders(text))]
+        if pieces:
+            encoded = "\0".join([role, *pieces]).encode("utf-8", "surrogatepass")
+            state.update(b"%d\0%s" % (len(encoded), encoded))
+            thread.append(state.digest())
+    if any("title" in text.lower() for text in system):
+        return None
+    words = _clip("\n".join(new))
+    candidates = [text for texts in (*own[-1:], *own) for text in texts]
+    title = next((text for each in candidates if (text := without_reminders(each))), words)
+    return Digest(_shorten(title), words, tuple(system), tuple(thread))
+
+
 def _read(request: Request, thread: Sequence[bytes]) -> Digest:
     new_words = _words(part for message in _new(request.messages) for part in message.parts)
     own = [message for message in request.messages if message.role == "user"]
@@ -282,6 +314,10 @@ def read_reply(name: str, data: bytes) -> tuple[str, str]:
     spoken = find_dialect(name)
     if spoken is None:
         return _clip(data.decode("utf-8", "replace")), ""
+    if spoken.plain_texts is not None and not spoken.rules.names_last_reply:
+        text = spoken.plain_texts.reply(data)
+        if text is not None:
+            return _clip(text), ""
     try:
         reply = read_plain_reply(spoken, data) or fold(ReplyDecoder(spoken, joins=True).whole(data))
     except Exception:  # noqa: BLE001 - as above
