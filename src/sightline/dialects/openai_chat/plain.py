@@ -54,7 +54,7 @@ class _Reply(msgspec.Struct, forbid_unknown_fields=True):
     object: str | None = None
     created: float | None = None
     model: str | None = None
-    usage: msgspec.Raw | None = None
+    usage: dict[str, int | dict[str, int | None] | None] | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
 
