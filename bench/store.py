@@ -19,6 +19,7 @@ from sightline.filters.expression import ContentTerm
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry
+from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter, frame_record
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
@@ -31,6 +32,7 @@ Words = Callable[[random.Random, int], str]
 
 TURNS = 100
 EXCHANGES = 300
+WARM_UP, PAUSE, IMPORTED = 500, 10_000, 50_000
 SEARCHED, EVERY, RARE = 100_000, 10_000, "haystack needle"
 SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
 NOON = 1_790_000_000.0
@@ -39,7 +41,7 @@ HEADERS = (("content-type", "application/json"), ("user-agent", "cli/2.1.197"), 
 
 
 def report() -> str:
-    return f"{_size_report()}\n{_time_report()}\n{_search_report()}"
+    return f"{_size_report()}\n{_time_report()}\n{_import_report()}\n{_search_report()}"
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -144,6 +146,52 @@ def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[flo
         applied = process_time() - started
         sink.close()
     return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES
+
+
+# --- import ---------------------------------------------------------------------------------------
+
+
+def _import_report() -> str:
+    """Bring records from a journal into the database, as a recorder does: exchanges wait as after a pause of it, and
+    what memory the process itself has written is flat."""
+    rows: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        journal = JournalWriter(folder / "journal")
+        importer = Importer(
+            folder / "journal", lambda: SqliteSink(open_database(folder), lambda _provider, _model: None), lambda: NOON
+        )
+        importer.acquire()
+        done = 0
+        for waiting in (WARM_UP, *[PAUSE] * (IMPORTED // PAUSE)):
+            for number in range(done, done + waiting):
+                body = _small(number, 1000, _varied)
+                sha256, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
+                answer = _answered(exchange, sha256, 1, _varied(random.Random(-number - 1), 200))
+                journal.append(frame_record([*_asked(exchange, body, sha256), *answer]))
+            done += waiting
+            started, began = process_time(), perf_counter()
+            importer.catch_up()
+            each, taken = (process_time() - started) / waiting, perf_counter() - began
+            rows.append(
+                [
+                    f"{done:,}",
+                    f"{waiting:,}",
+                    microseconds(each),
+                    f"{1 / each:,.0f}",
+                    f"{taken:.1f} s",
+                    _own_megabytes(),
+                ]
+            )
+        journal.close()
+        importer.close()
+    heads = ["exchanges", "waiting", "CPU each", "a second of CPU", "until caught up", "own MB"]
+    return table("Record: import of whole answers of 1 KB, varied words, one after another", heads, rows)
+
+
+def _own_megabytes() -> str:
+    lines = Path("/proc/self/status").read_text().splitlines() if Path("/proc/self/status").exists() else []
+    return next((f"{int(line.split()[1]) / 1024:.1f}" for line in lines if line.startswith("RssAnon")), "-")
 
 
 # --- search ---------------------------------------------------------------------------------------

@@ -242,6 +242,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     read_plain=None,
+    plain_texts=None,
     write_reply=write_reply,
     stream_reader=lambda: StreamReader(_Machine()),
     stream_writer=_Writer,

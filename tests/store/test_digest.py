@@ -1,8 +1,13 @@
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.dialects.registry import dialect
+from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Held, Received, Translated
 from sightline.model.json import Json
 from sightline.model.request import Request
@@ -12,6 +17,7 @@ from sightline.store.digest import (
     REPLY,
     REQUEST,
     Digest,
+    DigestReader,
     digest_of,
     fingerprints,
     is_errand,
@@ -20,7 +26,8 @@ from sightline.store.digest import (
     to_read,
     without_reminders,
 )
-from sightline.store.entries import FactEntry
+from sightline.store.entries import LEAST_SIZE, FactEntry
+from tests.contract.cases import Case, cases
 from tests.reply_samples import streamed, whole
 from tests.store.traffic import chat_body, chat_stream
 
@@ -100,9 +107,91 @@ def test_error_reading_a_body_is_logged_and_stops_nothing(
 
     monkeypatch.setattr("sightline.store.digest.fingerprints", broken)
     monkeypatch.setattr("sightline.store.digest.fold", broken)
-    assert digest_of("openai-chat", chat_body("hi")).new_text == chat_body("hi").decode()
+    body = anthropic({"role": "user", "content": "hi"})
+    assert digest_of("anthropic", body).new_text == body.decode()
     assert "Good" in read_reply("openai-chat", chat_stream("Good")[0])[0]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+@pytest.mark.parametrize("case", [case for case in cases("request.json") if case.dialect != "raw"], ids=str)
+def test_a_conversation_that_grew_is_read_as_if_it_were_new(case: Case) -> None:
+    spoken, document = dialect(case.dialect), json.loads(case.file("request.json"))
+    items = document.get(spoken.editing.container)
+    items = items if isinstance(items, list) else [items]
+    reader = DigestReader()
+    for count in (*range(1, len(items) + 1), len(items) - 1, len(items)):
+        for head in ({}, {"user": "another"}):
+            changed = {**document, **head, spoken.editing.container: items[:count]}
+            # So long that a reader remembers it.
+            body = json.dumps(changed).encode() + b" " * LEAST_SIZE
+            digest = reader.read(case.dialect, body)
+            assert digest == digest_of(case.dialect, body)
+            try:
+                request = spoken.read_request(changed)
+            except Fault:
+                continue
+            assert digest.thread == tuple(fingerprints(request))
+            assert digest.is_side == is_errand(request)
+
+
+def assert_same_without_plain_texts(name: str, request: bytes, reply: bytes) -> None:
+    quick = digest_of(name, request), read_reply(name, reply)
+    with pytest.MonkeyPatch.context() as patch:
+        full = replace(dialect(name), plain_texts=None)
+        patch.setattr("sightline.store.digest.find_dialect", lambda _: full)
+        assert (digest_of(name, request), read_reply(name, reply)) == quick
+
+
+@pytest.mark.parametrize("case", cases("request.json"), ids=str)
+def test_plain_texts_say_what_the_full_readers_say_of_recorded_requests(case: Case) -> None:
+    assert_same_without_plain_texts(case.dialect, case.file("request.json"), b"")
+
+
+@pytest.mark.parametrize("case", cases("reply.json"), ids=str)
+def test_plain_texts_say_what_the_full_readers_say_of_recorded_replies(case: Case) -> None:
+    assert_same_without_plain_texts(case.dialect, b"{}", case.file("reply.json"))
+
+
+WORDS = (
+    st.sampled_from(["", " ", "hi", "a title", "<env>x</env>", "<env>x</env> so", "Ünï \n", "\ud800", "\0"]) | st.text()
+)
+CONTENT = WORDS | st.none() | st.lists(WORDS.map(lambda text: {"type": "text", "text": text}), max_size=3)
+ROLES = st.sampled_from(["system", "developer", "user", "assistant", "tool", "other"])
+
+
+@given(st.lists(st.fixed_dictionaries({"role": ROLES, "content": CONTENT}), max_size=5), st.booleans(), WORDS)
+def test_plain_texts_say_what_the_full_readers_say_of_any_texts(
+    messages: list[Json], has_more: bool, answer: str
+) -> None:
+    more = {"tools": [], "temperature": 1} if has_more else {"temperature": 1, "stream_options": {}}
+    message = {"role": "assistant", "content": answer, **({"refusal": "no"} if has_more else {"annotations": []})}
+    reply = {"id": "r", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {}}
+    request = {"model": "m", "messages": messages, **more}
+    assert_same_without_plain_texts("openai-chat", json.dumps(request).encode(), json.dumps(reply).encode())
+
+
+def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken, seen = dialect("anthropic"), list[int]()
+
+    def read_request(document: Any) -> Request:
+        seen.append(len(document["messages"]))
+        return spoken.read_request(document)
+
+    turns = [said(role, f"{role} {n} " * 1000) for n in range(3) for role in ("user", "assistant")]
+    bodies = [anthropic(*turns[:count]) for count in (1, 3, 5)]
+    expected = [digest_of("anthropic", body) for body in bodies]
+    monkeypatch.setattr("sightline.store.digest.find_dialect", lambda _: replace(spoken, read_request=read_request))
+    reader = DigestReader()
+    assert [reader.read("anthropic", body) for body in bodies] == expected
+    assert seen == [1, 2, 2]
+
+
+def test_a_reader_remembers_a_bounded_number_of_conversations() -> None:
+    reader = DigestReader()
+    for n in range(40):
+        body = anthropic(said("user", f"{n} " * 50_000))
+        assert reader.read("anthropic", body) == digest_of("anthropic", body)
+    assert len(reader._known) < 40
 
 
 def claude_body(*messages: Json, **fields: Json) -> Request:

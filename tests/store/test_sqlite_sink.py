@@ -77,8 +77,8 @@ def test_turns_build_on_turns_although_errands_stand_between(tmp_path: Path) -> 
     connection = open_database(tmp_path)
     bodies = SqliteBodies(connection, Codec())
     for turn, errand in zip(TURNS, ERRANDS, strict=True):
-        bodies.keep(kept(turn))
-        bodies.keep(kept(errand))
+        bodies.keep([kept(turn)])
+        bodies.keep([kept(errand)])
     alone = {name.hex() for (name,) in connection.execute("SELECT sha256 FROM bodies WHERE base IS NULL")}
     assert [turn for turn, body in enumerate(TURNS) if sha256(body) in alone] == [0]
     for body in TURNS + ERRANDS:
@@ -89,8 +89,8 @@ def test_turns_build_on_turns_although_errands_stand_between(tmp_path: Path) -> 
 
 def test_another_process_builds_on_what_is_stored(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    SqliteBodies(connection, Codec()).keep(kept(TURNS[3]))
-    SqliteBodies(connection, Codec()).keep(kept(TURNS[4]))
+    SqliteBodies(connection, Codec()).keep([kept(TURNS[3])])
+    SqliteBodies(connection, Codec()).keep([kept(TURNS[4])])
     assert connection.execute("SELECT base, depth FROM bodies ORDER BY id").fetchall() == [(None, 0), (1, 1)]
     assert SqliteBodies(connection, Codec()).body(sha256(TURNS[4])) == TURNS[4]
     connection.close()
@@ -99,10 +99,10 @@ def test_another_process_builds_on_what_is_stored(tmp_path: Path) -> None:
 def test_body_pruned_by_another_process_is_not_used_as_a_base(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
     bodies = SqliteBodies(connection, Codec())
-    bodies.keep(kept(TURNS[3]))
+    bodies.keep([kept(TURNS[3])])
     connection.execute("DELETE FROM bodies")
     bodies.begin()
-    bodies.keep(kept(TURNS[4]))
+    bodies.keep([kept(TURNS[4])])
     assert body_of(connection, Codec(), sha256(TURNS[4])) == TURNS[4]
     assert bodies.number(sha256(TURNS[3])) is None
     connection.close()
@@ -149,7 +149,7 @@ def test_what_cannot_be_read_is_on_record_without_its_words(tmp_path: Path, monk
 
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, prices)
-    monkeypatch.setattr("sightline.store.sqlite_sink.digest_of", unreadable)
+    monkeypatch.setattr("sightline.store.sqlite_sink.DigestReader.read", unreadable)
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, title, next_n FROM exchanges").fetchall() == [("x_1", "", 6)]
     sink.close()

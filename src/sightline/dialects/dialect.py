@@ -296,13 +296,23 @@ class CacheRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlainTexts:
+    """Reads bodies that are nothing but texts, at a fraction of the cost: the texts of a request's messages, with the
+    role of each, and the text of a reply. They return None for any other body, and say what the full readers say."""
+
+    request: Callable[[bytes], list[tuple[str, list[str]]] | None]
+    reply: Callable[[bytes], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One provider's API as values.
 
     `read_plain` reads a whole reply of the most frequent kind at once, and returns None for any other, which
-    `read_reply` reads. `problems` are what the API rejects; `vendor_problems` are what the vendor's own server refuses
-    in a document, while other servers of the dialect may take it. `owns_frame` recognises a frame of this dialect's
-    streams. `error_event` is the event name without which clients do not see a stream's frame as an error.
+    `read_reply` reads; `plain_texts` reads words alone. `problems` are what the API rejects; `vendor_problems` are what
+    the vendor's own server refuses in a document, while other servers of the dialect may take it. `owns_frame`
+    recognises a frame of this dialect's streams. `error_event` is the event name without which clients do not see a
+    stream's frame as an error.
 
     `model_in_path`: the URL, not the body, names the model. `ends_with_bytes`: nothing but the end of its bytes ends a
     stream. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls of built-in
@@ -316,6 +326,7 @@ class Dialect:
     write_request: Callable[[Request, Target, Report], Json]
     read_reply: Callable[[Json], list[StreamEvent]]
     read_plain: Callable[[Json, str], Reply | None] | None
+    plain_texts: PlainTexts | None
     write_reply: Callable[[Reply, Client, Report], JsonObject]
     stream_reader: Callable[[], StreamReading]
     stream_writer: Callable[[Client, Report], StreamWriting]

@@ -9,11 +9,14 @@ that agents insert and remove.
 import hashlib
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from sightline.dialects.registry import dialect, find_dialect
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.registry import find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_reply
 from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Received, Translated
@@ -36,7 +39,7 @@ from sightline.model.parts import (
 )
 from sightline.model.reply import Reply
 from sightline.model.request import Request
-from sightline.store.entries import FactEntry
+from sightline.store.entries import LEAST_SIZE, FactEntry
 from sightline.wire.jsontext import decode, encode
 
 SYSTEM_ROLES = ("system", "developer")
@@ -50,13 +53,25 @@ _MOST_WORDS = 400
 
 def fingerprints(request: Request) -> list[bytes]:
     """One for each beginning of the conversation, the shortest first; the last one is that of all of it."""
-    state = hashlib.blake2b(digest_size=_SIZE)
-    found: list[bytes] = []
-    for message in request.messages:
+    return [mark[1] for mark in _marks(request.messages) if mark is not None]
+
+
+_Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
+"""A hash that can go on from here, and the fingerprint; None for a message that does not count."""
+
+
+def _marks(messages: Iterable[Message], before: Iterable[_Mark] = ()) -> list[_Mark]:
+    """One for each message, behind those that were hashed before."""
+    latest = next((mark for mark in before if mark is not None), None)
+    state = hashlib.blake2b(digest_size=_SIZE) if latest is None else latest[0]
+    found: list[_Mark] = []
+    for message in messages:
         if message.role in SYSTEM_ROLES or not (encoded := _message_bytes(message)):
+            found.append(None)
             continue
+        state = state.copy()
         state.update(b"%d\0%s" % (len(encoded), encoded))
-        found.append(state.digest())
+        found.append((state, state.digest()))
     return found
 
 
@@ -142,18 +157,139 @@ class Digest(msgspec.Struct, frozen=True):
 
 def digest_of(name: str, body: bytes) -> Digest:
     """What the request with this body tells; one that is not of its dialect is text all the same."""
-    if find_dialect(name) is None:
-        return _unread(body)
-    try:
-        return _read(dialect(name).read_request(decode(body)))
-    except Fault:
-        return _unread(body)
-    except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all others
-        _LOG.exception("a request could not be read for search; it is on record all the same")
-        return _unread(body)
+    return DigestReader().read(name, body)
 
 
-def _read(request: Request) -> Digest:
+class DigestReader:
+    """Reads requests one after another. Of a conversation that is sent again and has grown, only what is new is read,
+    as far as the dialect reads its items one by one."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, int, bytes, bytes], _Conversation] = OrderedDict()
+        self._size = 0
+
+    def read(self, name: str, body: bytes) -> Digest:
+        """What the request with this body tells; see `digest_of`."""
+        spoken = find_dialect(name)
+        if spoken is None:
+            return _unread(body)
+        try:
+            if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
+                return self._read_grown(spoken, body)
+            texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
+            if texts is not None and (digest := _read_texts(texts)) is not None:
+                return digest
+            return _read(request := spoken.read_request(decode(body)), fingerprints(request))
+        except Fault:
+            return _unread(body)
+        except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all
+            _LOG.exception("a request could not be read for search; it is on record all the same")
+            return _unread(body)
+
+    def _read_grown(self, spoken: Dialect, body: bytes) -> Digest:
+        container = spoken.editing.container
+        try:
+            head = _MEMBERS.decode(body)
+            items = _ITEMS.decode(head.pop(container, b""))
+        except ValueError:
+            head, items = {}, []  # only the patient reader can tell
+        if not items:
+            return _read(request := spoken.read_request(decode(body)), fingerprints(request))
+        first = bytes(items[0])
+        key = spoken.name, len(first), first[:_EDGE], first[-_EDGE:]
+        conversation = None
+        if (known := self._known.pop(key, None)) is not None:
+            self._size -= known.size
+            conversation = known.grow(spoken, head, items, len(body))
+        if conversation is None:
+            request = spoken.read_request(decode(body))
+            messages = request.messages[-len(items) :]
+            if len(messages) < len(items) or any(map(spoken.editing.is_linked, messages)):
+                return _read(request, fingerprints(request))
+            conversation = _Conversation(head, items, request, _marks(messages), len(body))
+        self._known[key] = conversation
+        self._size += len(body)
+        while self._size > _MOST_KNOWN and len(self._known) > 1:
+            self._size -= self._known.popitem(last=False)[1].size
+        return _read(conversation.request, [mark[1] for mark in conversation.marks if mark is not None])
+
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_EDGE = 64
+_MOST_KNOWN = 2 << 20
+"""Bytes of the bodies whose conversations a reader remembers."""
+
+
+class _Conversation(NamedTuple):
+    """A request that was read: the members of its body besides the conversation, and the items of that as they were
+    written. Its last messages are one for each item, none is read by what others hold, and each has a mark."""
+
+    head: dict[str, msgspec.Raw]
+    items: list[msgspec.Raw]
+    request: Request
+    marks: list[_Mark]
+    size: int
+
+    def grow(
+        self, spoken: Dialect, head: dict[str, msgspec.Raw], items: list[msgspec.Raw], size: int
+    ) -> "_Conversation | None":
+        """The request with these items, of which only those are read that this one does not begin with; None if it has
+        to be read as a whole."""
+        pairs = enumerate(zip(self.items, items, strict=False))
+        count = next((n for n, (old, new) in pairs if old != new), min(len(self.items), len(items)))
+        container, request = spoken.editing.container, self.request
+        new: tuple[Message, ...] = ()
+        start = len(request.messages) - len(self.items)
+        leading, kept = request.messages[:start], request.messages[start : start + count]
+        try:
+            if head != self.head:
+                others = {name: decode(bytes(raw)) for name, raw in head.items()}
+                request = spoken.read_request({**others, container: []})
+                leading = request.messages
+            if count < len(items):
+                added = spoken.read_request({container: decode(b"[" + b",".join(items[count:]) + b"]")})
+                new = added.messages
+                if len(new) != len(items) - count or any(map(spoken.editing.is_linked, new)):
+                    return None
+        except Fault:
+            return None
+        marks = self.marks[:count]
+        marks += _marks(new, reversed(marks))
+        request = msgspec.structs.replace(request, messages=(*leading, *kept, *new))
+        return _Conversation(head, items, request, marks, size)
+
+
+def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
+    """What `_read` makes of a request of these texts without tools and options; None if it may be an errand."""
+    system: list[str] = []
+    own: list[Sequence[str]] = []
+    new: list[str] = []
+    thread: list[bytes] = []
+    state = hashlib.blake2b(digest_size=_SIZE)
+    for role, texts in messages:
+        if role in SYSTEM_ROLES:
+            system += [text for text in texts if text]
+            continue
+        if role == "assistant":
+            new.clear()
+        else:
+            own.append(texts)
+            new += [text for text in texts if text]
+        pieces = [piece for text in texts if (piece := without_reminders(text))]
+        if pieces:
+            encoded = "\0".join([role, *pieces]).encode("utf-8", "surrogatepass")
+            state.update(b"%d\0%s" % (len(encoded), encoded))
+            thread.append(state.digest())
+    if any("title" in text.lower() for text in system):
+        return None
+    words = _clip("\n".join(new))
+    candidates = [text for texts in (*own[-1:], *own) for text in texts]
+    title = next((text for each in candidates if (text := without_reminders(each))), words)
+    return Digest(_shorten(title), words, tuple(system), tuple(thread))
+
+
+def _read(request: Request, thread: Sequence[bytes]) -> Digest:
     new_words = _words(part for message in _new(request.messages) for part in message.parts)
     own = [message for message in request.messages if message.role == "user"]
     return Digest(
@@ -166,7 +302,7 @@ def _read(request: Request) -> Digest:
             for part in message.parts
             if isinstance(part, Text) and part.text
         ),
-        thread=tuple(fingerprints(request)),
+        thread=tuple(thread),
         is_side=is_errand(request),
         continues=request.options.previous_response_id or "",
     )
@@ -178,6 +314,10 @@ def read_reply(name: str, data: bytes) -> tuple[str, str]:
     spoken = find_dialect(name)
     if spoken is None:
         return _clip(data.decode("utf-8", "replace")), ""
+    if spoken.plain_texts is not None and not spoken.rules.names_last_reply:
+        text = spoken.plain_texts.reply(data)
+        if text is not None:
+            return _clip(text), ""
     try:
         reply = read_plain_reply(spoken, data) or fold(ReplyDecoder(spoken, joins=True).whole(data))
     except Exception:  # noqa: BLE001 - as above
@@ -196,8 +336,10 @@ def words_of(reply: Reply) -> str:
 
 def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages after the model's last turn; all of them where there is no such turn."""
-    last = max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1)
-    return tuple(message for message in messages[last + 1 :] if message.role not in SYSTEM_ROLES)
+    start = len(messages)
+    while start and messages[start - 1].role != "assistant":
+        start -= 1
+    return tuple(message for message in messages[start:] if message.role not in SYSTEM_ROLES)
 
 
 def _title(messages: list[Message]) -> str:

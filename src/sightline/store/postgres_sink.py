@@ -16,7 +16,7 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.model.exchange import Fact, FrameArrived, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, digest_of, read_reply, reply_dialect, to_read
+from sightline.store.digest import REPLY, REQUEST, Digest, DigestReader, read_reply, reply_dialect, to_read
 from sightline.store.entries import (
     CANDIDATES,
     BodyEntry,
@@ -162,6 +162,7 @@ class PostgresDigests:
         self._codec = codec
         self._bodies = bodies
         self._replica = replica
+        self._requests = DigestReader()
 
     async def advance(self, connection: PostgresConnection, now: float) -> bool:
         """Read some; False where none was left."""
@@ -205,7 +206,7 @@ class PostgresDigests:
         body = await self._bodies.body(connection, received.sha256)
         if body is None:
             return
-        digest = digest_of(received.dialect, body)
+        digest = self._requests.read(received.dialect, body)
         thread = digest.thread[-1] if digest.thread and not digest.is_side else None
         continues = storable(digest.continues)
         previous = str(await connection.fetchval(_NAMED, continues, exchange) or "") if continues else ""

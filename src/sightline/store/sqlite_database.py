@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -13,7 +13,6 @@ from sightline.errors import Code, Fault
 from sightline.model.exchange import Fact
 from sightline.store.entries import (
     CANDIDATES,
-    LEAST_SIZE,
     BodyEntry,
     Codec,
     Coded,
@@ -233,10 +232,7 @@ WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (
 )
 SELECT base, prefix, suffix, data FROM chain ORDER BY step DESC
 """
-_KEEP = (
-    "INSERT INTO bodies (sha256, near, size, base, prefix, suffix, depth, data) VALUES (?,?,?,?,?,?,?,?)"
-    " ON CONFLICT (sha256) DO NOTHING"
-)
+_KEEP = "INSERT INTO bodies (id, sha256, near, size, base, prefix, suffix, depth, data) VALUES (?,?,?,?,?,?,?,?,?)"
 _BY_HASH, _BY_ID = _CHAIN.format("sha256 = ?"), _CHAIN.format("id = ?")
 
 
@@ -278,23 +274,33 @@ class SqliteBodies:
         """Another transaction begins."""
         self._rows.clear()
 
-    def keep(self, kept: BodyEntry) -> None:
-        """Store it, if it is not there."""
-        name = bytes.fromhex(kept.sha256)
-        # Most bodies are new, and a short one is compressed as quickly as it is looked for.
-        if (len(kept.data) < LEAST_SIZE and name not in self._rows) or self._row(name) is None:
-            coded = self._codec.best(kept.data, self._bases(kept))
-            base = self._row(bytes.fromhex(coded.base)) if coded.base else None
-            cursor = self._connection.execute(
-                _KEEP,
-                (
-                    name, kept.near, len(kept.data), base and base[0],
-                    coded.prefix, coded.suffix, coded.depth, coded.data,
-                ),
-            )  # fmt: skip
-            if cursor.rowcount:
-                self._rows[name] = cursor.lastrowid or 0, coded.depth
-        self._recent.note(kept.sha256, kept.near, kept.data)
+    def keep(self, bodies: Sequence[BodyEntry]) -> None:
+        """Store those that are not there."""
+        if not bodies:
+            return
+        names = [bytes.fromhex(each.sha256) for each in bodies]
+        for at in range(0, len(names), 500):
+            some = names[at : at + 500]
+            marks = ",".join("?" * len(some))
+            found = self._connection.execute(f"SELECT sha256, id, depth FROM bodies WHERE sha256 IN ({marks})", some)
+            self._rows.update((name, (number, depth)) for name, number, depth in found)
+        (latest,) = self._connection.execute("SELECT max(id) FROM bodies").fetchone()
+        latest = latest or 0
+        rows: list[tuple[int, bytes, str, int, int | None, int, int, int, bytes]] = []
+        for kept, name in zip(bodies, names, strict=True):
+            if name not in self._rows:
+                coded = self._codec.best(kept.data, self._bases(kept))
+                base = self._row(bytes.fromhex(coded.base)) if coded.base else None
+                latest += 1
+                rows.append(
+                    (
+                        latest, name, kept.near, len(kept.data), base and base[0],
+                        coded.prefix, coded.suffix, coded.depth, coded.data,
+                    )
+                )  # fmt: skip
+                self._rows[name] = latest, coded.depth
+            self._recent.note(kept.sha256, kept.near, kept.data)
+        self._connection.executemany(_KEEP, rows)
 
     def number(self, sha256: str) -> int | None:
         """The row of a body."""

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
-from sightline.store.digest import Digest, digest_of, read_reply, reply_dialect
+from sightline.store.digest import Digest, DigestReader, read_reply, reply_dialect
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_run
 from sightline.store.sqlite_database import SqliteBodies, asking, changing, run_id, runs_of
 from sightline.store.sqlite_words import Said, append_words, searchable
@@ -29,7 +29,8 @@ from sightline.store.summary import (
 UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
 """What may go wrong with one exchange and must not keep others from being read."""
 _LOG = logging.getLogger(__name__)
-_BEGINNINGS = 256
+_BEGINNINGS, _LIKELY = 256, 4
+_ENDS = (ExchangeFinished, ExchangeFailed)
 _number = attrgetter("n")
 
 
@@ -72,9 +73,11 @@ class SqliteSink:
         self._prices = prices
         self._codec = Codec()
         self._bodies = SqliteBodies(connection, self._codec)
+        self._requests = DigestReader()
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
-        # Rows of this transaction, for statements that take many at once.
+        # Rows of this transaction, for statements that take many at once. Whoever asks for exchanges adds them first.
+        self._added: list[tuple[object, ...]] = []
         self._runs: list[tuple[int, bytes]] = []
         self._uses: list[tuple[int, int]] = []
         self._words: list[Said] = []
@@ -89,10 +92,9 @@ class SqliteSink:
         try:
             with changing(self._connection):
                 self._begin()
+                self._bodies.keep([entry for entry in batch if isinstance(entry, BodyEntry)])
                 for entry in batch:
-                    if isinstance(entry, BodyEntry):
-                        self._bodies.keep(entry)
-                    else:
+                    if not isinstance(entry, BodyEntry):
                         exchanges[entry.exchange].append(entry)
                 self._load_known([name for name in exchanges if name not in self._known])
                 for exchange, facts in exchanges.items():
@@ -129,12 +131,18 @@ class SqliteSink:
     def _begin(self) -> None:
         self._bodies.begin()
         self._instructed.clear()
-        for rows in (self._runs, self._uses, self._words):
+        for rows in (self._added, self._runs, self._uses, self._words):
             rows.clear()
         (latest,) = self._connection.execute("SELECT max(seq) FROM exchanges").fetchone()
         self._last_seq = latest or 0
 
+    def _insert_added(self) -> None:
+        if self._added:
+            self._connection.executemany(_INSERT, self._added)
+            self._added.clear()
+
     def _end(self) -> None:
+        self._insert_added()
         self._connection.executemany("INSERT INTO runs VALUES (?,?)", self._runs)
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
         append_words(self._connection, self._codec, self._words)
@@ -155,7 +163,7 @@ class SqliteSink:
         fresh = sorted((entry for entry in facts if entry.n >= known.next_n), key=_number)
         if not fresh:
             return
-        others = [entry for entry in fresh if not _is_frame(entry)]
+        others = [entry for entry in fresh if type(entry.fact) is not FrameArrived]
         known.facts += others
         known.next_n = fresh[-1].n + 1
         summary = summary_of(exchange, known.facts, self._prices)
@@ -163,23 +171,24 @@ class SqliteSink:
         if is_new:
             self._last_seq = known.seq = self._last_seq + 1
             digest = self._read_request(known.seq, others)
-            self._connection.execute(_INSERT, (known.seq, exchange, self._slot, known.next_n, *row, *digest))
+            self._added.append((known.seq, exchange, self._slot, known.next_n, *row, *digest))
         else:
             self._connection.execute(_UPDATE, (known.next_n, *row, known.seq))
         run = pack_run(self._codec, [(entry.n, entry.at, entry.fact) for entry in fresh])
         self._runs.append((run_id(known.seq, fresh[0].n), run))
         self._note_uses(known, others)
-        if any(isinstance(entry.fact, ExchangeFinished | ExchangeFailed) for entry in others):
+        if any(type(entry.fact) in _ENDS for entry in others):
             earlier = [] if is_new else runs_of(self._connection, self._codec, exchange, known.seq)
             self._read_reply(known, [*earlier, *fresh])
         if summary.state in OPEN_STATES:
             self._known[exchange] = known
 
     def _note_uses(self, known: _Known, facts: list[FactEntry]) -> None:
-        names = {name for entry in facts for name in bodies_of(entry.fact)} - known.bodies
-        numbers = {name: number for name in names if (number := self._bodies.number(name)) is not None}
-        known.bodies |= numbers.keys()
-        self._uses += [(known.seq, number) for number in numbers.values()]
+        for entry in facts:
+            for name in bodies_of(entry.fact):
+                if name not in known.bodies and (number := self._bodies.number(name)) is not None:
+                    known.bodies.add(name)
+                    self._uses.append((known.seq, number))
 
     # --- reading what was said ---
 
@@ -190,7 +199,7 @@ class SqliteSink:
         if received is None or body is None:
             return _NO_DIGEST
         try:
-            digest = digest_of(received.dialect, body)
+            digest = self._requests.read(received.dialect, body)
             self._note_words(seq, "\n".join([*self._new_instructions(seq, digest), digest.new_text]))
             return DigestColumns(
                 storable(digest.title),
@@ -205,12 +214,13 @@ class SqliteSink:
 
     def _read_reply(self, known: _Known, facts: Sequence[FactEntry]) -> None:
         """Note what a reply says, and what it is called; those that name it may have been read before it."""
-        raw = b"".join([entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)])
+        raw = b"".join([entry.fact.data for entry in facts if type(entry.fact) is FrameArrived])
         if not raw:
             return
         words, name = read_reply(reply_dialect([entry.fact for entry in known.facts]), raw)
         self._note_words(known.seq, words)
         if name := storable(name):
+            self._insert_added()
             self._connection.execute("UPDATE exchanges SET reply_id = ? WHERE seq = ?", (name, known.seq))
             self._connection.execute(
                 "UPDATE exchanges SET previous = (SELECT id FROM exchanges WHERE seq = ?)"
@@ -237,6 +247,7 @@ class SqliteSink:
         """The latest exchange whose reply this one names as its last."""
         if not digest.continues:
             return ""
+        self._insert_added()
         row = self._connection.execute(
             "SELECT id FROM exchanges WHERE reply_id = ? AND reply_id <> '' AND seq < ? ORDER BY seq DESC LIMIT 1",
             (storable(digest.continues), seq),
@@ -248,15 +259,18 @@ class SqliteSink:
         beginnings = digest.thread[-_BEGINNINGS:-1]
         if not beginnings or digest.is_side:
             return ""
-        rows = self._connection.execute(
-            f"SELECT thread, seq, id FROM exchanges WHERE thread IN ({','.join('?' * len(beginnings))})"
-            " AND session = ? AND seq < ?",
-            (*beginnings, session, seq),
-        ).fetchall()
-        if not rows:
-            return ""
-        length = {beginning: index for index, beginning in enumerate(beginnings)}
-        return str(max(rows, key=lambda row: (length[row[0]], row[1]))[2])
+        self._insert_added()
+        # As a rule the last turn of the model, and what led to it, is all that is new.
+        for some in (beginnings[-_LIKELY:], beginnings[:-_LIKELY]):
+            rows = self._connection.execute(
+                f"SELECT thread, seq, id FROM exchanges WHERE thread IN ({','.join('?' * len(some))})"
+                " AND session = ? AND seq < ?",
+                (*some, session, seq),
+            ).fetchall()
+            if rows:
+                length = {beginning: index for index, beginning in enumerate(some)}
+                return str(max(rows, key=lambda row: (length[row[0]], row[1]))[2])
+        return ""
 
     def _read_left(self) -> None:
         """Read the requests and replies that an earlier version stored, and had left for later."""

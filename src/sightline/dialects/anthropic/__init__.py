@@ -321,6 +321,7 @@ DIALECT = Dialect(
     vendor_problems=vendor_problems,
     names=NAMES,
     read_plain=None,
+    plain_texts=None,
     owns_frame=lambda frame: str(frame.get("type", "")).startswith(("message_", "content_block_")),
     # Anthropic's SDKs dispatch on the name of the event and ignore a frame without one.
     error_event="error",

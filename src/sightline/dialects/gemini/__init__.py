@@ -171,6 +171,7 @@ DIALECT = Dialect(
     problems=problems,
     names=NAMES,
     read_plain=None,
+    plain_texts=None,
     vendor_problems=lambda _document: [],
     owns_frame=lambda frame: "candidates" in frame,
     error_event="",

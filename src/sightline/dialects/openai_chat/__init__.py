@@ -24,6 +24,7 @@ from sightline.dialects.dialect import (
 )
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
+from sightline.dialects.openai_chat.plain import PLAIN_TEXTS
 from sightline.dialects.openai_chat.reply_read import ChatMachine, read_plain, read_reply
 from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_reply
 from sightline.dialects.openai_chat.request_read import read_request
@@ -39,6 +40,7 @@ DIALECT = Dialect(
     write_reply=write_reply,
     stream_reader=lambda: StreamReader(ChatMachine(), TextDeltas()),
     read_plain=read_plain,
+    plain_texts=PLAIN_TEXTS,
     stream_writer=ChatStreamWriter,
     read_error=read_error,
     write_error=write_error,

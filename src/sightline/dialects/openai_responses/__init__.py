@@ -81,6 +81,7 @@ DIALECT = Dialect(
     vendor_problems=vendor_problems,
     names=NAMES,
     read_plain=None,
+    plain_texts=None,
     owns_frame=lambda frame: str(frame.get("type", "")).startswith("response."),
     error_event="",
     model_in_path=False,

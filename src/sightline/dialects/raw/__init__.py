@@ -42,6 +42,7 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     read_plain=None,
+    plain_texts=None,
     vendor_problems=lambda _document: [],
     owns_frame=lambda frame: "delta" in frame and "type" not in frame,
     error_event="",
