@@ -13,7 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.importer import Importer, note_trouble, open_wake, trouble_of, wake
 from sightline.store.journal import JournalWriter, Torn, frame_record, known_slots, records, segments
-from sightline.store.recording import Recorder, Recording
+from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.summary import Unfinished
 from tests.store.traffic import chat_body, received
 
@@ -77,20 +77,20 @@ def ledger() -> Ledger:
     return Ledger()
 
 
-def recording(folder: Path, ledger: Ledger, recorder: Recorder | None = None) -> Recording:
-    return Recording(JournalWriter(folder), folder, Importer(folder, lambda: ledger, lambda: 5.0), recorder)
+def recording(folder: Path, ledger: Ledger, recorder: RecorderProcess | None = None) -> JournaledStore:
+    return JournaledStore(JournalWriter(folder), folder, Importer(folder, lambda: ledger, lambda: 5.0), recorder)
 
 
-def record(to: Recording | JournalWriter, *numbers: int, size: int = 10) -> None:
+def record(to: JournaledStore | JournalWriter, *numbers: int, size: int = 10) -> None:
     for number in numbers:
         entries = received(f"x_{number:03}", chat_body(str(number) * size))
-        if isinstance(to, Recording):
+        if isinstance(to, JournaledStore):
             to.record(entries)
         else:
             to.append(frame_record(entries))
 
 
-def told(folder: Path, ledger: Ledger, story: Callable[[Recording], Awaitable[None]]) -> None:
+def told(folder: Path, ledger: Ledger, story: Callable[[JournaledStore], Awaitable[None]]) -> None:
     async def whole_story() -> None:
         own = recording(folder, ledger)
         await own.open()
@@ -104,7 +104,7 @@ def told(folder: Path, ledger: Ledger, story: Callable[[Recording], Awaitable[No
 
 
 def test_what_is_recorded_reaches_the_database_in_order_and_in_batches(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         ledger.chores = 5
         record(own, *range(50))
         await own.settle()
@@ -120,7 +120,7 @@ def test_what_is_recorded_reaches_the_database_in_order_and_in_batches(tmp_path:
 
 
 def test_a_failing_database_loses_nothing_and_says_why(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         ledger.failures = 2
         record(own, 1, 2)
         with pytest.raises(Fault, match="the disk is full"):
@@ -137,7 +137,7 @@ def test_a_failing_database_loses_nothing_and_says_why(tmp_path: Path, ledger: L
 def test_what_could_not_be_brought_in_is_there_for_the_next(
     tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def before(own: Recording) -> None:
+    async def before(own: JournaledStore) -> None:
         ledger.failures = 1000
         record(own, 1, 2)
         with pytest.raises(Fault):
@@ -150,7 +150,7 @@ def test_what_could_not_be_brought_in_is_there_for_the_next(
         asyncio.run(recording(tmp_path, ledger).open())
     ledger.failures = 0
 
-    async def after(own: Recording) -> None:
+    async def after(own: JournaledStore) -> None:
         assert ledger.exchanges == ["x_001", "x_002"]
         assert own.trouble is None
 
@@ -158,7 +158,7 @@ def test_what_could_not_be_brought_in_is_there_for_the_next(
 
 
 def test_a_slow_database_costs_no_memory_and_no_time(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         ledger.may_go.clear()
         record(own, *range(100), size=30_000)
         assert len(segments(tmp_path)) > 2
@@ -174,7 +174,7 @@ def test_a_slow_database_costs_no_memory_and_no_time(tmp_path: Path, ledger: Led
 def test_one_process_brings_in_what_all_have_recorded(tmp_path: Path, ledger: Ledger) -> None:
     other = JournalWriter(tmp_path)
 
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         record(own, 1)
         record(other, 2)
         await own.settle()
@@ -272,7 +272,7 @@ def set_aside(folder: Path) -> list[str]:
 def test_what_the_database_cannot_take_keeps_back_nothing_else(
     tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         ledger.unfit = {"x_002", "x_004"}
         record(own, 1, 2, 3, 4, 5)
         await own.settle()
@@ -315,7 +315,7 @@ def test_a_mistake_of_ours_beside_the_entries_does_not_end_the_recording(
 ) -> None:
     ledger.spoils = what
 
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         record(own, 1)
         await own.settle()
         assert ledger.exchanges == ["x_001"]
@@ -325,7 +325,7 @@ def test_a_mistake_of_ours_beside_the_entries_does_not_end_the_recording(
 
 
 def test_a_database_that_goes_away_while_it_reads_is_a_fault(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         ledger.spoils = "away"
         record(own, 1)
         with pytest.raises(Fault, match="the disk is full"):
@@ -338,7 +338,7 @@ def test_a_database_that_goes_away_while_it_reads_is_a_fault(tmp_path: Path, led
 def test_what_cannot_even_be_set_aside_stays_in_the_journal(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "refused-001.journal").mkdir()
 
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         ledger.unfit = {"x_001"}
         record(own, 1)
         with pytest.raises(Fault, match="cannot be written"):
@@ -354,7 +354,7 @@ def test_what_cannot_even_be_written_to_the_journal_is_a_trouble_until_it_can(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    async def story(own: Recording) -> None:
+    async def story(own: JournaledStore) -> None:
         with monkeypatch.context() as spoilt:
             spoilt.setattr("sightline.store.journal._allocate", full)
             with pytest.raises(Fault, match="cannot be written"):
@@ -447,19 +447,21 @@ importer.end_interrupted()
 
 
 @pytest.fixture
-def recorder_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Recorder]:
+def recorder_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], RecorderProcess]:
     root = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", str(root), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
 
-    def make(mode: str) -> Recorder:
+    def make(mode: str) -> RecorderProcess:
         Path("mode").write_text(mode)
-        return Recorder([sys.executable, "-c", RECORDER], b"parameters\n")
+        return RecorderProcess([sys.executable, "-c", RECORDER], b"parameters\n")
 
     return make
 
 
-def test_a_recorder_brings_in_what_the_server_records(tmp_path: Path, recorder_in: Callable[[str], Recorder]) -> None:
+def test_a_recorder_brings_in_what_the_server_records(
+    tmp_path: Path, recorder_in: Callable[[str], RecorderProcess]
+) -> None:
     async def story() -> None:
         dead = JournalWriter(tmp_path)
         record(dead, 1)
@@ -477,7 +479,7 @@ def test_a_recorder_brings_in_what_the_server_records(tmp_path: Path, recorder_i
 
 
 def test_a_recorder_that_ends_is_started_again_and_a_broken_one_is_a_trouble(
-    tmp_path: Path, recorder_in: Callable[[str], Recorder]
+    tmp_path: Path, recorder_in: Callable[[str], RecorderProcess]
 ) -> None:
     async def story() -> None:
         recorder = recorder_in("broken")
@@ -497,12 +499,12 @@ def test_a_recorder_that_ends_is_started_again_and_a_broken_one_is_a_trouble(
 
 
 def test_a_recorder_that_cannot_be_started_or_ended_is_told_and_killed(
-    tmp_path: Path, recorder_in: Callable[[str], Recorder], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, recorder_in: Callable[[str], RecorderProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.store.recording._GRACE", 0.1)
 
     async def story() -> None:
-        missing = Recorder([str(tmp_path / "nothing")], b"")
+        missing = RecorderProcess([str(tmp_path / "nothing")], b"")
         missing.start()
         await missing.wait_for_first_look()
         assert missing.trouble is not None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
     from sightline.store.entries import Entry
-    from sightline.store.recording import Recorder
+    from sightline.store.recording import RecorderProcess
     from sightline.store.store import Store
     from sightline.telemetry.exporter import Exporter
 
@@ -107,12 +107,12 @@ async def open_configured_store(
     url = url or loaded.settings.store.url
     fsync = loaded.settings.store.fsync
 
-    def make_recorder(replica: str) -> "Recorder":
+    def make_recorder(replica: str) -> "RecorderProcess":
         from sightline.app.recorder import RecorderParameters
-        from sightline.store.recording import Recorder
+        from sightline.store.recording import RecorderProcess
 
         parameters = RecorderParameters(str(folder.absolute()), loaded.catalog, url, replica, fsync=fsync)
-        return Recorder([sys.executable, "-m", "sightline.app.recorder"], parameters.line())
+        return RecorderProcess([sys.executable, "-m", "sightline.app.recorder"], parameters.line())
 
     if not url:
         from sightline.store.sqlite import open_store

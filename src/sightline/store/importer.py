@@ -115,7 +115,7 @@ class Importer:
             return
         living = [slot for slot in known_slots(self._folder) if slot not in dead]
         try:
-            ends = interruptions(self._opened().open_exchanges(living), self._now())
+            ends = interruptions(self._get_sink().open_exchanges(living), self._now())
             self._import([[end] for end in ends], 0)
         except Fault as fault:
             note_trouble(self._folder, fault)
@@ -133,7 +133,7 @@ class Importer:
         if self._lock >= 0:
             self.release()
 
-    def _opened(self) -> Sink:
+    def _get_sink(self) -> Sink:
         if self._sink is None:
             self._sink = self._open_sink()
         return self._sink
@@ -163,7 +163,7 @@ class Importer:
         for record in records(path, start, state.end):
             if isinstance(record, Torn):
                 if is_living:
-                    raise _changed(record)
+                    raise _damaged_fault(record)
                 if record not in self.torn:
                     self.torn.append(record)
                 at = state.end
@@ -186,7 +186,7 @@ class Importer:
         """Bring these records in, with all that is to be done for them."""
         if not batch:
             return
-        sink = self._opened()
+        sink = self._get_sink()
         try:
             sink.apply([entry for record in batch for entry in record], slot)
         except Fault:
@@ -214,7 +214,7 @@ class Importer:
             _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
 
 
-def _changed(torn: Torn) -> Fault:
+def _damaged_fault(torn: Torn) -> Fault:
     return Fault(
         Code.CONFIG,
         f"{torn.path} was changed by another program at byte {torn.at}",

@@ -30,7 +30,7 @@ from sightline.store.postgres_connection import (
 )
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
-from sightline.store.recording import Fsync, Recorder, Recording
+from sightline.store.recording import Fsync, JournaledStore, RecorderProcess
 from sightline.store.store import Line, Log, Pruned, load_migrations, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 
@@ -212,7 +212,7 @@ JOURNAL = "journal"
 REPLICA = "replica"
 
 
-class PostgresStore(Recording):
+class PostgresStore(JournaledStore):
     """See `Store`."""
 
     def __init__(
@@ -222,7 +222,7 @@ class PostgresStore(Recording):
         journal: JournalWriter,
         folder: Path,
         importer: Importer,
-        recorder: Recorder | None,
+        recorder: RecorderProcess | None,
     ) -> None:
         super().__init__(journal, folder, importer, recorder)
         self._address = address
@@ -295,7 +295,7 @@ async def open_postgres(
     *,
     prices: PriceList,
     now: Callable[[], float],
-    make_recorder: Callable[[str], Recorder] | None = None,
+    make_recorder: Callable[[str], RecorderProcess] | None = None,
     fsync: Fsync = "never",
 ) -> PostgresStore:
     """The record behind this URL, with the journal of this data folder. What earlier processes of it left behind is in

@@ -32,10 +32,12 @@ _GRACE = 30.0
 """Seconds that a recorder has to end by itself."""
 
 
-class Recording:
+class JournaledStore:
     """The way into one database. `unwritten` is why the latest entries could not even be written to the journal."""
 
-    def __init__(self, journal: JournalWriter, folder: Path, importer: Importer, recorder: "Recorder | None") -> None:
+    def __init__(
+        self, journal: JournalWriter, folder: Path, importer: Importer, recorder: "RecorderProcess | None"
+    ) -> None:
         self.unwritten: Fault | None = None
         self._journal = journal
         self._folder = folder
@@ -87,7 +89,7 @@ class Recording:
     async def settle(self) -> None:
         """Return once all that was recorded can be read, or raise why it cannot."""
         if self._is_closed:
-            raise _closed()
+            raise _no_longer_open()
         if self._recorder is None:
             self._hurry.set()
             await self._run(self._settle)
@@ -181,11 +183,11 @@ def _raise_new(known: tuple[int, Fault] | None, now: tuple[int, Fault] | None) -
         raise now[1]
 
 
-def _closed() -> Fault:
+def _no_longer_open() -> Fault:
     return Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")
 
 
-class Recorder:
+class RecorderProcess:
     """A process that brings in what is recorded; if it ends, it is started again. `parameters` are its first line of
     input. It ends when its input does, so that it does not outlive this process for long."""
 

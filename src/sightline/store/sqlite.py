@@ -11,7 +11,7 @@ from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter
-from sightline.store.recording import Fsync, Recorder, Recording
+from sightline.store.recording import Fsync, JournaledStore, RecorderProcess
 from sightline.store.sqlite_database import (
     FILE_NAME,
     asking,
@@ -204,11 +204,11 @@ def _shrink(connection: sqlite3.Connection) -> None:
 JOURNAL = "journal"
 
 
-class SqliteStore(Recording):
+class SqliteStore(JournaledStore):
     """See `Store`."""
 
     def __init__(
-        self, data: Path, *, prices: PriceList, now: Callable[[], float], recorder: Recorder | None, fsync: Fsync
+        self, data: Path, *, prices: PriceList, now: Callable[[], float], recorder: RecorderProcess | None, fsync: Fsync
     ) -> None:
         # Made or migrated here, so that what is wrong with it is the caller's to hear.
         open_database(data).close()
@@ -269,7 +269,7 @@ async def open_store(
     *,
     prices: PriceList,
     now: Callable[[], float],
-    recorder: Recorder | None = None,
+    recorder: RecorderProcess | None = None,
     fsync: Fsync = "never",
 ) -> SqliteStore:
     """The record of a data folder. What earlier processes left behind is in it when this returns. With a `recorder`,
