@@ -86,7 +86,7 @@ def test_what_was_never_sent_has_no_place_in_an_http_archive(capsysbinary: Captu
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "line 1"),
+        (b"", "the archive is empty"),
         (b"nonsense\n", "line 1"),
         (b'{"sightline":"record","version":1}\n{half', "line 2"),
         (b'{"log": {}}', "not an HTTP archive"),

@@ -212,3 +212,14 @@ def test_no_cut_lets_a_secret_through_and_nothing_else_changes(pieces: list[byte
 def test_without_secrets_nothing_is_looked_at() -> None:
     data = b"data"
     assert Masking(("abc",)).feed(data) is data
+
+
+def test_raw_headers_are_decoded_and_secrets_in_them_masked() -> None:
+    redaction = Redaction(["sk-configured-key"])
+    assert redaction.raw_headers(()) == ()
+    plain = ((b"x-plain-one", b"1"), (b"x-plain-two", b"caf\xe9"))
+    assert redaction.raw_headers(plain) == (("x-plain-one", "1"), ("x-plain-two", "café"))
+    named = ((b"x-plain-three", b"1"), (b"set-cookie", b"a=b"))
+    assert redaction.raw_headers(named) == redaction.headers((("x-plain-three", "1"), ("set-cookie", "a=b")))
+    echoed = ((b"x-plain-one", b"the sk-configured-key"), (b"x-plain-two", b"2"))
+    assert redaction.raw_headers(echoed) == (("x-plain-one", f"the {MASK}"), ("x-plain-two", "2"))

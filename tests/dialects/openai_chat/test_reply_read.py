@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.openai_chat.reply_read import read_plain
+from sightline.dialects.openai_chat.usage import read_counts
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, Finished, Started
 from sightline.model.parts import Audio, Inline, Opaque, Refusal, Text, Thinking, ToolCall
@@ -259,3 +260,9 @@ def test_any_other_reply_is_left_to_its_events(pointer: str, value: Any) -> None
     assert read_plain(changed(pointer, value), "openai-chat") is None
     assert read_plain([PLAIN], "openai-chat") is None
     assert read_plain({**PLAIN, "choices": ["hi"]}, "openai-chat") is None
+
+
+def test_counts_are_read_under_the_names_of_either_api() -> None:
+    holder = {"in_tokens": 3, "out_tokens": 4, "out_tokens_details": {"reasoning_tokens": 2}}
+    counts = read_counts(holder, "/usage", "in_tokens", "out_tokens")
+    assert (counts.input_tokens, counts.output_tokens, counts.reasoning_tokens) == (3, 4, 2)
