@@ -71,7 +71,7 @@ def _sink_opener(parameters: RecorderParameters) -> Callable[[], Sink]:
 def main() -> None:
     """Record until the input ends."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # whoever stops the server lets it say when the recorder has to end
+        signal.signal(each, signal.SIG_IGN)  # the server says when the recorder has to end, by closing its input
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     parameters = msgspec.json.decode(sys.stdin.buffer.readline(), type=RecorderParameters)
     os.nice(5)

@@ -1,8 +1,8 @@
 """Brings what was recorded from the journals of a data folder into its database, in batches.
 
-One process of a data folder does so at a time: whoever holds the lock of the recorder. A database that fails is a Fault
-here, and what was recorded stays in the journal. A record that it cannot take for a reason of its own is set aside, so
-that it does not block others. Everything may be brought in twice without harm, so that replaying needs no bookkeeping.
+One process of a data folder does so at a time: the one that holds the lock of the recorder. A database that fails is
+a Fault here, and what was recorded stays in the journal. A record that it cannot take for a reason of its own is set
+aside, so that it does not block others. Everything may be imported twice without harm: replaying needs no bookkeeping.
 """
 
 import logging

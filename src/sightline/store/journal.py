@@ -3,8 +3,8 @@
 Each process that records has a slot: a lock that ends with the process, and numbered segments. A segment is allocated
 in advance and mapped into memory, so that a record costs a copy and no system call. Its head says where its records
 end, and is written last: a process that dies leaves no half record. The head also says how far the records are in the
-database, so that whoever waits for a record can see it. Each record has its length and a checksum, because a machine
-that dies may lose pages of a file and keep others.
+database, so that a reader that waits for a record can see it. Each record has its length and a checksum, because a
+machine that dies may lose pages of a file and keep others.
 """
 
 import errno
@@ -108,7 +108,7 @@ class JournalWriter:
             self._at = end
 
     def close(self) -> None:
-        """Let go of the slot; whoever brings records into the database does the rest."""
+        """Let go of the slot; the importer does the rest."""
         if self._map is not None:
             self._seal(self._map)
         if self._lock >= 0:
