@@ -24,7 +24,7 @@ FORMAT_PAGE = if $(PRETTIER) --version >/dev/null 2>&1; then \
 	else echo "skipped: npm cannot bring Prettier, which formats the page's JS and CSS" >&2; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local test clients check bench lock format
+.PHONY: help install run local test clients check bench lock format dist
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -60,6 +60,9 @@ format: $(INSTALLED_TEST) ## rewrite the code in the agreed layout
 
 bench: $(INSTALLED) ## print speed ratios, measured side by side
 	@$(BIN)/python -m bench.run $(ARGS)
+
+dist: $(INSTALLED_TEST) ## build the wheel and the source archive in dist/, the same bytes each time
+	@rm -rf dist && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(BIN)/python -m hatchling build
 
 lock: | $(BIN)/python ## pin the newest versions that fit pyproject.toml
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \

@@ -134,6 +134,10 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
     prompt, is_shown = _prompt(arguments, loaded, choice.model), arguments.dry_run or arguments.form
+    if choice.provider.embedded and not is_shown:
+        from sightline.cli.installation import offer_local_model
+
+        offer_local_model(loaded)
     if has_tools(arguments):
         from sightline.cli.tool_run import ask_with_tools, with_offered_tools
 

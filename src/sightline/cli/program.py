@@ -5,8 +5,9 @@ import sys
 import traceback
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from sightline.cli.help import HelpFormatter, add_examples
 from sightline.cli.terminal import say, settle, tell
 from sightline.errors import Code, Fault
 
@@ -28,6 +29,9 @@ class _Parser(argparse.ArgumentParser):
 
     _is_mixing = False
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=HelpFormatter, **options)
+
     def parse_known_args(  # type: ignore[override] # its overloads are about the type of the namespace
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -48,20 +52,23 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import ask, config, harness, run, runs, serve, show, traffic, translate
+    from sightline.cli import ask, completion, config, harness, installation, run, runs, serve, show, traffic, translate
     from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
         prog="sightline",
+        usage="sightline [-h] [--version] COMMAND ...",
         description="A local-first workbench and gateway for LLM requests. What you see is what you send.",
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
     recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
-    for add in (*asking, evals.add_command, *recorded, *others):
+    installed = (installation.add_examples, installation.add_upgrade, completion.add_command)
+    for add in (*asking, evals.add_command, *recorded, *others, *installed):
         add(commands)
+    add_examples(program)
     return program
 
 

@@ -131,7 +131,7 @@ def _describe_embedded(loaded: "Configuration") -> str:
     if url := loaded.settings.local.url:
         return f"The embedded model is the one at {url}."
     if not is_installed():
-        return "The embedded model is not installed; everything else works. `make local` shows why."
+        return "The embedded model is not installed; everything else works. `sightline local install` installs it."
     return "The embedded model answers if no key is set; it starts with its first request."
 
 
@@ -229,16 +229,23 @@ def add_local(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     """Add `local`, which has only the shared options."""
     command = commands.add_parser(
         "local",
-        help="run the embedded model for other programs",
-        description="Run the embedded model until it is interrupted. Its address and key are printed for a shell.",
+        help="run the embedded model for other programs, or install it",
+        description="Run the embedded model until it is interrupted. Its address and key are printed for a shell. "
+        "`sightline local install` installs it with pip.",
     )
+    command.add_argument("action", nargs="?", choices=("run", "install"), default="run", help="run it, or install it")
     add_shared(command)
     command.set_defaults(run=run_local)
 
 
 def run_local(arguments: argparse.Namespace) -> int:
-    """Start it, print its address, and wait."""
+    """Install it, or start it, print its address, and wait."""
     import asyncio
+
+    if arguments.action == "install":
+        from sightline.cli.installation import install_local_model
+
+        return install_local_model()
 
     from sightline.app.configuration import configuration
     from sightline.app.engine import make_embedded_model

