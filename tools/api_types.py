@@ -21,6 +21,7 @@ from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
+from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
@@ -33,6 +34,7 @@ ANSWERS = (
     shapes.Intercepting,
     shapes.HoldDecided,
     shapes.About,
+    CostsShown,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

@@ -17,6 +17,8 @@ test("an address leads to a view and back", () => {
     "#/chat",
     "#/chat?filter=s%3E%3D2",
     "#/evals",
+    "#/costs",
+    "#/costs?by=model&filter=age%3C7d",
   ])
     assert.equal(hashOf(routeOf(hash)), hash);
   assert.deepEqual(routeOf("#/x/x_1/nonsense"), { view: "request", id: "x_1", tab: "sections" });

@@ -60,8 +60,10 @@ from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
+from sightline.web.bodies import Query
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.command_relay import CommandCalls
+from sightline.workbench.costs import Costs
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
@@ -116,6 +118,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
+    costs = Costs(parts.store, parts.prices, parts.now)
     api = Api(
         exchanges=exchanges,
         showing=showing,
@@ -133,6 +136,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         interceptions=None if relay is None else Interceptions(holds, parts.hub),
         further={
             **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
+            "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),

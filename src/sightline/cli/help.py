@@ -6,7 +6,7 @@ from collections.abc import Iterator
 GROUPS = (
     ("See what clients send", ("serve", "run", "chat")),
     ("Ask, with and without tools", ("ask", "resume", "runs", "harness")),
-    ("Use the record", ("traffic", "show", "replay", "export", "import")),
+    ("Use the record", ("traffic", "show", "costs", "replay", "export", "import")),
     ("Evaluate and translate", ("eval", "translate")),
     ("Set up", ("config", "doctor", "local", "examples", "completion", "upgrade")),
 )
@@ -24,6 +24,7 @@ EXAMPLES = {
     "harness": ("sightline harness examples/harness.json",),
     "traffic": ('sightline traffic "model:claude-* & age<1h"',),
     "show": ("sightline show ex_01H8Z3 --as wire",),
+    "costs": ("sightline costs --by day,model", 'sightline costs "age<30d" --as csv'),
     "replay": ("sightline replay ex_01H8Z3 --to gpt-4o",),
     "export": ('sightline export "client:codex" -o codex.jsonl',),
     "import": ("sightline import codex.jsonl",),

@@ -52,7 +52,20 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import ask, completion, config, harness, installation, run, runs, serve, show, traffic, translate
+    from sightline.cli import (
+        ask,
+        completion,
+        config,
+        costs,
+        harness,
+        installation,
+        run,
+        runs,
+        serve,
+        show,
+        traffic,
+        translate,
+    )
     from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
@@ -63,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
-    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
+    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives, costs.add_command)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
     installed = (installation.add_examples, installation.add_upgrade, completion.add_command)
     for add in (*asking, evals.add_command, *recorded, *others, *installed):

@@ -370,6 +370,27 @@ export interface ConfirmPending {
   words: string;
 }
 
+/** The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known; `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens. `saved` is what the tokens from the cache would have cost more. */
+export interface CostRow {
+  keys: string[];
+  requests: number;
+  failed: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  cost: number;
+  saved: number;
+  unpriced: number;
+  uncounted: number;
+}
+
+/** The groups, the dearest first but days in their order, and the sums of all. */
+export interface CostsShown {
+  by: string[];
+  rows: CostRow[];
+  total: CostRow;
+}
+
 /** How many pairs are sent, in short and in detail. */
 export interface CounterShown {
   text: string;

@@ -2,7 +2,8 @@
 /** The page's location as the hash of its address, and back. */
 
 /**
- * @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat",
+ * @typedef {{ view: "traffic", filter: string } | { view: "costs", by: string, filter: string } | { view: "request",
+ *   id: string, tab: string } | { view: "chat",
  *   filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?:
  *   string, order?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?:
  *   string, order?: string } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | {
@@ -18,6 +19,7 @@ export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [place, id = "", tab = "", other = ""] = path.split("/").map(decode);
   if (place === "x" && id) return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0] };
+  if (place === "costs") return costsRoute(new URLSearchParams(query));
   if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
   if (place === "runs")
@@ -33,6 +35,8 @@ export function hashOf(route) {
     case "chat":
     case "traffic":
       return `#/${route.view}` + (route.filter ? `?${new URLSearchParams({ filter: route.filter })}` : "");
+    case "costs":
+      return `#/costs${asked({ by: route.by === "day" ? "" : route.by, filter: route.filter })}`;
     case "run":
       return `#/runs/${encodeURIComponent(route.id)}`;
     case "compare":
@@ -42,6 +46,11 @@ export function hashOf(route) {
     default:
       return evalHash(route);
   }
+}
+
+/** @param {URLSearchParams} query @returns {Route} */
+function costsRoute(query) {
+  return { view: "costs", by: query.get("by") || "day", filter: query.get("filter") ?? "" };
 }
 
 /**
@@ -73,10 +82,6 @@ function evalRoute(id, tab, other, query) {
 
 /** @param {Extract<Route, { view: "evals" | "eval" | "eval-case" | "eval-compare" | "eval-trend" }>} route */
 function evalHash(route) {
-  const asked = (/** @type {Record<string, string>} */ params) => {
-    const query = String(new URLSearchParams(withoutEmpty(params)));
-    return query ? `?${query}` : "";
-  };
   switch (route.view) {
     case "eval":
       return (
@@ -103,6 +108,12 @@ function evalHash(route) {
     default:
       return `#/evals${asked({ suite: route.suite ?? "", compare: route.compare ?? "" })}`;
   }
+}
+
+/** The query of an address. @param {Record<string, string>} params */
+function asked(params) {
+  const query = String(new URLSearchParams(withoutEmpty(params)));
+  return query ? `?${query}` : "";
 }
 
 /** What has words. @param {Record<string, string>} params @returns {Record<string, string>} */

@@ -21,6 +21,7 @@ import {
 import { Toasts } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Chat } from "../chat/page.js";
+import { Costs } from "../costs/costs.js";
 import { EvalCase } from "../evals/case.js";
 import { CompareEvals } from "../evals/compare.js";
 import { EvalView } from "../evals/eval.js";
@@ -50,6 +51,7 @@ import { Shortcuts } from "./shortcuts.js";
 const VIEW_OF = {
   traffic: "traffic",
   request: "request",
+  costs: "costs",
   chat: "chat",
   runs: "runs",
   run: "runs",
@@ -79,6 +81,7 @@ export function Shell() {
     { keys: "g t", label: "Go to traffic", run: toTraffic },
     { keys: "g a", label: "Go to the chat", run: toChat },
     { keys: "g e", label: "Go to the evals", run: () => go({ view: "evals" }) },
+    { keys: "g m", label: "Go to the costs", run: () => go({ view: "costs", by: "day", filter: "" }) },
     { keys: "g u", label: "Go to the runs", run: () => go({ view: "runs" }) },
     { keys: "g h", label: "Go to the first held request", run: () => held.value[0] && toExchange(held.value[0].id) },
     { keys: "g c", label: "Connect a client", run: () => setPanel("connect") },
@@ -126,6 +129,7 @@ export function Shell() {
         h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
       }
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
+      ${at.view === "costs" ? h(Costs, { by: at.by, filter: at.filter }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
     </div>
@@ -208,6 +212,7 @@ function Places() {
   const isRun = ["runs", "run", "compare"].includes(view);
   if (isRun || about.value.places?.includes("runs"))
     places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
+  places.push({ view: "costs", label: "Costs", href: hashOf({ view: "costs", by: "day", filter: "" }) });
   const bar = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(
     () => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }),
@@ -246,9 +251,11 @@ function useTitle() {
       ? `${at.id} · `
       : at.view === "chat"
         ? "Chat · "
-        : at.view.startsWith("eval")
-          ? "Evals · "
-          : "";
+        : at.view === "costs"
+          ? "Costs · "
+          : at.view.startsWith("eval")
+            ? "Evals · "
+            : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
   }, [count, place]);

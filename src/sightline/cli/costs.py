@@ -1,0 +1,155 @@
+"""`sightline costs`: what recorded exchanges cost, in groups, and how that compares with a provider's own account."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import harmless, many, read, say, write
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from sightline.workbench.costs import CostRow, CostsShown
+    from sightline.workbench.reconcile import Difference
+
+_HEADINGS = ("REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST", "SAVED")
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `costs`."""
+    command = commands.add_parser(
+        "costs",
+        help="show what recorded exchanges cost",
+        description="Add up tokens and costs of recorded exchanges, by day or whatever --by names. A cost that is not "
+        "known is never counted as nothing: how many exchanges have none is shown beside the sum. With --reconcile, "
+        "compare with a provider's usage or cost report, by day and model.",
+    )
+    command.add_argument(
+        "--by",
+        default="",
+        metavar="NAMES",
+        help="day, model, provider, client, session, project, origin; several with commas (default: day)",
+    )
+    command.add_argument(
+        "--as", dest="form", choices=("table", "csv", "json"), default="table", help="how it is printed"
+    )
+    command.add_argument(
+        "--reconcile", default="", metavar="FILE", help="a usage or cost report of OpenAI or Anthropic as JSON, or CSV"
+    )
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("filter", nargs="*", metavar="FILTER", help="a filter; without one, all")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the costs, or the comparison; with differences the exit code is 1."""
+    import asyncio
+    from datetime import UTC
+
+    from sightline.workbench.costs import check_groups, to_csv
+    from sightline.workbench.reconcile import read_report, reconcile
+
+    if arguments.reconcile:
+        if arguments.by:
+            raise Fault(Code.USAGE, "--reconcile compares by day and model", hint="Leave --by out.")
+        report = read_report(read(arguments.reconcile))
+        # Providers bill by days of UTC.
+        ours = asyncio.run(_account(arguments, ("day", "model"), UTC))
+        return _print_differences(reconcile(report, ours), arguments.form)
+    costs = asyncio.run(_account(arguments, check_groups((arguments.by or "day").split(",")), None))
+    if arguments.form == "csv":
+        write(to_csv(costs).encode())
+    elif arguments.form == "json":
+        import msgspec
+
+        write(msgspec.json.encode(costs) + b"\n")
+    elif costs.total.requests:
+        write(_table(costs).encode())
+        _say_gaps(costs.total)
+    else:
+        say("nothing on record" if not arguments.filter else "no recorded exchange matches")
+    return 0
+
+
+async def _account(arguments: argparse.Namespace, by: Sequence[str], zone: "tzinfo | None") -> "CostsShown":
+    from sightline.app.configuration import configuration
+    from sightline.app.engine import open_record
+    from sightline.app.machine import SystemClock
+    from sightline.cli.traffic import parse_filter
+    from sightline.store.summary import price_list
+    from sightline.workbench.costs import Accounting, read_summaries
+
+    loaded, wanted = configuration(arguments.config), parse_filter(arguments.filter)
+    accounting = Accounting(by, price_list(loaded.catalog), zone)
+    async with open_record(loaded, arguments.data, arguments.store) as store:
+        async for summary in read_summaries(store, wanted, SystemClock().now()):
+            accounting.add(summary)
+    return accounting.shown()
+
+
+def _table(costs: "CostsShown") -> str:
+    lines = [[*(name.upper() for name in costs.by), *_HEADINGS]]
+    lines += [[*(harmless(key) or "–" for key in row.keys), *_cells(row)] for row in costs.rows]
+    lines.append([*(["total"] + [""] * len(costs.by))[: len(costs.by)], *_cells(costs.total)])
+    return _aligned(lines, left=len(costs.by))
+
+
+def _cells(row: "CostRow") -> list[str]:
+    share = f" ({row.cached_share:.0%})" if row.cached_share and row.cached_tokens else ""
+    is_known = row.cost or row.requests > row.unpriced + row.uncounted
+    cost = (f"${row.cost:,.4f}" if is_known else "unknown") + ("+" if is_known and row.unpriced else "")
+    saved = f"${row.saved:,.4f}" if row.saved else "–"
+    cached = f"{row.cached_tokens:,}{share}"
+    return [f"{row.requests:,}", f"{row.input_tokens:,}", cached, f"{row.output_tokens:,}", cost, saved]
+
+
+def _aligned(lines: list[list[str]], *, left: int) -> str:
+    """The lines in columns; the first `left` begin at their left edge, numbers end at their right one."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "".join(
+        "  ".join(
+            cell.ljust(width) if index < left else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
+def _say_gaps(total: "CostRow") -> None:
+    if total.unpriced:
+        say(f"{many(total.unpriced, 'exchange')} with tokens but no known price: not in the sum")
+    if total.uncounted:
+        say(f"{many(total.uncounted, 'exchange')} that the provider did not count: not in the sum")
+
+
+def _print_differences(differences: "tuple[Difference, ...]", form: str) -> int:
+    from sightline.cli.program import EXIT_FAILED
+
+    if form == "json":
+        import msgspec
+
+        write(msgspec.json.encode(differences) + b"\n")
+    elif form == "csv":
+        raise Fault(Code.USAGE, "a comparison is printed as table or json", hint="Leave --as out, or use --as json.")
+    else:
+        lines = [["DAY", "MODEL", "", "INPUT", "OUTPUT", "COST"]]
+        for each in differences:
+            lines.append([each.day, harmless(each.model), "theirs", *_numbers(each, 0)])
+            lines.append(["", "", "ours", *_numbers(each, 1)])
+        write(_aligned(lines, left=3).encode())
+    wrong = [each for each in differences if not each.agrees]
+    for each in wrong:
+        say(f"differs: sightline traffic '{each.filter}' lists {many(each.requests, 'exchange')}")
+    if not wrong:
+        say(f"{many(len(differences), 'row')} agree")
+    return EXIT_FAILED if wrong else 0
+
+
+def _numbers(each: "Difference", side: int) -> list[str]:
+    cost = each.cost[side]
+    counts = [each.input_tokens[side], each.output_tokens[side]]
+    return [*("–" if count is None else f"{count:,}" for count in counts), "–" if cost is None else f"${cost:,.4f}"]

@@ -1,0 +1,31 @@
+// @ts-check
+/** The groups of costs as words, and as filters that find their exchanges. */
+
+const FIELDS = /** @type {Record<string, string>} */ ({
+  day: "date",
+  model: "model",
+  provider: "provider",
+  client: "client",
+  session: "session",
+  project: "session",
+});
+
+/** What a group is called; a value that is empty says what is missing. @param {string} by @param {string} key */
+export function keyWords(by, key) {
+  return key || `no ${by}`;
+}
+
+/**
+ * The filter that takes the exchanges of a group and of the filter before; empty where no filter can.
+ * @param {string} by
+ * @param {string} key
+ * @param {string} filter
+ */
+export function groupFilter(by, key, filter) {
+  const field = FIELDS[by];
+  if (!field || !key) return "";
+  const value = by === "project" ? `*@${key}` : key;
+  const quoted = /^[\w.*@/:-]+$/.test(value) ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+  const term = `${field}:${quoted}`;
+  return filter.trim() ? `(${filter.trim()}) & ${term}` : term;
+}

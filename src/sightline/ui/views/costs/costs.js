@@ -1,0 +1,167 @@
+// @ts-check
+/** What recorded exchanges cost: a bar for each group, with its tokens, its money and what the cache saved. */
+
+import { countOf, money, short, whole } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { FilterBox } from "../../kit/filter-box.js";
+import { go } from "../../kit/navigation.js";
+import { useResource } from "../../kit/resource.js";
+import { segmentControl } from "../../kit/segmented.js";
+import { h, html } from "../../vendor/preact.js";
+import { groupFilter, keyWords } from "./core/costs.js";
+
+/** @import { CostRow, CostsShown } from "../../api-types.d.ts" */
+
+const GROUPS = /** @type {const} */ ([
+  { value: "day", label: "Day" },
+  { value: "model", label: "Model" },
+  { value: "provider", label: "Provider" },
+  { value: "client", label: "Client" },
+  { value: "session", label: "Session" },
+  { value: "project", label: "Project" },
+]);
+
+/** @param {{ by: string, filter: string }} props */
+export function Costs({ by, filter }) {
+  const query = new URLSearchParams({ by, filter });
+  const { value: costs, trouble, again } = useResource(`/api/costs?${query}`);
+  const isRefused = trouble?.code === "usage" || trouble?.code === "invalid_request";
+  return html`<main class="costs" aria-label="Costs">
+    <div class="costs-bar">
+      ${h(FilterBox, {
+        value: filter,
+        refused: isRefused ? trouble : null,
+        onFilter: (/** @type {string} */ text) => go({ view: "costs", by, filter: text }, { isReplacing: true }),
+        onLeave: () => {},
+        group: "Costs",
+      })}
+      ${segmentControl({
+        label: "Group by",
+        value: by,
+        choices: GROUPS,
+        onChange: (/** @type {string} */ value) => go({ view: "costs", by: value, filter }, { isReplacing: true }),
+      })}
+    </div>
+    <div class="costs-body">
+      ${trouble && !isRefused ? h(Failure, { message: trouble.message, hint: trouble.hint ?? "", again }) : null}
+      ${!costs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
+      ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null}
+    </div>
+  </main>`;
+}
+
+/** @param {{ message: string, hint: string, again: () => void }} props */
+function Failure({ message, hint, again }) {
+  return html`<div class="empty" role="alert">
+    <h1>Costs could not be loaded</h1>
+    <p class="soft">${message}</p>
+    <p class="soft">${hint}</p>
+    <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+  </div>`;
+}
+
+/** @param {{ filter: string }} props */
+function Nothing({ filter }) {
+  return html`<div class="empty">
+    <h1>${filter ? "No exchange matches this filter" : "Nothing on record yet"}</h1>
+    <p class="soft">
+      ${
+        filter
+          ? "Costs are those of the exchanges that the filter takes."
+          : "Point a client at Sightline, and its costs are added up here."
+      }
+    </p>
+  </div>`;
+}
+
+/** @param {{ costs: CostsShown, by: string, filter: string }} props */
+function Account({ costs, by, filter }) {
+  const { total } = costs;
+  const most = Math.max(...costs.rows.map((row) => row.cost), 0);
+  return html`<dl class="cost-totals">
+      ${h(Total, { name: "Cost", value: costWords(total), note: gapWords(total) })}
+      ${h(Total, { name: "Requests", value: whole(total.requests), note: failureWords(total) })}
+      ${h(Total, { name: "Input", value: short(total.input_tokens), note: shareWords(total) })}
+      ${h(Total, { name: "Output", value: short(total.output_tokens), note: "" })}
+      ${h(Total, { name: "Saved by caches", value: total.saved ? money(total.saved) : "–", note: "" })}
+    </dl>
+    <table class="cost-table">
+      <thead>
+        <tr>
+          <th scope="col">${GROUPS.find((each) => each.value === by)?.label ?? "Group"}</th>
+          <th scope="col"><span class="unseen">Share of the dearest</span></th>
+          <th scope="col" class="number">Cost</th>
+          <th scope="col" class="number wide-cell">Requests</th>
+          <th scope="col" class="number wide-cell">Input</th>
+          <th scope="col" class="number wide-cell">Cached</th>
+          <th scope="col" class="number wide-cell">Output</th>
+          <th scope="col" class="number wide-cell">Saved</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${costs.rows.map((row) => h(Line, { key: row.keys.join(" "), row, by, filter, most }))}
+      </tbody>
+    </table>`;
+}
+
+/** @param {{ name: string, value: string, note: string }} props */
+function Total({ name, value, note }) {
+  return html`<div>
+    <dt class="soft">${name}</dt>
+    <dd class="number">${value}</dd>
+    <dd class="faint">${note}</dd>
+  </div>`;
+}
+
+/** @param {{ row: CostRow, by: string, filter: string, most: number, key?: string }} props */
+function Line({ row, by, filter, most }) {
+  const key = row.keys[0] ?? "";
+  const words = keyWords(by, key);
+  const narrower = groupFilter(by, key, filter);
+  return html`<tr>
+    <th scope="row">
+      ${
+        narrower
+          ? html`<a class="cut" href=${hashOf({ view: "traffic", filter: narrower })} title=${words}>${words}</a>`
+          : html`<span class="cut soft">${words}</span>`
+      }
+    </th>
+    <td class="cost-track" aria-hidden="true">
+      <meter class="cost-meter" min="0" max=${most || 1} value=${row.cost}></meter>
+    </td>
+    <td class="number" title=${gapWords(row) || null}>${costWords(row)}</td>
+    <td class="number wide-cell">${whole(row.requests)}</td>
+    <td class="number wide-cell" title=${whole(row.input_tokens)}>${short(row.input_tokens)}</td>
+    <td class="number wide-cell" title=${whole(row.cached_tokens)}>${shareWords(row).replace(" cached", "")}</td>
+    <td class="number wide-cell" title=${whole(row.output_tokens)}>${short(row.output_tokens)}</td>
+    <td class="number wide-cell">${row.saved ? money(row.saved) : ""}</td>
+  </tr>`;
+}
+
+/** A sum without the costs that are not known says so. @param {CostRow} row */
+function costWords(row) {
+  if (!row.cost && row.unpriced + row.uncounted >= row.requests - row.failed) return "unknown";
+  return money(row.cost) + (row.unpriced ? " +" : "");
+}
+
+/** @param {CostRow} row */
+function gapWords(row) {
+  return [
+    row.unpriced ? `${countOf(row.unpriced, "request")} without a known price` : "",
+    row.uncounted ? `${countOf(row.uncounted, "request")} not counted by the provider` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+/** @param {CostRow} row */
+function failureWords(row) {
+  return row.failed ? `${whole(row.failed)} failed` : "";
+}
+
+/** @param {CostRow} row */
+function shareWords(row) {
+  return row.cached_tokens && row.input_tokens
+    ? `${Math.round((row.cached_tokens / row.input_tokens) * 100)} % cached`
+    : "";
+}

@@ -1,0 +1,211 @@
+"""What the recorded exchanges cost: their tokens and money, by day, model, provider, client, session or project.
+
+A cost that is not known is never counted as nothing: the exchanges without one are counted beside the sum.
+"""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from math import fsum
+
+import msgspec
+
+from sightline.catalog.problem import quote_word
+from sightline.editing.masks import project_of
+from sightline.errors import Code, Fault
+from sightline.filters.expression import Expression
+from sightline.filters.parsing import parse
+from sightline.model.usage import Usage
+from sightline.store.store import Store
+from sightline.store.summary import PriceList, Summary
+from sightline.tokens.estimate import cost_of
+from sightline.web.bodies import Query
+
+_PAGE = 2_000
+_MOST_GROUPS = 3
+
+
+class CostRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known;
+    `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens.
+    `saved` is what the tokens from the cache would have cost more."""
+
+    keys: tuple[str, ...] = ()
+    requests: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    saved: float = 0.0
+    unpriced: int = 0
+    uncounted: int = 0
+
+    @property
+    def cached_share(self) -> float | None:
+        """The share of the input that came from the cache."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+
+class CostsShown(msgspec.Struct, frozen=True, kw_only=True):
+    """The groups, the dearest first but days in their order, and the sums of all."""
+
+    by: tuple[str, ...]
+    rows: tuple[CostRow, ...]
+    total: CostRow
+
+
+class _Sums:
+    """One group while it is added up."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self.keys = keys
+        self.requests = self.failed = self.unpriced = self.uncounted = 0
+        self.input = self.cached = self.output = 0
+        self.costs: list[float] = []
+        self.savings: list[float] = []
+
+    def add(self, summary: Summary, saved: float | None) -> None:
+        self.requests += 1
+        self.failed += summary.state == "failed"
+        self.input += summary.input_tokens or 0
+        self.cached += summary.cached_tokens or 0
+        self.output += summary.output_tokens or 0
+        if summary.cost is not None:
+            self.costs.append(summary.cost)
+        elif summary.input_tokens is not None or summary.output_tokens is not None:
+            self.unpriced += 1
+        elif summary.state == "finished":
+            self.uncounted += 1
+        if saved:
+            self.savings.append(saved)
+
+    def row(self) -> CostRow:
+        """The sums; `fsum` adds a million small costs without an error of rounding."""
+        return CostRow(
+            keys=self.keys,
+            requests=self.requests,
+            failed=self.failed,
+            input_tokens=self.input,
+            cached_tokens=self.cached,
+            output_tokens=self.output,
+            cost=fsum(self.costs),
+            saved=fsum(self.savings),
+            unpriced=self.unpriced,
+            uncounted=self.uncounted,
+        )
+
+
+class Accounting:
+    """Adds exchanges up, one after another. Days are those of the zone; None is this machine's, with summer time."""
+
+    def __init__(self, by: Sequence[str], prices: PriceList, zone: tzinfo | None = None) -> None:
+        self._by = check_groups(by)
+        self._prices = prices
+        self._groups: dict[tuple[str, ...], _Sums] = {}
+        self._total = _Sums(())
+        self._readers = [_group_readers(zone)[name] for name in self._by]
+
+    def add(self, summary: Summary) -> None:
+        """Count one exchange."""
+        saved = self._saved(summary) if summary.cached_tokens else None
+        keys = tuple(read(summary) for read in self._readers)
+        self._total.add(summary, saved)
+        if keys:
+            self._groups.setdefault(keys, _Sums(keys)).add(summary, saved)
+
+    def _saved(self, summary: Summary) -> float | None:
+        prices = self._prices(summary.provider, summary.model)
+        if prices is None or not summary.input_tokens:
+            return None
+        usage = Usage(input_tokens=summary.input_tokens, output_tokens=0, cached_tokens=summary.cached_tokens)
+        fresh, paid = cost_of(msgspec.structs.replace(usage, cached_tokens=0), prices), cost_of(usage, prices)
+        return None if fresh is None or paid is None else fresh.dollars - paid.dollars
+
+    def shown(self) -> CostsShown:
+        """The sums so far."""
+        rows = [each.row() for each in self._groups.values()]
+        if self._by[:1] == ("day",):
+            rows.sort(key=lambda row: (row.keys[0], -row.cost, row.keys))
+        else:
+            rows.sort(key=lambda row: (-row.cost, -row.input_tokens, row.keys))
+        return CostsShown(by=self._by, rows=tuple(rows), total=self._total.row())
+
+
+def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
+    @lru_cache(maxsize=4096)
+    def day(quarter: int) -> str:
+        return datetime.fromtimestamp(quarter * 900, zone).date().isoformat()
+
+    return {
+        "day": lambda summary: day(int(summary.at // 900)),  # in no zone does a day begin within a quarter of an hour
+        "model": lambda summary: summary.model,
+        "provider": lambda summary: summary.provider,
+        "client": lambda summary: summary.client,
+        "session": lambda summary: summary.session,
+        "project": lambda summary: project_of(summary.session),
+        "origin": lambda summary: summary.origin,
+    }
+
+
+GROUPS = ("day", "model", "provider", "client", "session", "project", "origin")
+
+
+def check_groups(by: Sequence[str]) -> tuple[str, ...]:
+    """The names of groups without repetition. Raises a Fault for one that does not exist, or for too many."""
+    names = tuple(dict.fromkeys(name.strip() for name in by if name.strip()))
+    for name in names:
+        if name not in GROUPS:
+            hint = f"There are {', '.join(GROUPS)}."
+            raise Fault(Code.INVALID_REQUEST, f"costs are not grouped by {quote_word(name)}", hint=hint, status=400)
+    if len(names) > _MOST_GROUPS:
+        hint = f"Name at most {_MOST_GROUPS}."
+        raise Fault(Code.INVALID_REQUEST, "costs are grouped by too many values", hint=hint, status=400)
+    return names
+
+
+async def read_summaries(store: Store, wanted: Expression, now: float) -> AsyncIterator[Summary]:
+    """All exchanges that the filter takes, newest first."""
+    before = ""
+    while True:
+        page = await store.find(wanted, now=now, before=before, limit=_PAGE)
+        for summary in page:
+            yield summary
+        if len(page) < _PAGE:
+            return
+        before = page[-1].id
+
+
+def to_csv(costs: CostsShown) -> str:
+    """The groups and the total as comma-separated values with a head."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    fields = [name for name in CostRow.__struct_fields__ if name != "keys"]
+    writer.writerow([*costs.by, *fields])
+    for row in (*costs.rows, costs.total):
+        keys = row.keys or ("total",) * len(costs.by)
+        writer.writerow([*(_plain(key) for key in keys), *(getattr(row, name) for name in fields)])
+    return out.getvalue()
+
+
+def _plain(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: names of sessions come from clients."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+class Costs:
+    """The HTTP call: `GET /api/costs?by=day,model&filter=…`."""
+
+    def __init__(self, store: Store, prices: PriceList, now: Callable[[], float]) -> None:
+        self._store, self._prices, self._now = store, prices, now
+
+    async def read(self, query: Query) -> CostsShown:
+        """The costs of the exchanges that a filter takes, in groups."""
+        accounting = Accounting((query.text("by") or "day").split(","), self._prices)
+        wanted = parse(query.text("filter"))
+        await self._store.settle()
+        async for summary in read_summaries(self._store, wanted, self._now()):
+            accounting.add(summary)
+        return accounting.shown()

@@ -1,0 +1,220 @@
+"""A provider's own account beside ours: its export of usage or costs, by day and model, and where the two differ.
+
+It reads OpenAI's and Anthropic's usage and cost reports as JSON (a page as the API answers it, or a list of pages),
+and comma-separated values whose head names a day, a model, and tokens or a cost.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from math import fsum
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.wire.jsontext import decode
+from sightline.workbench.costs import CostsShown
+
+_HINT = (
+    "Give the JSON of OpenAI's or Anthropic's usage or cost report, or CSV with a head that names day, model, and "
+    "input_tokens, output_tokens or cost."
+)
+_CENT = 0.01
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+# Dated names of models are one with their names: reports have `gpt-4o-2024-08-06` where a request said `gpt-4o`.
+_DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "day": ("day", "date", "usage_date", "usage_date_utc", "start_time", "starting_at"),
+    "model": ("model", "model_version", "snapshot_id", "line_item"),
+    "input_tokens": ("input_tokens", "prompt_tokens", "n_context_tokens_total", "usage_input_tokens_no_cache"),
+    "output_tokens": ("output_tokens", "completion_tokens", "n_generated_tokens_total", "usage_output_tokens"),
+    "cached_tokens": ("cached_tokens", "input_cached_tokens", "usage_input_tokens_cache_read"),
+    "cost": ("cost", "cost_usd", "amount", "amount_value", "total_cost"),
+}
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """What the provider says of one model on one day; None is what its report leaves out."""
+
+    day: str
+    model: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One model on one day, theirs and ours. `filter` finds the exchanges behind it."""
+
+    day: str
+    model: str
+    input_tokens: tuple[int | None, int]
+    output_tokens: tuple[int | None, int]
+    cost: tuple[float | None, float]
+    requests: int
+    unpriced: int
+    filter: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every number that the provider reports is ours, to the cent."""
+        tokens = (self.input_tokens, self.output_tokens)
+        theirs, ours = self.cost
+        return all(given in (None, own) for given, own in tokens) and (theirs is None or abs(theirs - ours) < _CENT)
+
+
+def reconcile(reported: Iterable[Reported], ours: CostsShown) -> tuple[Difference, ...]:
+    """Both accounts by day and model, with `ours` grouped by these two. A day that only one side has is there too."""
+    theirs = _sum_up(reported)
+    own: dict[tuple[str, str], list[int | float]] = {}
+    for row in ours.rows:
+        sums = own.setdefault((row.keys[0], base_name(row.keys[1])), [0, 0, 0.0, 0, 0])
+        for index, count in enumerate((row.input_tokens, row.output_tokens, row.cost, row.requests, row.unpriced)):
+            sums[index] += count
+    days = {each.day for each in theirs.values()}
+    differences = []
+    for day, model in sorted({*theirs, *(key for key in own if key[0] in days)}):
+        given, sums = theirs.get((day, model)), own.get((day, model), [0, 0, 0.0, 0, 0])
+        differences.append(
+            Difference(
+                day=day,
+                model=model,
+                input_tokens=(given.input_tokens if given else None, int(sums[0])),
+                output_tokens=(given.output_tokens if given else None, int(sums[1])),
+                cost=(given.cost if given else None, float(sums[2])),
+                requests=int(sums[3]),
+                unpriced=int(sums[4]),
+                filter=f"date:{day} & model:*{model}*",
+            )
+        )
+    return tuple(differences)
+
+
+def base_name(model: str) -> str:
+    """A model's name without provider and date."""
+    return _DATED.sub("", model.rpartition("/")[2]).lower()
+
+
+def _sum_up(reported: Iterable[Reported]) -> dict[tuple[str, str], Reported]:
+    groups: dict[tuple[str, str], list[Reported]] = {}
+    for each in reported:
+        groups.setdefault((each.day, base_name(each.model)), []).append(each)
+    return {
+        (day, model): Reported(
+            day=day,
+            model=model,
+            input_tokens=_sum_known(each.input_tokens for each in group),
+            output_tokens=_sum_known(each.output_tokens for each in group),
+            cost=None if all(each.cost is None for each in group) else fsum(each.cost or 0.0 for each in group),
+        )
+        for (day, model), group in groups.items()
+    }
+
+
+def _sum_known(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+# --- reading reports --------------------------------------------------------------------------------
+
+
+def read_report(data: bytes) -> list[Reported]:
+    """The rows of a provider's report. Raises a Fault if it is none, or has nothing to compare."""
+    text = data.decode("utf-8-sig", "replace").strip()
+    rows = list(_read_json(decode(text.encode())) if text[:1] in ("{", "[") else _read_csv(text))
+    if not rows:
+        raise Fault(Code.USAGE, "the report has no row with a day and a model", hint=_HINT)
+    return rows
+
+
+def _read_json(document: Json) -> Iterator[Reported]:
+    pages = document if isinstance(document, list) else [document]
+    for page in pages:
+        buckets = page.get("data") if isinstance(page, dict) else None
+        if not isinstance(buckets, list):
+            raise Fault(Code.USAGE, "the JSON is no usage or cost report", hint=_HINT)
+        for bucket in buckets:
+            if isinstance(bucket, dict):
+                day = _day_of(bucket.get("starting_at") or bucket.get("start_time"))
+                results = bucket.get("results") or bucket.get("result")
+                for result in results if isinstance(results, list) else []:
+                    if day and isinstance(result, dict):
+                        yield from _read_result(day, result)
+
+
+def _read_result(day: str, result: dict[str, Json]) -> Iterator[Reported]:
+    """One result of a bucket: OpenAI's usage or cost, or Anthropic's."""
+    amount = result.get("amount")
+    if isinstance(amount, dict):  # OpenAI's costs: dollars, and the model at the front of `line_item`
+        yield Reported(day=day, model=_model_of_item(result.get("line_item")), cost=_number(amount.get("value")))
+    elif amount is not None:  # Anthropic's costs: a decimal number of cents as text
+        cents = _number(amount)
+        model = result.get("model") or result.get("description")
+        yield Reported(day=day, model=str(model or ""), cost=None if cents is None else cents / 100)
+    else:
+        yield _read_usage(day, result)
+
+
+def _read_usage(day: str, result: dict[str, Json]) -> Reported:
+    # Anthropic counts what was read from and written to the cache beside the rest of the input; OpenAI counts it in.
+    parts = [result.get("uncached_input_tokens"), result.get("cache_read_input_tokens")]
+    written = result.get("cache_creation")
+    parts += list(written.values()) if isinstance(written, dict) else []
+    counts = [part for part in parts if isinstance(part, int)]
+    whole = result.get("input_tokens")
+    return Reported(
+        day=day,
+        model=str(result.get("model") or ""),
+        input_tokens=whole if isinstance(whole, int) else sum(counts) if counts else None,
+        output_tokens=count if isinstance(count := result.get("output_tokens"), int) else None,
+    )
+
+
+def _model_of_item(item: Json) -> str:
+    """The model of a line of a bill, such as `gpt-4o-2024-08-06, input`."""
+    return str(item or "").partition(",")[0].strip()
+
+
+def _read_csv(text: str) -> Iterator[Reported]:
+    rows = csv.DictReader(io.StringIO(text))
+    names = {
+        re.sub(r"[^a-z0-9]+", "_", (name or "").strip().lower()).strip("_"): name for name in rows.fieldnames or ()
+    }
+    found = {field: next((names[name] for name in known if name in names), None) for field, known in _COLUMNS.items()}
+    if found["day"] is None or found["model"] is None:
+        raise Fault(Code.USAGE, "the head of the CSV names no day or no model", hint=_HINT)
+
+    def number(row: Mapping[str, str | None], field: str) -> float | None:
+        column = found[field]
+        return None if column is None else _number(row.get(column))
+
+    for row in rows:
+        day, model = _day_of(row.get(found["day"])), (row.get(found["model"]) or "").strip()
+        asked, answered = number(row, "input_tokens"), number(row, "output_tokens")
+        if day and model:
+            yield Reported(
+                day=day,
+                model=_model_of_item(model),
+                input_tokens=None if asked is None else int(asked),
+                output_tokens=None if answered is None else int(answered),
+                cost=number(row, "cost"),
+            )
+
+
+def _day_of(value: Json) -> str:
+    """The day of a time that a report names, in UTC, in which providers bill."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value, UTC).date().isoformat()
+    found = _DAY.match(value.strip()) if isinstance(value, str) else None
+    return found[0] if found else ""
+
+
+def _number(value: Json) -> float | None:
+    try:
+        return float(str(value).replace("$", "").replace(",", "").strip())
+    except ValueError:
+        return None

@@ -1,0 +1,17 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { groupFilter, keyWords } from "../../src/sightline/ui/views/costs/core/costs.js";
+
+test("a group has a filter that finds its exchanges", () => {
+  assert.equal(groupFilter("day", "2026-01-31", ""), "date:2026-01-31");
+  assert.equal(groupFilter("project", "shop", "age<7d | cost>1"), "(age<7d | cost>1) & session:*@shop");
+  assert.equal(groupFilter("session", 'my "own"', ""), 'session:"my \\"own\\""');
+  assert.equal(groupFilter("client", "", ""), "");
+});
+
+test("a group without a value says what is missing", () => {
+  assert.equal(keyWords("session", ""), "no session");
+  assert.equal(keyWords("model", "gpt"), "gpt");
+});

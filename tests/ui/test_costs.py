@@ -1,0 +1,35 @@
+"""Costs on the page: groups, totals, and from a group to its exchanges."""
+
+from playwright.sync_api import expect
+
+from tests.browser import NARROW
+from tests.page_stage import PageStage, chat, user
+
+OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
+
+
+def test_costs_are_grouped_and_lead_to_their_exchanges(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    stage.free(chat(user("What is a cost?")), session="fix@shop")
+    with stage.look() as shown:
+        page = shown.page
+        page.keyboard.press("g")
+        page.keyboard.press("m")
+        expect(page.get_by_role("main", name="Costs")).to_be_visible()
+        page.get_by_role("radio", name="Project").click()
+        expect(page.get_by_role("row", name="shop")).to_be_visible()
+        stage.keep(shown, "costs")
+        page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+        assert page.evaluate(OVERFLOW) <= 0
+        page.get_by_role("link", name="shop").click()
+        expect(page.get_by_role("row", name="What is a cost?").first).to_be_visible()
+
+
+def test_a_filter_without_exchanges_and_a_wrong_filter_say_so(stage: PageStage) -> None:
+    with stage.look() as shown:
+        page = shown.page
+        page.goto(page.url.partition("#")[0] + "#/costs?filter=session:nobody")
+        expect(page.get_by_role("heading", name="No exchange matches this filter")).to_be_visible()
+        shown.expected.append("status of 400")
+        page.goto(page.url.partition("#")[0] + "#/costs?filter=tokens:many")
+        expect(page.get_by_role("combobox", name="Filter")).to_have_attribute("aria-invalid", "true")
