@@ -11,7 +11,7 @@ from sightline.catalog.catalog import (
     spellings,
     without_prices,
 )
-from sightline.catalog.facts import Facts, Family, ImageCost, LongPrices, Model, Prices
+from sightline.catalog.facts import Charges, Facts, Family, ImageCost, LongPrices, Model, Prices
 from sightline.catalog.loading import load
 from sightline.catalog.provider import Detection, Provider, Quirks, Route
 from sightline.catalog.toml import KEYS, TABLES, WIRE_APIS, TomlText
@@ -73,6 +73,7 @@ def test_a_client_is_retried_for_where_the_user_says_so_and_nowhere_else() -> No
 def test_every_key_is_documented() -> None:
     assert not missing_rows("`[providers.NAME]`", Provider)
     assert not missing_rows("`[providers.NAME.quirks]`", Quirks)
+    assert not missing_rows("`[providers.NAME.charges]`", Charges)
 
 
 def test_a_route_needs_a_provider_and_matches_anything() -> None:
@@ -367,3 +368,19 @@ def test_nothing_moves_without_a_reason() -> None:
 )
 def test_a_provider_has_its_key_or_takes_none(provider: Provider, key: str, *, has_key: bool) -> None:
     assert provider.has_key({"ACME_KEY": key}) is has_key
+
+
+def test_what_a_provider_charges_holds_for_its_models_unless_they_say_otherwise() -> None:
+    text = """
+    [providers.acme]
+    base_url = "http://x/v1"
+    charges = { tiers = { flex = 0.5, batch = 0.4 }, tools = { web_search = 10.0 } }
+    [models."acme/large".prices]
+    input = 1.0
+    output = 2.0
+    tiers = { flex = 0.7 }
+    """
+    catalog = load([TomlText("sightline.toml", text)], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
+    prices = facts_of(catalog, "acme", "large").prices
+    assert prices is not None
+    assert (prices.tiers, prices.tools) == ({"flex": 0.7, "batch": 0.4}, {"web_search": 10.0})

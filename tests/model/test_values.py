@@ -38,7 +38,7 @@ from sightline.model.parts import (
 from sightline.model.report import Addition, Loss, Report
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
-from sightline.model.usage import Usage, possible
+from sightline.model.usage import Usage, possible, unusual
 
 
 def test_an_option_that_is_not_set_is_not_there() -> None:
@@ -168,6 +168,16 @@ def test_counts_that_cannot_be_are_left_out() -> None:
     assert possible(usage) == Usage(output_tokens=5)
     assert possible(Usage(input_tokens=3)) == Usage(input_tokens=3)
     assert possible(None) is None
+
+
+@pytest.mark.parametrize(("cost", "kept"), [(0.0, 0.0), (12.5, 12.5), (-1.0, None), (1e9, None)])
+def test_a_cost_that_cannot_be_is_left_out(cost: float, kept: float | None) -> None:
+    assert possible(Usage(input_tokens=3, cost=cost)) == Usage(input_tokens=3, cost=kept)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("Standard", ""), ("SERVICE_TIER_FLEX", "flex"), ("us", "us"), (None, "")])
+def test_the_usual_tier_has_no_name(name: str | None, kept: str) -> None:
+    assert unusual(name) == kept
     assert possible(Usage(input_tokens=0, output_tokens=5)) == Usage(output_tokens=5)
 
 

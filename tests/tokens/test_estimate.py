@@ -292,3 +292,27 @@ def test_as_few_of_the_oldest_go_as_must(costs: list[int], room: int) -> None:
     count = count_to_drop(costs, room)
     assert sum(costs[count:]) <= room
     assert count == 0 or sum(costs[count - 1 :]) > room
+
+
+CHARGED = Prices(
+    input=2.0, output=8.0, audio_input=10.0, tiers={"flex": 0.5}, regions={"us": 1.1}, tools={"search": 10.0}
+)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(input_tokens=1_000_000, output_tokens=0, tier="flex"), 1.0),
+        (Usage(input_tokens=1_000_000, output_tokens=0, tier="flex", region="us"), 1.1),
+        (Usage(input_tokens=1_000_000, output_tokens=0, audio_input_tokens=500_000), 6.0),
+        (Usage(input_tokens=1_000_000, output_tokens=0, server_tools={"search": 5, "idle": 0}), 2.05),
+        (Usage(cost=0.25), 0.25),
+        (Usage(input_tokens=1, output_tokens=1, tier="priority"), None),
+        (Usage(input_tokens=1, output_tokens=1, region="moon"), None),
+        (Usage(input_tokens=1, output_tokens=1, audio_output_tokens=1), None),
+        (Usage(input_tokens=1, output_tokens=1, server_tools={"shell": 1}), None),
+    ],
+)
+def test_tiers_regions_audio_and_tools_have_their_price_or_none(usage: Usage, dollars: float | None) -> None:
+    cost = cost_of(usage, CHARGED)
+    assert (None if cost is None else cost.dollars) == (None if dollars is None else pytest.approx(dollars, abs=1e-9))

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sightline.catalog.facts import Facts, Family, Model, Prices
+from sightline.catalog.facts import Charges, Facts, Family, Model, Prices
 from sightline.catalog.problem import (
     ConfigProblem,
     Mistake,
@@ -133,7 +133,20 @@ def facts_of(catalog: Catalog, provider_name: str, model_name: str) -> Facts:
         known.update({name: value for name, value in values if value not in (None, "")})
         is_own = any(layer is each for each in own)
         known["prices"] = prices_at(layer, provider_name, is_for_provider=is_own) or known.get("prices")
+    prices, provider = known["prices"], catalog.providers.get(provider_name)
+    if isinstance(prices, Prices) and provider is not None:
+        known["prices"] = _with_charges(prices, provider.charges)
     return msgspec.structs.replace(Facts(), **known)
+
+
+def _with_charges(prices: Prices, charges: Charges) -> Prices:
+    """The prices with what the provider charges for all of its models."""
+    return msgspec.structs.replace(
+        prices,
+        tiers=charges.tiers | prices.tiers,
+        regions=charges.regions | prices.regions,
+        tools=charges.tools | prices.tools,
+    )
 
 
 def family_of(catalog: Catalog, provider_name: str, model_name: str) -> Family:

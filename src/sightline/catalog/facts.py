@@ -63,11 +63,23 @@ class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     cache_write_1h: Dollars | None = None
 
 
+class Charges(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """What a provider charges otherwise than by its models' prices. `tiers` and `regions` multiply the prices of a
+    request that was answered there; a tier or a region that is not named has no known price. `tools` are dollars for a
+    thousand calls of the provider's own tools."""
+
+    tiers: dict[str, Dollars] = {}
+    regions: dict[str, Dollars] = {}
+    tools: dict[str, Dollars] = {}
+    as_of: Month = ""
+    source: str = ""
+
+
 class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """US dollars for a million tokens, and the month in which they were looked up. `long` are those of long prompts.
 
     `cache_write_1h` is what tokens cost that the cache keeps for an hour. `providers` are those whose prices these are;
-    without it, the model's providers.
+    without it, the model's providers. `tiers`, `regions` and `tools` go before those of the provider (`Charges`).
     """
 
     input: Dollars | None = None
@@ -75,6 +87,12 @@ class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     cached: Dollars | None = None
     cache_write: Dollars | None = None
     cache_write_1h: Dollars | None = None
+    audio_input: Dollars | None = None
+    audio_output: Dollars | None = None
+    image_output: Dollars | None = None
+    tiers: dict[str, Dollars] = {}
+    regions: dict[str, Dollars] = {}
+    tools: dict[str, Dollars] = {}
     long: LongPrices | None = None
     as_of: Month = ""
     providers: tuple[str, ...] = ()

@@ -6,6 +6,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from sightline.catalog.facts import Charges
+
 AGENTV_PROVIDERS: Final[Mapping[str, str]] = {
     "openai": "openai",
     "openrouter": "openrouter",
@@ -134,6 +136,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     embedded: bool = False
     home: tuple[DialectName, ...] = ()
     quirks: Quirks = Quirks()
+    charges: Charges = Charges()
 
     def has_key(self, environment: Mapping[str, str]) -> bool:
         """Whether its key is set, or it takes none. The embedded model gets its key when it starts."""

@@ -6,12 +6,20 @@ from sightline.model.json import Json
 
 MOST_TOKENS = 10**12
 """A count above this is no count."""
+MOST_DOLLARS = 1e6
+"""A cost of one request above this is no cost."""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
     of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour,
-    which cost more. `extras` are the provider's finer counts, `at` their place."""
+    which cost more. `extras` are the provider's finer counts, `at` their place.
+
+    The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and
+    `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool.
+    `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it
+    charged, in dollars.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -21,6 +29,13 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     cache_write_1h_tokens: int | None = None
     at: str = ""
     extras: dict[str, Json] = {}
+    audio_input_tokens: int | None = None
+    audio_output_tokens: int | None = None
+    image_output_tokens: int | None = None
+    server_tools: dict[str, int] = {}
+    tier: str = ""
+    region: str = ""
+    cost: float | None = None
 
 
 def possible(usage: Usage | None) -> Usage | None:
@@ -31,7 +46,18 @@ def possible(usage: Usage | None) -> Usage | None:
     wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
     if usage.input_tokens == 0:
         wrong.append("input_tokens")
+    if usage.cost is not None and not 0 <= usage.cost < MOST_DOLLARS:
+        wrong.append("cost")
     return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
+
+
+_USUAL = frozenset({"", "default", "standard", "auto", "on_demand", "global", "not_available", "unspecified"})
+
+
+def unusual(name: Json) -> str:
+    """The name of a tier or a region in small letters; empty for the usual one, and for what is no name."""
+    word = name.lower().removeprefix("service_tier_") if isinstance(name, str) else ""
+    return "" if word in _USUAL else word
 
 
 _COUNTS = (
@@ -41,4 +67,7 @@ _COUNTS = (
     "cache_write_tokens",
     "reasoning_tokens",
     "cache_write_1h_tokens",
+    "audio_input_tokens",
+    "audio_output_tokens",
+    "image_output_tokens",
 )

@@ -59,7 +59,7 @@ def is_possible(count: int, thought: int) -> bool:
     return 0 <= count <= 100 * thought + 10_000_000
 
 
-_MILLION = 1_000_000
+_THOUSAND, _MILLION = 1_000, 1_000_000
 _LARGEST = 10**12
 _AN_HOUR = 2.0
 """So many times the input's price a token costs that the cache keeps for an hour, where no table says it. Anthropic,
@@ -77,9 +77,13 @@ class Cost:
 def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
     """What it cost, or None where a count or a price that it takes is not known.
 
-    Cached and cache-written tokens are parts of the input and have prices of their own; cached ones without one cost no
-    more than the rest of the input. A long prompt is charged at its own prices, as far as it has some.
+    What the provider itself says goes first. Cached and cache-written tokens are parts of the input and have prices of
+    their own; cached ones without one cost no more than the rest of the input. A long prompt is charged at its own
+    prices, as far as it has some. The tier and the region multiply the price of tokens, calls of the provider's own
+    tools come on top.
     """
+    if usage.cost is not None:
+        return Cost(usage.cost)
     if prices is None or not usage.input_tokens or usage.output_tokens is None:
         return None  # a prompt of 0 tokens is one that was not counted
     long = prices.long if prices.long is not None and usage.input_tokens > prices.long.above else None
@@ -93,6 +97,11 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
         return None
     reading, writing = _price(prices, long, "cached"), _price(prices, long, "cache_write")
     keeping = _price(prices, long, "cache_write_1h")
+    share, extra = _share(usage, prices), _special_tokens(usage, prices, fresh, output)
+    tools = [prices.tools.get(name) for name, count in usage.server_tools.items() if count > 0]
+    if share is None or extra is None or None in tools:
+        return None
+    calls = sum(count * prices.tools[name] for name, count in usage.server_tools.items() if count > 0) / _THOUSAND
     parts = (
         (max(0, usage.input_tokens - cached - written), fresh),
         (cached, fresh if reading is None else reading),
@@ -101,7 +110,30 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
         (usage.output_tokens, output),
     )
     is_bound = (reading is None and cached > 0) or (keeping is None and for_an_hour > 0)
-    return Cost(sum(count * price for count, price in parts) / _MILLION, is_bound=is_bound)
+    tokens = (sum(count * price for count, price in parts) + extra) * share / _MILLION
+    return Cost(tokens + calls, is_bound=is_bound)
+
+
+def _share(usage: Usage, prices: Prices) -> float | None:
+    """What the tier and the region multiply the price with; None where that is not known."""
+    tier = prices.tiers.get(usage.tier) if usage.tier else 1.0
+    region = prices.regions.get(usage.region) if usage.region else 1.0
+    return None if tier is None or region is None else tier * region
+
+
+def _special_tokens(usage: Usage, prices: Prices, fresh: float, output: float) -> float | None:
+    """What audio and images cost more than text; None where there are some whose price is not known."""
+    extra = 0.0
+    for count, price, usual in (
+        (usage.audio_input_tokens, prices.audio_input, fresh),
+        (usage.audio_output_tokens, prices.audio_output, output),
+        (usage.image_output_tokens, prices.image_output, output),
+    ):
+        if count:
+            if price is None:
+                return None
+            extra += count * (price - usual)
+    return extra
 
 
 def _price(prices: Prices, long: LongPrices | None, name: str) -> float | None:

@@ -1554,7 +1554,7 @@ export interface UndoOperation {
   keep?: "all" | "project" | "session" | null;
 }
 
-/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which cost more. `extras` are the provider's finer counts, `at` their place. */
+/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which cost more. `extras` are the provider's finer counts, `at` their place. The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool. `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it charged, in dollars. */
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;
@@ -1564,6 +1564,13 @@ export interface Usage {
   cache_write_1h_tokens?: number;
   at?: string;
   extras?: { [key: string]: Json };
+  audio_input_tokens?: number;
+  audio_output_tokens?: number;
+  image_output_tokens?: number;
+  server_tools?: { [key: string]: number };
+  tier?: string;
+  region?: string;
+  cost?: number;
 }
 
 /** `ok` where nothing keeps the draft from being sent. */

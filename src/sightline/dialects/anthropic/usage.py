@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, unusual
 
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 # A token that is written for an hour costs twice an input token, one for five minutes 1.25 times; a cost without the
@@ -41,6 +41,9 @@ class Counter:
             cache_write_1h_tokens=counts.get(_HOUR),
             at=at,
             extras=compact(rest(usage, _KNOWN) | ({"output_tokens_details": finer} if finer else {})),
+            server_tools=_count_tools(usage.get("server_tool_use")),
+            tier=unusual(usage.get("speed")) or unusual(usage.get("service_tier")),
+            region=unusual(usage.get("inference_geo")),
         )
 
     def _read_writes(self, written: Json) -> None:
@@ -52,6 +55,13 @@ class Counter:
             self._counts[_HOUR] = counts[_HOUR]
         if counts:
             self._counts.setdefault("cache_creation_input_tokens", sum(counts.values()))
+
+
+def _count_tools(calls: Json) -> dict[str, int]:
+    """The calls of the provider's own tools: `web_search_requests` are calls of `web_search`."""
+    if not isinstance(calls, dict):
+        return {}
+    return {name.removesuffix("_requests"): count for name, count in calls.items() if type(count) is int and count > 0}
 
 
 def write_usage(usage: Usage | None, estimate: int) -> JsonObject:

@@ -23,7 +23,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.model.reply import Choice, Finish, TokenLogprob
 from sightline.model.report import Report
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, unusual
 from sightline.wire.pointer import join
 
 Texts = Sequence[tuple[int, str]]
@@ -332,7 +332,21 @@ def read_usage(counts: JsonObject, at: str) -> Usage:
         reasoning_tokens=thoughts,
         at=at,
         extras=rest(counts, _KNOWN),
+        audio_input_tokens=_modality(counts, "promptTokensDetails", "AUDIO"),
+        audio_output_tokens=_modality(counts, "candidatesTokensDetails", "AUDIO"),
+        image_output_tokens=_modality(counts, "candidatesTokensDetails", "IMAGE"),
+        tier=unusual(either(counts, "serviceTier")),
     )
+
+
+def _modality(counts: JsonObject, name: str, modality: str) -> int | None:
+    """The tokens of a modality that has a price of its own."""
+    details = either(counts, name)
+    for each in details if isinstance(details, list) else ():
+        if isinstance(each, dict) and each.get("modality") == modality:
+            count = either(each, "tokenCount")
+            return count if type(count) is int and count > 0 else None
+    return None
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:

@@ -30,7 +30,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING_TEXT,
 )
 from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_call, read_signature
-from sightline.dialects.openai_chat.usage import read_usage
+from sightline.dialects.openai_chat.usage import read_usage, with_tier
 from sightline.dialects.streaming import Machine, unread_fields
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -76,7 +76,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
     events: list[StreamEvent] = [read_started(body, "")]
     events += fields(body, BODY, "")
     if body.get("usage") is not None:
-        events.append(UsageReceived(read_usage(body["usage"], "/usage")))
+        events.append(UsageReceived(with_tier(read_usage(body["usage"], "/usage"), body)))
     for index, value in enumerate(choices):
         events += _read_choice(as_object(value, f"/choices/{index}"), index, f"/choices/{index}")
         if isinstance(events[-1], Failed):
@@ -112,7 +112,7 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
         model=started.model,
         created=started.created,
         places=started.places,
-        usage=None if usage is None else read_usage(usage, "/usage"),
+        usage=None if usage is None else with_tier(read_usage(usage, "/usage"), document),
         dialect=dialect,
         unmodelled=tuple(Unmodelled(join("", key), value) for key, value in rest(document, BODY).items()),
     )
@@ -299,7 +299,7 @@ class ChatMachine(Machine):
                 return events + self._fail(read_error(0, document, {}))
             usage = document.get("usage")
             if usage is not None:
-                events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
+                events.append(UsageReceived(with_tier(read_usage(usage, f"/{index}/usage"), document)))
         except Fault as fault:  # what was read before it is kept, because later chunks depend on it
             events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
         return events

@@ -7,7 +7,7 @@ import msgspec
 from sightline.dialects.fields import as_object, compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, unusual
 
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 
@@ -32,12 +32,32 @@ def read_counts(holder: JsonObject, at: str, asked: str, written: str) -> Usage:
         if not inner:
             continue
         counts |= {name: opt_int(inner, name, f"{at}/{key}") for name in names}
+        if inner.get("audio_tokens"):
+            counts[f"audio_{'input' if key.startswith(asked) else 'output'}_tokens"] = opt_int(
+                inner, "audio_tokens", f"{at}/{key}"
+            )
         finer: JsonObject = {
             name: count for name, count in inner.items() if name not in names and count not in (None, 0)
         }
         if finer:
             extras = {**extras, key: finer}
-    return Usage(**counts, at=at, extras=extras)
+    return msgspec.structs.replace(Usage(at=at, extras=extras, cost=_read_cost(holder)), **counts)
+
+
+def _read_cost(holder: JsonObject) -> float | None:
+    """What a router says it charged, in dollars. With a key of the user's own it charges a fee, and the vendor, whose
+    part is listed too, the rest (OpenRouter, "Usage Accounting")."""
+    cost, details = holder.get("cost"), holder.get("cost_details")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    vendor = details.get("upstream_inference_cost") if holder.get("is_byok") and isinstance(details, dict) else None
+    return float(cost) + (float(vendor) if isinstance(vendor, int | float) else 0.0)
+
+
+def with_tier(usage: Usage, holder: JsonObject) -> Usage:
+    """The usage with the tier that the object around it says has answered."""
+    tier = unusual(holder.get("service_tier"))
+    return msgspec.structs.replace(usage, tier=tier) if tier else usage
 
 
 def read_usage(value: Json, at: str) -> Usage:
@@ -64,10 +84,13 @@ def write_usage(usage: Usage, report: Report) -> JsonObject:
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
     }
-    for key, details in (
-        (_PROMPT, {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens}),
-        (_COMPLETION, {"reasoning_tokens": usage.reasoning_tokens}),
-    ):
+    asked = {
+        "cached_tokens": usage.cached_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "audio_tokens": usage.audio_input_tokens,
+    }
+    written = {"reasoning_tokens": usage.reasoning_tokens, "audio_tokens": usage.audio_output_tokens}
+    for key, details in ((_PROMPT, asked), (_COMPLETION, written)):
         known = compact(dict(details))
         if known:
             document[key] = known

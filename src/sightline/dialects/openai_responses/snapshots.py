@@ -9,9 +9,11 @@ the other text becomes a field that is not modelled.
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+import msgspec
+
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
-from sightline.dialects.openai_chat.usage import read_counts
+from sightline.dialects.openai_chat.usage import read_counts, with_tier
 from sightline.dialects.openai_responses.client_tools import (
     BY_CALL,
     call_extras,
@@ -54,6 +56,24 @@ _INPUT, _OUTPUT = "input_tokens_details", "output_tokens_details"
 def read_usage(value: Json, at: str) -> Usage:
     """The counts of a `usage` object."""
     return read_counts(as_object(value, at), at, "input_tokens", "output_tokens")
+
+
+# What OpenAI charges by the call. A `web_search_call` that only opens or searches a page that was found is no search.
+_CHARGED = {
+    "web_search_call": "web_search",
+    "file_search_call": "file_search",
+    "code_interpreter_call": "code_interpreter",
+}
+
+
+def _count_tools(items: list[JsonObject]) -> dict[str, int]:
+    """The calls of the provider's own tools, by tool."""
+    calls: dict[str, int] = {}
+    for item in items:
+        name, action = _CHARGED.get(str(item.get("type"))), item.get("action")
+        if name is not None and not (isinstance(action, dict) and action.get("type") in ("open_page", "find_in_page")):
+            calls[name] = calls.get(name, 0) + 1
+    return calls
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
@@ -169,7 +189,8 @@ class SnapshotReader:
         for position, index in enumerate(self._indexes(items)):
             events += self.item(items[position], index, f"{at}/output/{position}")
         if response.get("usage") is not None:
-            events.append(UsageReceived(read_usage(response["usage"], f"{at}/usage")))
+            usage = with_tier(read_usage(response["usage"], f"{at}/usage"), response)
+            events.append(UsageReceived(msgspec.structs.replace(usage, server_tools=_count_tools(items))))
         events += _unread_response(response, at)
         events.append(self._ending(response, at, implied))
         return events
