@@ -63,6 +63,7 @@ from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.web.bodies import Query
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.command_relay import CommandCalls
+from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import Costs
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Replays
@@ -118,6 +119,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
+    meter = ContextMeter(records, viewing, parts.now)
     costs = Costs(parts.store, parts.prices, parts.now)
     api = Api(
         exchanges=exchanges,
@@ -136,6 +138,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         interceptions=None if relay is None else Interceptions(holds, parts.hub),
         further={
             **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
+            "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 GROUPS = (
-    ("See what clients send", ("serve", "run", "chat")),
+    ("See what clients send", ("serve", "run", "context", "chat")),
     ("Ask, with and without tools", ("ask", "resume", "runs", "harness")),
     ("Use the record", ("traffic", "show", "costs", "replay", "export", "import")),
     ("Evaluate and translate", ("eval", "translate")),
@@ -24,6 +24,7 @@ EXAMPLES = {
     "harness": ("sightline harness examples/harness.json",),
     "traffic": ('sightline traffic "model:claude-* & age<1h"',),
     "show": ("sightline show ex_01H8Z3 --as wire",),
+    "context": ("sightline context",),
     "costs": ("sightline costs --by day,model", 'sightline costs "age<30d" --as csv'),
     "replay": ("sightline replay ex_01H8Z3 --to gpt-4o",),
     "export": ('sightline export "client:codex" -o codex.jsonl',),

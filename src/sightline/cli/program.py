@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
         ask,
         completion,
         config,
+        context,
         costs,
         harness,
         installation,
@@ -76,10 +77,11 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
-    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives, costs.add_command)
+    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
+    counted = (costs.add_command, context.add_command)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
     installed = (installation.add_examples, installation.add_upgrade, completion.add_command)
-    for add in (*asking, evals.add_command, *recorded, *others, *installed):
+    for add in (*asking, evals.add_command, *recorded, *counted, *others, *installed):
         add(commands)
     add_examples(program)
     return program

@@ -1,0 +1,163 @@
+"""What fills the context of a session: its latest request, by kind of content, by tool and by MCP server."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from sightline.editing.section import Section
+from sightline.errors import Code, Fault
+from sightline.exchange.interception.viewer import Viewer
+from sightline.exchange.recording.records import Records
+from sightline.filters.parsing import parse
+from sightline.store.summary import Summary
+from sightline.web.bodies import Query
+
+NAMES: Final = {
+    "system": "System prompt",
+    "developer": "System prompt",
+    "tools": "Tools",
+    "context": "Added by the client",
+    "user": "User",
+    "history": "Earlier conversation",
+    "assistant": "Assistant",
+    "thinking": "Reasoning",
+    "tool_call": "Tool calls",
+    "tool_result": "Tool results",
+    "options": "Options",
+    "other": "Other",
+}
+"""What each kind of section is called; several may share a name."""
+_MCP = "mcp__"
+
+
+class ContextRow(msgspec.Struct, frozen=True, kw_only=True):
+    """So many tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, where it has one;
+    `results` are the tokens that the results of this tool take."""
+
+    name: str
+    tokens: int
+    count: int = 1
+    server: str = ""
+    results: int = 0
+
+
+class ContextShown(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest request of a session. `tokens` is what is thought or known to be its prompt, between `low` and `high`;
+    `counted` is the provider's own count. `free` is what would still fit beside the reserve for the reply."""
+
+    exchange: str
+    session: str
+    client: str
+    model: str
+    tokens: int
+    low: int
+    high: int
+    counted: int | None
+    cached: int | None
+    window: int | None
+    reserve: int | None
+    free: int | None
+    kinds: tuple[ContextRow, ...]
+    tools: tuple[ContextRow, ...]
+    servers: tuple[ContextRow, ...]
+
+
+class ContextMeter:
+    """Reads the latest request of a session out of the record."""
+
+    def __init__(self, records: Records, viewer: Viewer, now: Callable[[], float]) -> None:
+        self._records, self._viewer, self._now = records, viewer, now
+
+    async def read(self, query: Query) -> ContextShown:
+        """The HTTP call: `GET /api/context?session=…`; without a session, the latest request of any."""
+        return await self.measure(query.text("session"))
+
+    async def measure(self, session: str) -> ContextShown:
+        """What fills the context now. Raises a Fault if the session has no request on record."""
+        summary = await self._latest(session)
+        recorded = await self._records.read(summary.id)
+        state = await self._viewer.view_recorded(recorded, recorded.spoken)
+        budget, sections = state.budget, state.sections
+        assert budget is not None, "a recorded request has a budget"
+        whole, window = budget.estimate, budget.window
+        free = None if window is None else max(0, window - (budget.reserve or 0) - whole.tokens)
+        tools = _tools(sections)
+        return ContextShown(
+            exchange=summary.id,
+            session=summary.session,
+            client=summary.client,
+            model=recorded.model,
+            tokens=whole.tokens,
+            low=whole.low,
+            high=whole.high,
+            counted=summary.input_tokens,
+            cached=summary.cached_tokens,
+            window=window,
+            reserve=budget.reserve,
+            free=free,
+            kinds=_kinds(sections),
+            tools=tools,
+            servers=_servers(tools),
+        )
+
+    async def _latest(self, session: str) -> Summary:
+        """The latest request of the session that is no errand of the client and carries a conversation."""
+        await self._records.store.settle()
+        quoted = session.replace("\\", "\\\\").replace('"', '\\"')
+        wanted = parse(f'session:"{quoted}" & !side:yes' if session else "!side:yes")
+        found = await self._records.store.find(wanted, now=self._now(), limit=20)
+        for summary in found:
+            if not summary.path.partition("?")[0].endswith(("/count_tokens", ":countTokens")):
+                return summary
+        message = f"no request of the session {session!r} is on record" if session else "nothing is on record"
+        hint = "`sightline traffic` lists what is; the names of sessions are those of `sightline run --session`."
+        raise Fault(Code.USAGE, message, hint=hint, status=404)
+
+
+def _kinds(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
+    sums: dict[str, list[int]] = {}
+    for section in sections:
+        if section.tokens is not None and not section.deleted:
+            entry = sums.setdefault(NAMES[section.kind], [0, 0])
+            entry[0] += section.tokens.tokens
+            entry[1] += len(section.parts) if section.kind == "tools" else 1
+    rows = (ContextRow(name=name, tokens=tokens, count=count) for name, (tokens, count) in sums.items())
+    return tuple(sorted(rows, key=lambda row: -row.tokens))
+
+
+def _tools(sections: tuple[Section, ...]) -> tuple[ContextRow, ...]:
+    """The tools with their share of what all tools take, by the length of their text, and what their results take."""
+    results: dict[str, int] = {}
+    for section in sections:
+        for answered in section.answers[:1]:
+            taken = section.tokens.tokens if section.tokens is not None else 0
+            results[answered.name] = results.get(answered.name, 0) + taken
+    rows = []
+    for section in sections:
+        if section.kind != "tools" or section.tokens is None:
+            continue
+        length = sum(len(part.text) for part in section.parts) or 1
+        for part in section.parts:
+            share = round(section.tokens.tokens * len(part.text) / length)
+            rows.append(
+                ContextRow(name=part.name, tokens=share, server=server_of(part.name), results=results.get(part.name, 0))
+            )
+    return tuple(sorted(rows, key=lambda row: (-row.tokens - row.results, row.name)))
+
+
+def server_of(tool: str) -> str:
+    """The MCP server of a tool, as agents name them: `mcp__SERVER__TOOL`; empty for any other tool."""
+    return tool.removeprefix(_MCP).partition("__")[0] if tool.startswith(_MCP) else ""
+
+
+def _servers(tools: tuple[ContextRow, ...]) -> tuple[ContextRow, ...]:
+    sums: dict[str, list[int]] = {}
+    for tool in tools:
+        if tool.server:
+            entry = sums.setdefault(tool.server, [0, 0, 0])
+            entry[0] += tool.tokens
+            entry[1] += 1
+            entry[2] += tool.results
+    rows = [ContextRow(name=name, tokens=sum_[0], count=sum_[1], results=sum_[2]) for name, sum_ in sums.items()]
+    return tuple(sorted(rows, key=lambda row: -row.tokens))

@@ -1,0 +1,69 @@
+"""`sightline context` on a record."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from tests.cli.recorded_folder import fill, stand_alone_in
+from tests.recordings import exchange
+from tests.store.traffic import NOON
+
+
+def tool(name: str, words: int) -> dict[str, object]:
+    function = {"name": name, "description": "word " * words, "parameters": {"type": "object", "properties": {}}}
+    return {"type": "function", "function": function}
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "mcp__git__log", "arguments": "{}"}}
+BODY = {
+    "model": "m",
+    "tools": [tool("mcp__git__log", 300), tool("mcp__git__show", 100), tool("Read", 50)],
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "<system-reminder>today</system-reminder>"},
+        {"role": "user", "content": "What happened?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": "commit " * 200},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_alone_in(tmp_path, monkeypatch)
+    later = {**BODY, "messages": [{"role": "user", "content": "Other."}]}
+    asyncio.run(
+        fill(
+            tmp_path / "data",
+            exchange("x_1", json.dumps(BODY).encode(), session="fix@shop"),
+            exchange("x_2", json.dumps(later).encode(), session="other", at=NOON + 9),
+        )
+    )
+
+
+def test_tokens_are_told_by_kind_tool_and_server(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["context", "fix@shop", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["exchange"] == "x_1"
+    kinds = {row["name"]: row["tokens"] for row in shown["kinds"]}
+    assert {"Tools", "Tool results", "System prompt", "Added by the client", "User", "Tool calls"} <= set(kinds)
+    assert kinds["Tools"] > kinds["Tool results"] > kinds["User"]
+    assert [(row["name"], row["count"]) for row in shown["servers"]] == [("git", 2)]
+    assert shown["tools"][0]["name"] == "mcp__git__log"
+    assert shown["tools"][0]["results"] == kinds["Tool results"]
+    assert abs(sum(row["tokens"] for row in shown["tools"]) - kinds["Tools"]) <= 2
+
+
+def test_without_a_session_the_latest_request_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["context"]) == 0
+    said = capsys.readouterr().out
+    assert "session other" in said
+    assert "MCP servers" in said
+
+
+def test_a_session_that_is_not_on_record_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["context", "nobody"]) == 2
+    assert "no request of the session" in capsys.readouterr().err
