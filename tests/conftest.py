@@ -47,8 +47,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "random")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: a third of the time is spent waiting for browsers and other processes."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: half of the time is spent waiting for browsers and other processes."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(tryfirst=True)
