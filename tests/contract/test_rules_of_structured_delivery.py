@@ -87,7 +87,6 @@ input:
   - {{role: user, content: All of it.}}
 """
 RULES = '[[ ## Guidelines ## ]]\n\n<file path="rules/style.instructions.md">\nWrite plainly.\n</file>'
-REVIEW = f'Review this.\n<Attached: {GUIDELINE}>\n<file path="notes/data.csv">\na,b\n1,2\n</file>'
 
 
 # --- decisions ------------------------------------------------------------------------------------
