@@ -3,6 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+# pip compiles what it installs on one core; on all of them, and without the libraries' own tests, it is three times quicker.
+COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/site-packages/.*/tests?/' $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') >/dev/null || true
 INSTALLED := $(VENV)/.installed
 INSTALLED_TEST := $(VENV)/.installed-test
 INSTALLED_LOCAL := $(VENV)/.installed-local
@@ -75,12 +77,14 @@ lock: | $(BIN)/python ## pin the newest versions that fit pyproject.toml
 # A stamp is older than these two files exactly when the environment is out of date.
 $(INSTALLED): pyproject.toml requirements.lock | $(BIN)/python
 	@echo "installing Sightline into $(VENV)"
-	@$(PIP) install -e . -c requirements.lock
+	@$(PIP) install --no-compile -e . -c requirements.lock
+	@$(COMPILE)
 	@touch $@
 
 $(INSTALLED_TEST): pyproject.toml requirements.lock | $(BIN)/python
 	@echo "installing Sightline and its test tools into $(VENV)"
-	@$(PIP) install -e '.[test]' -c requirements.lock
+	@$(PIP) install --no-compile -e '.[test]' -c requirements.lock
+	@$(COMPILE)
 	@touch $(INSTALLED) $@
 
 # The embedded model's engine and weights. Neither gets dependencies: the engine has none, and those of the weights would

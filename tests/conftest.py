@@ -1,17 +1,23 @@
 """What every test stands on: how hard hypothesis tries, and a network that ends at this machine."""
 
 import asyncio
+import contextlib
+import importlib.util
 import inspect
 import ipaddress
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
 
 pytest_plugins = ("tests.pure_coverage",)
 
@@ -21,6 +27,11 @@ if threading.current_thread() is threading.main_thread():
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+# What is compiled is kept, also where the environment says otherwise, as many containers do: the suite starts some
+# hundreds of programs, and each would compile Sightline anew; so would every worker the tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Examples are drawn anew in every run, so that each may find something; a failure prints what repeats it. A slow
 # machine is no reason to fail. With 100 examples, hypothesis's own number, they took half of the suite's time.
@@ -36,8 +47,25 @@ settings.load_profile("ci" if os.environ.get("CI") else "random")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: a third of the time is spent waiting for browsers and other processes."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: half of the time is spent waiting for browsers and other processes."""
+    return (os.cpu_count() or 1) + 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker rewrite the assertions of its share of the files, and find those of the others done.
+
+    In a fresh clone no file is rewritten yet, and every worker would rewrite all of them: 20 seconds of a core each.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    number = int(worker["workerid"].removeprefix("gw"))
+    for path in sorted(TESTS.rglob("test_*.py"))[number :: worker["workercount"]]:
+        spec = importlib.util.find_spec(".".join(path.relative_to(TESTS.parent).with_suffix("").parts))
+        # What a file raises on import is told by its collection, which comes next and runs it again.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 @pytest.hookimpl(tryfirst=True)

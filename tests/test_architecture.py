@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -31,9 +32,14 @@ NAMES_FOR_NOTHING = {
 }  # fmt: skip
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(), str(path)) for path in MODULES}
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = {contract["id"]: contract for contract in PYPROJECT["tool"]["importlinter"]["contracts"]}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Every module's tree: parsed by the worker that asks, not by each one that collects this file."""
+    return {path: ast.parse(path.read_text(), str(path)) for path in MODULES}
 
 
 def shown(path: Path) -> str:
@@ -72,7 +78,7 @@ def test_test_files_stay_short() -> None:
 def test_functions_stay_short() -> None:
     long = {
         f"{shown(path)}:{node.lineno} {node.name}": length
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > LINES_OF_A_FUNCTION
@@ -109,7 +115,7 @@ def test_inheritance_stays_flat() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [shown(path) for path, tree in TREES.items() if not ast.get_docstring(tree)]
+    silent = [shown(path) for path, tree in trees().items() if not ast.get_docstring(tree)]
     assert not silent
 
 
@@ -119,7 +125,7 @@ def test_every_package_opens_with_a_paragraph() -> None:
     assert not without, "a folder of modules without __init__.py"
     terse = [
         shown(path)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path.name == "__init__.py" and len(ast.get_docstring(tree) or "") < CHARACTERS_OF_A_PACKAGE_DOCSTRING
     ]
     assert not terse, "say what the package is for, what it may import and what it never does"

@@ -307,24 +307,6 @@ def test_the_user_s_instructions_stand_beside_the_family_s_and_s_replaces_those(
     assert _shown(capsysbinary, "--instructions", "Use feet.", "hi")["messages"][0]["content"] == "Use feet."
 
 
-def test_an_own_responses_request_says_everything_that_it_always_says(
-    acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    body = _shown(capsysbinary, "-m", "openai/gpt-4o", "hi")
-    said = {name: body[name] for name in ("tools", "tool_choice", "parallel_tool_calls", "store", "stream", "include")}
-    assert said == {
-        "tools": [], "tool_choice": "auto", "parallel_tool_calls": False, "store": False, "stream": True, "include": [],
-    }  # fmt: skip
-    assert "prompt_cache_key" not in body
-    (tmp_path / "kit.py").write_text('def now() -> str:\n    """The time."""\n    return "noon"\n')
-    first = _shown(capsysbinary, "-m", "openai/gpt-4o", "--tools", "kit.py", "hi")
-    again = _shown(capsysbinary, "-m", "openai/gpt-4o", "--tools", "kit.py", "hi")
-    other = _shown(capsysbinary, "-m", "openai/gpt-4o", "--tools", "kit.py", "ho")
-    assert first["prompt_cache_key"] == again["prompt_cache_key"] != other["prompt_cache_key"]
-    assert (first["parallel_tool_calls"], len(first["tools"])) == (False, 1)
-
-
 def test_tools_that_the_model_s_api_has_are_offered_where_its_family_has_them(
     acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured
 ) -> None:

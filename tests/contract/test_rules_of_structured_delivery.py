@@ -9,7 +9,6 @@ import pytest
 
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
-from sightline.errors import Fault
 from sightline.evals.core.delivery.delivery import Delivery, deliver, turn_messages
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
@@ -18,7 +17,7 @@ from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire import jsontext
-from tests.evals.core.reading.stage import case, one, problem, read
+from tests.evals.core.reading.stage import case
 from tests.picture_files import png
 
 PNG = base64.b64decode(png(2, 2))
@@ -88,7 +87,6 @@ input:
   - {{role: user, content: All of it.}}
 """
 RULES = '[[ ## Guidelines ## ]]\n\n<file path="rules/style.instructions.md">\nWrite plainly.\n</file>'
-REVIEW = f'Review this.\n<Attached: {GUIDELINE}>\n<file path="notes/data.csv">\na,b\n1,2\n</file>'
 
 
 # --- decisions ------------------------------------------------------------------------------------
@@ -143,19 +141,6 @@ def test_edge_case_3_without_patterns_all_files_stand_inline() -> None:
     words = told(delivered(TALK, patterns=[]))
     assert words[0] == ("system", ["You are a reviewer.\n\nBe brief."])
     assert f'<file path="{GUIDELINE}">\nWrite plainly.\n</file>' in words[1][1][0]
-
-
-def test_edge_case_4_assistant_and_tool_messages_keep_their_roles() -> None:
-    body = """input:
-  - {role: user, content: weather?}
-  - {role: assistant, content: I look., tool_calls: [{name: look, arguments: {city: Bern}}]}
-  - {role: tool, content: sunny}
-"""
-    assert told(delivered(body)) == [
-        ("user", ["weather?"]),
-        ("assistant", ["I look.", 'call_1: look({"city":"Bern"})']),
-        ("tool", ["call_1 = sunny"]),
-    ]
 
 
 def test_edge_case_7_a_thousand_segments_are_looked_up_once_each() -> None:
@@ -230,21 +215,6 @@ def test_loss_a_later_system_and_a_tool_do_not_turn_into_assistants() -> None:
     assert "added" in [note.kind for note in delivery.notes]
 
 
-def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
-    body = "input: [{role: user, content: [{type: file, value: gone.md}, text]}]"
-    found = problem(one(body))
-    assert (found.severity, found.message, found.case) == ("error", 'there is no file "gone.md"', "one")
-    reading = read(one(body))
-    with pytest.raises(Fault, match=r"there is no file 'gone\.md'"):
-        deliver(reading.suite.cases[0].messages, {})
-
-
-def test_loss_parts_are_joined_alike_in_one_message_and_in_many() -> None:
-    single = "input: [{role: user, content: [one, {type: text, value: two}]}]"
-    several = single.removesuffix("]") + ", {role: assistant, content: a}]"
-    assert told(delivered(single))[0] == told(delivered(several))[0] == ("user", ["one\ntwo"])
-
-
 def test_loss_the_developer_role_is_carried() -> None:
     delivery = delivered("input: [{role: developer, content: d}, {role: user, content: u}]")
     assert body_of(delivery.messages)["messages"][0] == {"role": "developer", "content": "d"}
@@ -255,13 +225,3 @@ def test_loss_parts_of_a_live_turn_are_parts_and_no_path_of_this_machine_is_sent
     delivery = deliver(turn_messages(found, 0, []), FILES)
     assert told(delivery) == [("user", ['look\n<file path="notes/data.csv">\na,b\n1,2\n</file>'])]
     assert "suites/" not in jsontext.encode(body_of(delivery.messages)).decode()
-
-
-def test_loss_an_incomplete_case_is_an_error_and_never_skipped() -> None:
-    reading = read("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: b, input: x}\n")
-    assert reading.suite is None
-    assert [each.message for each in reading.problems] == ["nothing says how the test is graded"]
-
-
-def test_loss_an_unknown_role_is_refused() -> None:
-    assert 'not "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message

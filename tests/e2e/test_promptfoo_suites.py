@@ -84,63 +84,6 @@ def test_a_whole_file_is_run_as_promptfoo_means_it(upstream: Upstream, capsys: C
     assert [each["target"] for each in report["targets"]] == ["small", "openai:chat:gpt-4o"]
 
 
-def test_words_around_every_prompt_are_sent(upstream: Upstream, capsys: Captured) -> None:
-    Path("promptfooconfig.yaml").write_text(
-        "providers: [acme/m]\nprompts: ['{{country}}?']\ndefaultTest: {options: {prefix: 'Hm. ', suffix: ' Please.'}}\n"
-        "tests:\n  - {vars: {country: France}, assert: [{type: contains, value: Paris}]}\n"
-        "  - {vars: {country: Italy}, options: {suffix: ''}, assert: [{type: contains, value: Rome}]}\n"
-    )
-    assert run(capsys)[0] == 0
-    said = [seen.json()["messages"][0]["content"] for seen in upstream.seen]
-    assert said == ["Hm. France? Please.", "Hm. Italy?"]
-
-
-def test_a_test_passes_only_if_all_assertions_do_unless_it_has_a_threshold(
-    upstream: Upstream, capsys: Captured
-) -> None:
-    four = "".join(f"{{type: contains, value: {word}}}, " for word in ("Paris", "Par", "aris", "ari"))
-    suite = "providers: [all]\nprompts: [hi]\ntests: [{{assert: [{asserts}]{more}}}]\n"
-    Path("promptfooconfig.yaml").write_text(suite.format(asserts=four + "{type: contains, value: Berlin}", more=""))
-    assert run(capsys)[0] == 1
-    weightless = four + "{type: contains, value: Berlin, weight: 0}"
-    Path("promptfooconfig.yaml").write_text(suite.format(asserts=weightless, more=""))
-    assert run(capsys)[0] == 0
-    Path("promptfooconfig.yaml").write_text(
-        suite.format(asserts=four + "{type: contains, value: Berlin}", more=", threshold: 0.7")
-    )
-    assert run(capsys)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("more", "members", "code"),
-    [
-        ("", "{type: contains, value: Paris}, {type: contains, value: Berlin}", 1),
-        ("threshold: 0.5, ", "{type: contains, value: Paris}, {type: contains, value: Berlin}", 0),
-        ("threshold: 0.5, ", "{type: contains, value: Paris}, {type: llm-rubric, value: is polite}", 1),
-    ],
-    ids=["all of them", "half of them", "one that could not run"],
-)
-def test_a_set_of_assertions_counts_as_one(
-    upstream: Upstream, capsys: Captured, more: str, members: str, code: int
-) -> None:
-    Path("promptfooconfig.yaml").write_text(
-        "providers: [all]\nprompts: [hi]\ntests: [{assert: [{type: contains, value: Rome},"
-        f" {{type: assert-set, {more}assert: [{members}]}}]}}]\n"
-    )
-    assert run(capsys)[0] == code
-
-
-def test_the_provider_of_a_rubric_judges(upstream: Upstream, capsys: Captured) -> None:
-    Path("promptfooconfig.yaml").write_text(
-        "providers: [all]\nprompts: [hi]\n"
-        "defaultTest:\n  options:\n    provider:\n      id: openai:chat:judge-1\n"
-        f"      config: {{apiBaseUrl: '{upstream.url}/v1'}}\n"
-        "tests: [{assert: [{type: llm-rubric, value: is polite}]}]\n"
-    )
-    run(capsys)
-    assert upstream.seen[0].json()["model"] == "judge-1"
-
-
 def test_an_import_carries_it_all_and_says_what_belongs_in_the_configuration(
     upstream: Upstream, capsys: Captured
 ) -> None:

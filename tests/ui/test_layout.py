@@ -81,8 +81,7 @@ def measure(page: Page) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 768])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1024, True), (768, False)])
 def test_the_columns_of_the_list_stand_below_their_names_and_every_row_holds_its_own(
     busy: PageStage, width: int, *, dark: bool
 ) -> None:
@@ -110,8 +109,9 @@ def test_the_columns_of_the_list_stand_below_their_names_and_every_row_holds_its
                 assert bar["right"] <= row["cells"]["c-tokens"]["right"] + 0.5
 
 
-@pytest.mark.parametrize("size", [(1440, TALL), (1024, TALL), (768, TALL), NARROW])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("size", "dark"), [((1440, TALL), False), ((1024, TALL), True), ((768, TALL), False), (NARROW, True)]
+)
 def test_the_header_holds_all_that_is_in_it_while_a_request_waits(
     busy: PageStage, size: tuple[int, int], *, dark: bool
 ) -> None:

@@ -2,7 +2,6 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,33 +79,6 @@ def test_with_changed_it_answers_only_what_is_new(stage: DeskStage, held: str) -
     status, told = stage.person.edit(held, f"?changed={'0' * 64}", op="redo")
     assert len(told["sections"]) == len(view["sections"]), "whoever has seen something else gets all"
     assert "order" not in told
-
-
-def test_every_operation_can_be_undone_and_done_again(stage: DeskStage, held: str) -> None:
-    first = stage.person.view(held)
-    system, user = (section["id"] for section in first["sections"][:2])
-    operations: list[dict[str, Any]] = [
-        {"op": "set_text", "section": system, "text": "Other."},
-        {"op": "set_text", "section": user, "part": first["sections"][1]["parts"][0]["id"], "text": "one part"},
-        {"op": "set", "pointer": "/unknown/kept", "value": 2},
-        {"op": "insert", "pointer": "/messages/-", "value": {"role": "user", "content": "more"}},
-        {"op": "move", "from": "/messages/2", "pointer": "/messages/1"},
-        {"op": "duplicate", "section": user},
-        {"op": "remove", "pointer": "/messages/1"},
-        {"op": "delete", "section": system},
-        {"op": "restore", "section": system},
-        {"op": "set_role", "section": system, "role": "developer"},
-        {"op": "set_body", "body": '{"model":"m","messages":[{"role":"user","content":"all new"}]}'},
-        {"op": "reset"},
-    ]
-    hashes = [first["body_sha256"], *(stage.person.edited(held, **each)["body_sha256"] for each in operations)]
-    assert all(one != other for one, other in pairwise(hashes))
-    for expected in hashes[-2::-1]:
-        assert stage.person.edited(held, op="undo")["body_sha256"] == expected
-    assert stage.person.edit(held, op="undo")[0] == 409
-    for expected in hashes[1:]:
-        assert stage.person.edited(held, op="redo")["body_sha256"] == expected
-    assert stage.person.edit(held, op="redo")[0] == 409
 
 
 def test_an_operation_that_is_meant_for_another_body_is_refused(stage: DeskStage, held: str) -> None:
@@ -227,19 +199,6 @@ def test_what_is_not_valid_is_not_sent_until_it_is_mended(stage: DeskStage) -> N
         assert status == 422
     assert person.release(exchange)[0] == 200
     assert waiting.result(20).status == 200
-
-
-def test_a_result_goes_with_its_call_and_comes_back_with_it(stage: DeskStage) -> None:
-    exchange, waiting = stage.hold({**CALLED, "messages": [*CALLED["messages"], {"role": "user", "content": "ok"}]})
-    person = stage.person
-    _, call, result, _ = person.view(exchange)["sections"][:4]
-    assert result["answers"][0]["section"] == call["id"]
-    after = person.edited(exchange, op="delete", section=result["id"])
-    assert [section["deleted"] for section in after["sections"][:4]] == [False, True, True, False]
-    again = person.edited(exchange, op="restore", section=call["id"])
-    assert again["dirty"] is False
-    assert person.release(exchange)[0] == 200
-    waiting.result(20)
 
 
 def test_a_drop_is_an_error_for_the_client_with_the_persons_words(stage: DeskStage) -> None:

@@ -70,26 +70,6 @@ def test_invalid_filter_is_reported_with_its_rule_and_position(stage: DeskStage)
     assert "^" in told["error"]["hint"]
 
 
-def test_the_first_rule_that_matches_decides(stage: DeskStage) -> None:
-    person = stage.person
-    person.put("/api/interception", {"mode": "rules"})
-    rules = [
-        {"filter": "session:free", "action": "pass"},
-        {"filter": "session:never", "action": "drop"},
-        {"filter": 'text:"stop here"', "once": True},
-    ]
-    person.put("/api/rules", rules)
-    stopped = {"model": "m", "messages": [{"role": "user", "content": "please stop here"}]}
-    assert stage.ask(stopped, session="free").result(20).status == 200
-    assert stage.ask(stopped, session="never").result(20).status == 400
-    assert stage.ask(BODY).result(20).status == 200
-    exchange, waiting = stage.hold(stopped)
-    assert len(person.get("/api/rules")) == 2, "once is used up by its first match"
-    assert stage.ask(stopped).result(20).status == 200
-    person.release(exchange)
-    assert waiting.result(20).status == 200
-
-
 def test_next_holds_one_request_and_every_holds_all(stage: DeskStage) -> None:
     person = stage.person
     assert person.put("/api/interception", {"mode": "next"}) == {"mode": "next"}
@@ -102,21 +82,6 @@ def test_next_holds_one_request_and_every_holds_all(stage: DeskStage) -> None:
     assert waiting.result(20).status == 200
     for wrong in ({}, {"mode": "sometimes"}, {"mode": 5}, {"mode": "off", "more": 1}):
         assert person.ask("PUT", "/api/interception", wrong)[0] == 422
-
-
-def test_rule_with_a_timeout_decides_automatically(stage: DeskStage) -> None:
-    person = stage.person
-    person.put("/api/rules", [{"filter": "", "timeout_s": 0.05, "on_timeout": "drop"}])
-    assert stage.ask(BODY).result(20).status == 400
-    person.put("/api/rules", [{"filter": "", "timeout_s": 0.05, "on_timeout": "send"}])
-    assert stage.ask(BODY).result(20).status == 200
-    person.put("/api/rules", [{"filter": "", "timeout_s": 500}])
-    exchange, waiting = stage.hold(BODY)
-    hold = person.view(exchange)["hold"]
-    assert hold["deadline"] == hold["since"] + 500
-    assert hold["on_timeout"] == "send"
-    person.release(exchange)
-    waiting.result(20)
 
 
 def test_masks_are_put_in_place_whole(stage: DeskStage) -> None:

@@ -279,22 +279,6 @@ def test_clients_that_knock_get_an_answer(server: Running) -> None:
     assert server.ask("POST", "/", b"")[0] == 405
 
 
-def test_lists_views_and_bodies(server: Running) -> None:
-    status, told = server.api("/api/exchanges?limit=5")
-    assert status == 200
-    assert {"id", "state", "dialect", "provider", "model", "session", "at", "status"} <= set(told["exchanges"][0])
-    status, told = server.api("/api/exchanges/x_1")
-    assert (status, told["id"], told["state"]) == (200, "x_1", "finished")
-    status, told = server.api("/api/exchanges/x_1/body")
-    assert (status, told) == (200, {"model": "m"})
-    status, headers, body = server.ask(
-        "GET", "/api/exchanges/x_1/body?of=reply", None, {"authorization": f"Bearer {SERVER_TOKEN}"}
-    )
-    assert (status, body) == (200, b"<script>")
-    assert headers["content-type"].startswith("text/plain")
-    assert headers["x-content-type-options"] == "nosniff"
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats import contingency_tables as tables
-from statsmodels.stats import power
 
 from sightline.evals.core.statistics.intervals import mean_of
 from sightline.evals.core.statistics.paired import (
@@ -34,6 +32,8 @@ def test_five_cases_that_all_differ_alike_are_too_few() -> None:
 
 
 def test_scipy_and_statsmodels_agree() -> None:
+    from statsmodels.stats import contingency_tables as tables
+
     for wins, losses in ((0, 1), (4, 9), (30, 12), (200, 251)):
         assert sign_test(wins, losses) == pytest.approx(stats.binomtest(wins, wins + losses).pvalue, rel=1e-9)
         mcnemar = tables.mcnemar([[11, wins], [losses, 3]], exact=True)
@@ -141,6 +141,8 @@ def test_half_the_effect_needs_four_times_the_cases() -> None:
 
 
 def test_smallest_effect_has_the_requested_power_in_statsmodels() -> None:
+    from statsmodels.stats import power
+
     for error, count, level, wanted in ((0.05, 100, 0.95, 0.8), (0.02, 40, 0.9, 0.9), (0.3, 12, 0.99, 0.95)):
         deviation = error * count**0.5
         effect = smallest_effect(error, level, wanted)
