@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest, session_of
@@ -21,11 +23,14 @@ from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
-from sightline.exchange.run import ExchangeServices, run_exchange
+from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
+from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
-from sightline.transport.sender import Sender
+from sightline.transport.sender import RequestClient, Sender
+from sightline.transport.web_socket import DialledSocket
+from sightline.wire.call import HttpRequest
 
 _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
@@ -82,11 +87,14 @@ class Relay:
     def own(self, addresses: frozenset[tuple[str, int]]) -> None:
         self._services.own_addresses = addresses
 
-    async def start(self, request: ClientRequest, observer: FactObserver | None = None) -> ClientResponse:
+    async def start(
+        self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
+    ) -> ClientResponse:
         """Serve one request; the head of the response is complete when this returns.
 
         Whatever a provider or the network does becomes a response in the client's dialect. To cancel this means that
-        the client has gone. `observer` gets each fact but frames, once it is on record.
+        the client has gone. `observer` gets each fact but frames, once it is on record. `client` sends the request in
+        place of the HTTP client.
         """
         exchange = Exchange(
             request,
@@ -96,6 +104,7 @@ class Relay:
             self.secrets,
             observer=observer,
             on_streamed=self._forget,
+            client=client,
         )
         if (self.holds.is_idle and not request.hold) or not can_keep_alive(request):
             return await self._run(exchange)
@@ -134,6 +143,35 @@ class Relay:
         body = body_of(request, choice).body
         masks = request.masks and not request.counts
         return self.holds.final_body(body, choice.dialect, choice.model, session=session_of(request), masks=masks)
+
+    def socket_request(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest | None]:
+        """Where a request that came over a socket goes. The second is the handshake of the provider's own socket, None
+        where it is asked over HTTP: another dialect, an embedded model, a provider without sockets.
+
+        Raises the fault that the request itself would end with.
+        """
+        choice = self.router.route_for(request)
+        is_rewritten = choice.route is not None and choice.route.system != "in_place"
+        if (
+            choice.dialect != request.dialect
+            or not choice.provider.websocket
+            or choice.provider.embedded
+            or is_rewritten
+        ):
+            return choice, None
+        sent = self._services.pass_through.on(request, choice, self._services.environment).request
+        refuse_own_address(sent.url, self._services)
+        return choice, sent
+
+    async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> DialledSocket:
+        """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is
+        raised."""
+        return await self._services.sender.dial_socket(handshake, seconds, **options)
+
+    def answer_here(self, request: ClientRequest, reply: Reply) -> ClientResponse:
+        """Answer a request with this reply. Nothing is sent, and the exchange is on record."""
+        exchange = Exchange(request, request.exchange or self._make_id(), self._hub, self._clock, self.secrets)
+        return self._services.interceptor.answer_by_hand(exchange, reply)
 
     async def wait_until_learned(self) -> None:
         """Wait until the estimates have learned from everything that providers have counted so far."""

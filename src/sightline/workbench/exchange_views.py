@@ -83,6 +83,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         thread=Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
+        transport=_last(fact.transport for fact in happened if isinstance(fact, Received)),
     )
     shown: JsonObject = line(summary) | {
         "state": ExchangeHistory(summary.id, tuple(happened)).state,
