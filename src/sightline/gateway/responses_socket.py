@@ -126,6 +126,7 @@ class ResponsesSocket(SocketEvents):
                 await asyncio.wait(self._tasks)
             for link in self._links.values():
                 link.close(self._client.close_code or GOING_AWAY, self._client.close_reason)
+        await self._client.until_lost()
         return None
 
     # --- the client's frames ---

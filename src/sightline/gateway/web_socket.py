@@ -129,10 +129,9 @@ class ClientSocket:
         """Wait until the client takes more."""
         await self._send.until_writable()
 
-    async def close(self, code: int, reason: str) -> None:
-        """Close it, and wait until the client has answered that or has gone."""
-        self.socket.close(code, reason)
-        while not self._is_lost and self.close_code is None:
+    async def until_lost(self) -> None:
+        """Wait until the connection has ended, which takes no more than a few seconds once the socket is closed."""
+        while not self._is_lost:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 

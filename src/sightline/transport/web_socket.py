@@ -165,10 +165,16 @@ class MessageSocket:
 
     def _flush(self) -> None:
         for data in self._protocol.data_to_send():
-            if data is SEND_EOF or not data:
-                self._transport.close()
-            else:
+            if data is not SEND_EOF:
                 self._transport.write(data)
+            elif self._transport.can_write_eof():
+                # What the other side still sends is read and dropped: to close over it would reset the connection, and
+                # the close frame could be lost.
+                self._transport.write_eof()
+                self.resume_reading()
+                self._limit_closing()
+            else:
+                self._transport.close()
 
     def _limit_closing(self) -> None:
         if self._timer is None:
