@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
@@ -19,6 +21,7 @@ from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
+from sightline.exchange.raw_socket import RAW_HTTP, SocketRecord, socket_call
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
@@ -162,6 +165,16 @@ class Relay:
         sent = self._services.pass_through.on(request, choice, self._services.environment).request
         refuse_own_address(sent.url, self._services)
         return choice, sent
+
+    def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, SocketRecord]:
+        """A socket that is passed on as it is: its provider, its handshake there, and its record. Raises a fault where
+        there is no such provider."""
+        choice = self.router.route_for(request)
+        handshake = socket_call(request, choice, self._services.environment)
+        refuse_own_address(handshake.url, self._services)
+        recorded = replace(request, dialect=RAW_HTTP)
+        exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets)
+        return choice, handshake, SocketRecord(exchange, request.dialect)
 
     async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> DialledSocket:
         """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is

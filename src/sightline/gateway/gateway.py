@@ -17,8 +17,10 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.client_response import ClientResponse, RequestHandler
+from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
+from sightline.gateway.raw_socket import pass_socket
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.gateway.responses_socket import ResponsesSocket
 from sightline.gateway.web_socket import ClientSocket, headers_for_provider, refuse_handshake, wants_socket
@@ -253,6 +255,8 @@ class Gateway:
             return self._ask(scope, receive, send, place, received)
         if wants_socket(scope) and place.kind == "ask" and dialect(place.dialect).clients.tries_websocket:
             return self._serve_socket(scope, send, place)
+        if wants_socket(scope) and place.kind == "unknown" and isinstance(self._relay, Relay):
+            return pass_socket(self._relay, scope, cast("Upgradable", send), send, place, received, self._longest)
         return self._beside(scope, place).to(send)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
