@@ -355,3 +355,19 @@ def test_tool_calls_are_held_before_the_client_sees_them(tmp_path: Path) -> None
             got = read_response(socket)
     assert json.loads(got[-1])["response"]["output"][0]["arguments"] == '{"path":"/tmp"}'
     assert '"/"' not in "".join(got)
+
+
+def test_a_frame_is_replayed_over_a_socket_of_its_own(server: Served, upstream: SocketUpstream) -> None:
+    asked = json.dumps({**ASK, "stream_id": "a"})
+    with client_of(server) as socket:
+        socket.send(asked)
+        read_response(socket)
+    (first,) = exchanges(server)
+    person = Person(server)
+    status, told = person.act(first["id"], "replay")
+    assert status == 200, told
+    again = person.ended(told["id"])
+    assert (again["state"], again["transport"], again["origin"]) == ("finished", "websocket", first["id"])
+    assert upstream.frames == [asked, asked]
+    assert again["hashes"]["sent"] == first["hashes"]["sent"]
+    assert len(upstream.handshakes) == 2

@@ -27,6 +27,8 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
 from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
+from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory
+from sightline.exchange.socket_link import OneTurnClient, read_kind
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
@@ -99,6 +101,8 @@ class Relay:
         the client has gone. `observer` gets each fact but frames, once it is on record. `client` sends the request in
         place of the HTTP client.
         """
+        if request.transport == "websocket" and client is None and request.http_body is None:
+            request, client = self._alone(request)
         exchange = Exchange(
             request,
             request.exchange or self._make_id(),
@@ -165,6 +169,19 @@ class Relay:
         sent = self._services.pass_through.on(request, choice, self._services.environment).request
         refuse_own_address(sent.url, self._services)
         return choice, sent
+
+    def _alone(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
+        """A frame without its socket, as a replay is one: it gets a socket of its own, or goes over HTTP."""
+        if read_kind(request.body).type != "response.create":
+            return request, None  # it went over HTTP before
+        try:
+            _, handshake = self.socket_request(request)
+        except Fault:
+            return request, None  # the request ends with it
+        if handshake is not None:
+            return request, OneTurnClient(self.dial_socket)
+        body = SocketHistory().http_form(request.body).body
+        return replace(request, http_body=body, headers=(*request.headers, *HTTP_HEADERS)), None
 
     def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, SocketRecord]:
         """A socket that is passed on as it is: its provider, its handshake there, and its record. Raises a fault where

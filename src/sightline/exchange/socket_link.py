@@ -161,6 +161,8 @@ class SocketResponse:
         self._pieces.clear()
         self._buffered = 0
         self._link.resume(self)
+        if self._link.is_for_one:
+            self._link.close(1000, "")
 
     # --- inside ---
 
@@ -212,7 +214,7 @@ class SocketResponse:
 
 class SocketLink:
     """One socket to a provider. `on_stray` gets what belongs to no request; `on_close` is called once at its end, when
-    the responses under way have got their fault."""
+    the responses under way have got their fault. With `is_for_one` it ends with its first response."""
 
     def __init__(
         self,
@@ -220,7 +222,10 @@ class SocketLink:
         url: str,
         on_stray: Callable[[bytes, str, bool], None],
         on_close: Callable[["SocketLink", int, str], None],
+        *,
+        is_for_one: bool = False,
     ) -> None:
+        self.is_for_one = is_for_one
         self.headers = tuple(each for each in dialled.headers if each[0].lower() not in _OF_HANDSHAKE)
         self.place = target(url).origin.place
         self.heard = self.asked = asyncio.get_running_loop().time()
@@ -438,3 +443,30 @@ class AdoptedResponse:
         """The response; nothing is sent."""
         del request, timeouts, direct
         return self._response
+
+
+class OneTurnClient:
+    """Sends one request over a socket of its own, as a frame that is sent again needs it. `dial` makes the socket."""
+
+    def __init__(self, dial: Callable[[HttpRequest, float], Awaitable[DialledSocket]]) -> None:
+        self._dial = dial
+
+    async def send(
+        self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False
+    ) -> SocketResponse | RefusalBody:
+        """Dial, send, and give back the response, whose end closes the socket."""
+        del direct
+        try:
+            dialled = await self._dial(request, timeouts.connect)
+        except RefusedSocket as refused:
+            return RefusalBody(refused)
+        link = SocketLink(dialled, request.url, _drop_stray, _drop_close, is_for_one=True)
+        return link.request(request.body, read_kind(request.body).stream_id or "", timeouts)
+
+
+def _drop_stray(_data: bytes, _lane: str, _is_text: bool) -> None:  # noqa: FBT001 - a callback
+    """No one waits for what is not of the response."""
+
+
+def _drop_close(_link: SocketLink, _code: int, _reason: str) -> None:
+    """The response has its fault already."""

@@ -22,9 +22,9 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.keepalive import TICK, sign_of_life
 from sightline.exchange.relay import Relay
+from sightline.exchange.socket_history import HTTP_HEADERS, HttpForm, SocketHistory
 from sightline.exchange.socket_link import AdoptedResponse, LaneClient, SocketLink, read_kind
 from sightline.gateway.socket_frames import FrameWriter, cancelled_frame, error_frame, fault_frame, steering_refused
-from sightline.gateway.socket_history import HttpForm, SocketHistory
 from sightline.gateway.web_socket import GOING_AWAY, ClientSocket, SocketEvents
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Choice, Reply
@@ -38,7 +38,6 @@ _NO_SOCKET: Final = frozenset({404, 405, 426, 501})
 """With these a server says that it has no socket here; it is then asked over HTTP."""
 
 _INTERNAL_ERROR: Final = 1011
-_HTTP_HEADERS: Final = (("content-type", "application/json"), ("accept", "text/event-stream"))
 _NOTHING_SAID: Final = Reply(choices=(Choice(finish="stop"),))
 
 
@@ -265,7 +264,7 @@ class ResponsesSocket(SocketEvents):
             if isinstance(entry.fact, AttemptStarted):
                 turn.move_on()
 
-        headers = (*request.headers, *_HTTP_HEADERS)
+        headers = (*request.headers, *HTTP_HEADERS)
         return await self._relay.start(msgspec.structs.replace(request, headers=headers, http_body=form.body), look)
 
     async def _hand_over(self, turn: _SocketTurn, response: ClientResponse, form: HttpForm | None) -> None:

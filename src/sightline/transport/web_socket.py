@@ -16,7 +16,6 @@ from websockets.protocol import Protocol as FrameProtocol
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
-from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.connection import abort
@@ -233,6 +232,7 @@ class DialledSocket(asyncio.Protocol):
         self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
         self._early: list[Frame] = []
+        self._has_begun = False
 
     @property
     def key(self) -> str:
@@ -249,11 +249,12 @@ class DialledSocket(asyncio.Protocol):
         if self._answered.done():
             self.socket.feed(data)
             return
+        self._has_begun = True
         self._protocol.receive_data(data)
         self._look()
 
     def eof_received(self) -> None:
-        if not self._answered.done():
+        if self._has_begun and not self._answered.done():
             self._protocol.receive_eof()
             self._look()
 
@@ -364,6 +365,8 @@ async def dial_socket(
         ours.append(("Sec-WebSocket-Protocol", ", ".join(protocols)))
     passed = HttpRequest("GET", request.url, request.headers, b"", is_passed_on=True)
     head = request_head(passed, aim, None)[:-2] + "".join(f"{name}: {value}\r\n" for name, value in ours).encode()
+    if "accept-encoding" not in {name.lower() for name, _ in request.headers}:
+        head = head.replace(b"Accept-Encoding: identity\r\n", b"", 1)  # a handshake has no body
     try:
         async with asyncio.timeout(seconds or None):
             await client.connect(request.url, lambda: dialled, seconds, direct=direct)
@@ -371,8 +374,3 @@ async def dial_socket(
     except TimeoutError:
         raise faults.connect_timeout(aim.origin.place, seconds) from None
     return dialled
-
-
-def lost(place: str) -> Fault:
-    """The fault of a socket that ended before the response was complete."""
-    return faults.truncation(place)

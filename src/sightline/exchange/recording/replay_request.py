@@ -145,6 +145,7 @@ def _as_received(recorded: RecordedExchange) -> ClientRequest:
         counts=recorded.is_count,
         origin=recorded.id,
         is_own=True,
+        transport=received.transport,
     )
 
 

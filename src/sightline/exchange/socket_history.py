@@ -45,6 +45,10 @@ class HttpForm(NamedTuple):
     items: tuple[bytes, ...]
 
 
+HTTP_HEADERS: Final = (("content-type", "application/json"), ("accept", "text/event-stream"))
+"""What a request over HTTP says of itself and a handshake does not."""
+
+
 class SocketHistory:
     """The responses of one connection."""
 
