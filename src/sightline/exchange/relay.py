@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -21,21 +21,22 @@ from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
-from sightline.exchange.raw_socket import RAW_HTTP, SocketRecord, socket_call
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
 from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
 from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory
-from sightline.exchange.socket_link import OneTurnClient, read_kind
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.sender import RequestClient, Sender
-from sightline.transport.web_socket import DialledSocket
 from sightline.wire.call import HttpRequest
+
+if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket
+    from sightline.exchange.raw_socket import SocketRecord
+    from sightline.transport.web_socket import DialledSocket
 
 _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
@@ -172,6 +173,8 @@ class Relay:
 
     def _alone(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
         """A frame without its socket, as a replay is one: it gets a socket of its own, or goes over HTTP."""
+        from sightline.exchange.socket_link import OneTurnClient, read_kind
+
         if read_kind(request.body).type != "response.create":
             return request, None  # it went over HTTP before
         try:
@@ -183,9 +186,11 @@ class Relay:
         body = SocketHistory().http_form(request.body).body
         return replace(request, http_body=body, headers=(*request.headers, *HTTP_HEADERS)), None
 
-    def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, SocketRecord]:
+    def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, "SocketRecord"]:
         """A socket that is passed on as it is: its provider, its handshake there, and its record. Raises a fault where
         there is no such provider."""
+        from sightline.exchange.raw_socket import RAW_HTTP, SocketRecord, socket_call
+
         choice = self.router.route_for(request)
         handshake = socket_call(request, choice, self._services.environment)
         refuse_own_address(handshake.url, self._services)
@@ -193,7 +198,7 @@ class Relay:
         exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets)
         return choice, handshake, SocketRecord(exchange, request.dialect)
 
-    async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> DialledSocket:
+    async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
         """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is
         raised."""
         return await self._services.sender.dial_socket(handshake, seconds, **options)

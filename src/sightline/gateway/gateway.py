@@ -20,12 +20,8 @@ from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
-from sightline.gateway.raw_socket import pass_socket
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
-from sightline.gateway.responses_socket import ResponsesSocket
-from sightline.gateway.web_socket import ClientSocket, headers_for_provider, refuse_handshake, wants_socket
 from sightline.model.json import JsonObject
-from sightline.transport.web_socket import LONGEST_MESSAGE
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
@@ -239,7 +235,7 @@ class Gateway:
         catalog: Catalog,
         has_key: Callable[[Provider], bool],
         elapsed: Callable[[], float],
-        longest_message: int = LONGEST_MESSAGE,
+        longest_message: int = MOST_BYTES,
     ) -> None:
         self._relay = relay
         self._catalog = catalog
@@ -256,6 +252,8 @@ class Gateway:
         if wants_socket(scope) and place.kind == "ask" and dialect(place.dialect).clients.tries_websocket:
             return self._serve_socket(scope, send, place)
         if wants_socket(scope) and place.kind == "unknown" and isinstance(self._relay, Relay):
+            from sightline.gateway.raw_socket import pass_socket
+
             return pass_socket(self._relay, scope, cast("Upgradable", send), send, place, received, self._longest)
         return self._beside(scope, place).to(send)
 
@@ -287,6 +285,10 @@ class Gateway:
 
     async def _serve_socket(self, scope: AsgiScope, send: ClientWriter, place: GatewayPath) -> None:
         """The Responses API over a socket of the client."""
+        # Loaded with the first socket: `websockets` takes 40 ms.
+        from sightline.gateway.responses_socket import ResponsesSocket
+        from sightline.gateway.web_socket import ClientSocket, headers_for_provider, refuse_handshake
+
         refused = refuse_handshake(scope, place.dialect)
         if refused is not None:
             await refused.to(send)
@@ -334,6 +336,11 @@ class Gateway:
             return refusal_response(spoken, fault)
         is_codex = b"client_version=" in scope["query_string"]
         return _json(for_codex() if is_codex else dialect(spoken).clients.list_models(models))
+
+
+def wants_socket(scope: AsgiScope) -> bool:
+    """Whether the request asks for a WebSocket."""
+    return scope["method"] == "GET" and header(scope["headers"], b"upgrade").strip().lower() == "websocket"
 
 
 async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:

@@ -25,11 +25,6 @@ _OF_SOCKET: Final = frozenset(
 GOING_AWAY: Final = 1001
 
 
-def wants_socket(scope: AsgiScope) -> bool:
-    """Whether the request asks for a WebSocket."""
-    return scope["method"] == "GET" and header(scope["headers"], b"upgrade").strip().lower() == "websocket"
-
-
 def refuse_handshake(scope: AsgiScope, spoken: str) -> WebResponse | None:
     """The answer to a handshake that is none; None where it is one."""
     headers = scope["headers"]

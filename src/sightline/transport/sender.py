@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -29,10 +29,12 @@ from sightline.transport.http.client import HttpClient
 from sightline.transport.http.faults import may_retry
 from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
-from sightline.transport.web_socket import DialledSocket, dial_socket
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
 from sightline.wire.secrets import MASK, redact_json, redact_text
+
+if TYPE_CHECKING:
+    from sightline.transport.web_socket import DialledSocket
 
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000
@@ -132,8 +134,10 @@ class Sender:
         """The same, through another client."""
         return Sender(client, self._clock, self._jitter, self._ledger)
 
-    async def dial_socket(self, request: HttpRequest, seconds: float, **options: Any) -> DialledSocket:
+    async def dial_socket(self, request: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
         """Dial a provider's socket; `options` are those of `web_socket.dial_socket`. A socket is dialled once."""
+        from sightline.transport.web_socket import dial_socket  # with the first socket: it takes 40 ms
+
         if not isinstance(self._client, HttpClient):
             raise TypeError("only the HTTP client can dial a socket")
         return await dial_socket(self._client, request, seconds=seconds, **options)

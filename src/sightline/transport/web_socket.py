@@ -230,6 +230,8 @@ class DialledSocket(asyncio.Protocol):
         offered = [Subprotocol(each) for each in protocols] or None
         self._protocol = ClientProtocol(address, subprotocols=offered, max_size=longest, logger=FRAMES_LOG)
         self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # A connection may end before anyone waits for the answer.
+        self._answered.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._transport: asyncio.Transport | None = None
         self._early: list[Frame] = []
         self._has_begun = False
@@ -310,8 +312,6 @@ class DialledSocket(asyncio.Protocol):
         try:
             await self._answered
         except BaseException:
-            if self._answered.done() and not self._answered.cancelled():
-                self._answered.exception()
             abort(self._transport)
             raise
 
