@@ -248,6 +248,9 @@ class ResponsesSocket(SocketEvents):
                 return None
             refused = error
         except Fault as fault:
+            if _is_no_socket(fault):
+                self._without_socket.add(choice.provider_name)
+                return None
             refused = fault
         return LaneClient(link, turn.lane, turn.move_on, refused, open_link)
 
@@ -307,7 +310,13 @@ class ResponsesSocket(SocketEvents):
         if handshake is None:
             return []
         seconds = choice.provider.connect_timeout_ms / 1000
-        link = self._latest = await self._link_to(choice.provider_name, handshake, seconds)
+        try:
+            link = self._latest = await self._link_to(choice.provider_name, handshake, seconds)
+        except Fault as fault:
+            if not _is_no_socket(fault):
+                raise
+            self._without_socket.add(choice.provider_name)
+            return []
         return client_response.headers_for_client(link.headers, relay.secrets)
 
     async def _link_to(self, provider: str, handshake: HttpRequest, seconds: float) -> SocketLink:
@@ -403,6 +412,11 @@ class ResponsesSocket(SocketEvents):
         body = client_response.without(refused.body, secrets)
         _LOG.info("the provider refused a WebSocket with status %d", refused.status)
         return client_response.whole("", refused.status, headers, body, [])
+
+
+def _is_no_socket(fault: Fault) -> bool:
+    """Whether what answered the handshake speaks no HTTP/1.1, as small local servers do, and so has no socket."""
+    return fault.code is Code.UPSTREAM_PROTOCOL
 
 
 def _forget(task: "asyncio.Task[None]") -> None:
