@@ -371,3 +371,53 @@ def test_a_frame_is_replayed_over_a_socket_of_its_own(server: Served, upstream: 
     assert upstream.frames == [asked, asked]
     assert again["hashes"]["sent"] == first["hashes"]["sent"]
     assert len(upstream.handshakes) == 2
+
+
+def test_a_configured_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_KEY", "configured-key-9")
+
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        upstream.take(connection)
+        for frame in events("resp_1", "this configured-key-9 leaks"):
+            connection.send(frame)
+        upstream.take(connection)
+
+    config = ACME + 'key_env = "ACME_KEY"\n'
+    with socket_upstream(play) as upstream, served(tmp_path, config.format(url=upstream.url)) as server:
+        with client_of(server, additional_headers={"Authorization": "Bearer clients-own"}) as socket:
+            socket.send(json.dumps(ASK))
+            frames = read_response(socket)
+        (shown,) = exchanges(server)
+        record = server.body(shown["id"], "reply").decode()
+    assert upstream.handshakes[0].headers.get_all("Authorization") == ["Bearer configured-key-9"]
+    assert len(frames) == len(events("resp_1", "this configured-key-9 leaks"))
+    assert "configured-key-9" not in "".join(frames) + record
+
+
+def test_calls_that_are_dropped_leave_the_socket_usable(tmp_path: Path) -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "rm", "arguments": "{}"}
+    head = {"id": "resp_1", "object": "response", "model": "gpt-5", "status": "completed", "output": [call]}
+    calling = [{"type": "response.created", "response": {**head, "output": []}},
+               {"type": "response.output_item.done", "output_index": 0, "item": call},
+               {"type": "response.completed", "response": head}]  # fmt: skip
+
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        upstream.take(connection)
+        for frame in calling:
+            connection.send(json.dumps(frame))
+        upstream.take(connection)
+        for text in events("resp_2", "fine"):
+            connection.send(text)
+        upstream.take(connection)
+
+    with socket_upstream(play) as upstream, served(tmp_path, ACME.format(url=upstream.url)) as server:
+        person = Person(server)
+        person.put("/api/rules", [{**HOLD, "phase": "tool_calls"}])
+        with client_of(server) as socket:
+            socket.send(json.dumps(ASK))
+            (held,) = person.held()
+            assert person.act(held, "drop")[0] == 200
+            (error,) = map(json.loads, read_response(socket))
+            assert error["type"] == "error"
+            socket.send(json.dumps(ASK))
+            assert read_response(socket) == events("resp_2", "fine")

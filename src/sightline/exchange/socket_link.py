@@ -23,6 +23,7 @@ from sightline.wire.call import HttpRequest
 _MOST_BUFFERED: Final = 256 * 1024
 """Bytes of responses that wait for a slow reader; the provider is not read meanwhile."""
 
+_MOST_KNOWN: Final = 256
 TERMINAL: Final = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
 """The events that end a response."""
 
@@ -30,11 +31,16 @@ _NO_TIMEOUTS: Final = Timeouts(0, 0, 0)
 _EVENT_STREAM: Final = (b"content-type", b"text/event-stream")
 
 
+class _NamedResponse(msgspec.Struct, gc=False):
+    id: str = ""
+
+
 class EventKind(msgspec.Struct, gc=False):
     """What is looked at in each event."""
 
     type: str = ""
     stream_id: str | None = None
+    response: _NamedResponse | None = None
 
 
 READ_KIND: Final = msgspec.json.Decoder(EventKind)
@@ -62,6 +68,7 @@ class SocketResponse:
         self._fault: Fault | None = None
         self._has_ended = False
         self._has_begun = False
+        self._is_closed = False
         self._waiter: asyncio.Future[None] | None = None
         self._listener: Callable[[], None] | None = None
         self._timeouts = timeouts
@@ -78,6 +85,8 @@ class SocketResponse:
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """An event came."""
+        if self._is_closed:
+            return
         if not self._has_begun:
             self._has_begun = True
             self._stop_timer()
@@ -157,6 +166,7 @@ class SocketResponse:
 
     async def close(self) -> None:
         """Nothing more of it is wanted. The socket stays, and what still comes is dropped."""
+        self._is_closed = True
         self._stop_timer()
         self._pieces.clear()
         self._buffered = 0
@@ -239,6 +249,8 @@ class SocketLink:
         self.texts: dict[bytes, bytes] = {}
         """Frames with line ends, by what they are without. Server-sent events end with a line, and the client gets
         every frame as it came."""
+        self.lanes_by_response: dict[str, str] = {}
+        """The lanes of the latest responses."""
         dialled.begin(self)
 
     @property
@@ -323,6 +335,10 @@ class SocketLink:
         if not waiting or not kind.type:
             self.on_stray(data, lane, is_text)
             return
+        if kind.type == "response.created" and kind.response is not None:
+            self.lanes_by_response[kind.response.id] = lane
+            if len(self.lanes_by_response) > _MOST_KNOWN:
+                del self.lanes_by_response[next(iter(self.lanes_by_response))]
         is_last = kind.type in TERMINAL
         response = waiting[0]
         if is_last:
@@ -331,6 +347,8 @@ class SocketLink:
                 del self._lanes[lane]
         if data.find(b"\n") >= 0 or data.find(b"\r") >= 0:
             one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
+            if len(self.texts) >= _MOST_KNOWN:
+                self.texts.clear()  # those of responses that never reached the client
             self.texts[one_line] = data
             data = one_line
         response.feed(data, is_last=is_last)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
+from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import headers_for_client, without
@@ -44,7 +45,7 @@ async def pass_socket(
 ) -> None:
     """Serve one such socket to its end. `upgrade` and `send` are the same response."""
     headers, query = scope["headers"], scope["query_string"].decode("latin-1")
-    spoken = "gemini" if place.path.startswith(_GOOGLE) else caller_of(place, headers, query)
+    spoken = dialect_of_model_paths() if place.path.startswith(_GOOGLE) else caller_of(place, headers, query)
     refused = refuse_handshake(scope, spoken)
     if refused is not None:
         await refused.to(send)

@@ -68,7 +68,6 @@ class _SocketTurn:
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     after: list[tuple[bytes, bool]] = field(default_factory=list)
     is_http: bool = False
-    response_id: str = ""
 
     def move_on(self) -> None:
         """The frames behind it need not wait any longer."""
@@ -103,6 +102,7 @@ class ResponsesSocket(SocketEvents):
         """The last turn of each lane that is not over."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._steers: dict[str, bytes] = {}
+        self._texts: dict[bytes, bytes] = {}
         self._is_ending = False
         client.events = self
 
@@ -140,7 +140,8 @@ class ResponsesSocket(SocketEvents):
             return
         if self._latest is not None and self._latest.is_open and not self._is_for_http(frame):
             if frame.type == "response.steer":
-                self._steers[self._lane_of(frame.previous_response_id)] = data
+                lanes = self._latest.lanes_by_response
+                self._steers[lanes.get(frame.previous_response_id or "", "")] = data
             self._latest.send(data, is_text=is_text)
             await self._latest.until_writable()
         elif frame.type == "response.cancel":
@@ -280,7 +281,7 @@ class ResponsesSocket(SocketEvents):
                 body = b"".join([piece async for piece in response])
                 self._client.send(error_frame(response, body, turn.lane))
                 return
-            texts = None if form is not None or self._latest is None else self._latest.texts
+            texts = None if form is not None else self._texts
             writer = FrameWriter(self._client, turn.lane, texts)
             try:
                 await response.write_to(writer)
@@ -327,6 +328,7 @@ class ResponsesSocket(SocketEvents):
         assert self._relay is not None
         dialled = await self._relay.dial_socket(handshake, seconds, longest=self._longest)
         link = SocketLink(dialled, handshake.url, self._take_stray, self._link_closed)
+        link.texts = self._texts
         self._links[provider] = link
         return link
 
@@ -360,9 +362,6 @@ class ResponsesSocket(SocketEvents):
     async def _serve_adopted(self, turn: _SocketTurn, sender: AdoptedResponse) -> None:
         assert self._relay is not None
         await self._hand_over(turn, await self._relay.start(turn.request, client=sender), None)
-
-    def _lane_of(self, response: str | None) -> str:
-        return next((lane for lane, turn in self._turns.items() if turn.response_id == response), "")
 
     def _link_closed(self, link: SocketLink, code: int, reason: str) -> None:
         """A provider has closed. So does this side, once the client has had what came; unless there are other sockets,
