@@ -1,6 +1,8 @@
 """The Responses API over WebSocket: a client's socket, a provider's socket, and what stands on record between them."""
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -421,3 +423,19 @@ def test_calls_that_are_dropped_leave_the_socket_usable(tmp_path: Path) -> None:
             assert error["type"] == "error"
             socket.send(json.dumps(ASK))
             assert read_response(socket) == events("resp_2", "fine")
+
+
+def test_a_frame_is_shown_as_a_command_that_asks_the_same_over_http(tmp_path: Path, upstream: SocketUpstream) -> None:
+    with served(tmp_path, ACME.format(url=upstream.url)) as server:
+        with client_of(server) as socket:
+            socket.send(json.dumps(ASK))
+            read_response(socket)
+        (shown,) = exchanges(server)
+    program = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+    options = ["--config", str(tmp_path / "sightline.toml"), "--data", str(tmp_path / "data")]
+    done = subprocess.run([*program, "show", shown["id"], "--as", "curl", *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "response.create" not in done.stdout
+    assert '"input":"hi"' in done.stdout
+    assert '"stream":true' in done.stdout
+    assert "content-type: application/json" in done.stdout.lower()

@@ -26,7 +26,7 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
 from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
-from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory
+from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
@@ -147,6 +147,8 @@ class Relay:
 
     def final_body(self, request: ClientRequest) -> FinalBody:
         """The body that this request would be sent with, after masks. Nothing is sent."""
+        if request.transport == "websocket" and request.http_body is None:
+            request, _ = self._alone(request)
         choice = self.router.route_for(request)
         body = body_of(request, choice).body
         masks = request.masks and not request.counts
@@ -173,9 +175,9 @@ class Relay:
 
     def _alone(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
         """A frame without its socket, as a replay is one: it gets a socket of its own, or goes over HTTP."""
-        from sightline.exchange.socket_link import OneTurnClient, read_kind
+        from sightline.exchange.socket_link import OneTurnClient
 
-        if read_kind(request.body).type != "response.create":
+        if not is_frame(request.body):
             return request, None  # it went over HTTP before
         try:
             _, handshake = self.socket_request(request)

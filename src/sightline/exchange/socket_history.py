@@ -109,6 +109,14 @@ class SocketHistory:
         return [item for turn in reversed(turns) for item in turn.items]
 
 
+def is_frame(body: bytes) -> bool:
+    """Whether this is a request as a socket has it, and not the body of a POST."""
+    try:
+        return _text_of(_FIELDS.decode(body).get("type")) == "response.create"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
 def _items_of(value: msgspec.Raw | None) -> tuple[bytes, ...]:
     """The input as items; a text is one message of the user."""
     if value is None:

@@ -214,7 +214,8 @@ class ResponsesSocket(SocketEvents):
             sender = await self._sender_for(turn)
             if sender is not None:
                 assert self._relay is not None
-                response = await self._relay.start(request, client=sender)
+                # The client connects again by itself, and a frame that has left is not sent twice.
+                response = await self._relay.start(msgspec.structs.replace(request, retries=0), client=sender)
                 await self._hand_over(turn, response, None)
                 return
             turn.is_http = True
