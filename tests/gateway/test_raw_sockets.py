@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from openai import OpenAI
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.server import ServerConnection
 from websockets.typing import Subprotocol
@@ -114,3 +115,22 @@ def test_the_end_of_the_provider_is_told(tmp_path: Path, is_clean: bool) -> None
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == (4100 if is_clean else 1011)
     assert shown["state"] == ("finished" if is_clean else "failed")
+
+
+@pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")  # by the library itself
+def test_openais_library_opens_a_realtime_session(tmp_path: Path) -> None:
+    created = {"type": "session.created", "event_id": "e1", "session": {"type": "realtime", "model": "gpt-realtime"}}
+
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        connection.send(json.dumps(created))
+        echo(connection, upstream)
+
+    with socket_upstream(play) as upstream, served(tmp_path, HOME.format(url=upstream.url)) as server:
+        client = OpenAI(api_key="sk-x", base_url=f"{server.url}/v1")
+        with client.realtime.connect(model="gpt-realtime") as connection:
+            assert connection.recv().type == "session.created"
+            connection.response.create()
+            assert connection.recv_bytes() == str(upstream.frames[0]).encode()
+        assert upstream.closed.wait(30)
+        assert only_exchange(server)["state"] == "finished"
+    assert upstream.handshakes[0].path == "/v1/realtime?model=gpt-realtime"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai import OpenAI
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection
@@ -439,3 +440,23 @@ def test_a_frame_is_shown_as_a_command_that_asks_the_same_over_http(tmp_path: Pa
     assert '"input":"hi"' in done.stdout
     assert '"stream":true' in done.stdout
     assert "content-type: application/json" in done.stdout.lower()
+
+
+@pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")  # by the library itself
+def test_openais_library_speaks_with_the_provider(server: Served, upstream: SocketUpstream) -> None:
+    client = OpenAI(api_key="sk-x", base_url=f"{server.url}/p/acme/v1")
+    before = None
+    with client.responses.connect() as connection:
+        for number in (1, 2):
+            more = {} if before is None else {"previous_response_id": before}
+            connection.response.create(model="gpt-5", input="hi", **more)
+            for event in connection:
+                if event.type == "response.completed":
+                    assert event.response.output_text == f"answer number {number}"
+                    before = event.response.id
+                    break
+        connection.response.steer(previous_response_id=before or "", input="shorter")
+    assert upstream.closed.wait(30)
+    sent = [json.loads(frame) for frame in upstream.frames]
+    assert [each["type"] for each in sent] == ["response.create", "response.create", "response.steer"]
+    assert [each["state"] for each in exchanges(server)] == ["finished", "finished"]

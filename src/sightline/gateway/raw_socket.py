@@ -117,20 +117,17 @@ class RawSocket(SocketEvents):
                 self._record.add("client", data, is_text=is_text)
                 self._dialled.socket.send(data, is_text=is_text)
                 await self._dialled.until_writable()
-            await self._client.until_lost()
         finally:
-            self._record.cancel("client_gone")
-            self._dialled.socket.close(GOING_AWAY)
+            # Behind the client's last messages, which may have come together with its close.
+            code, reason = self._client.close_code or _ABNORMAL, self._client.close_reason
+            if code == _ABNORMAL:
+                self._record.cancel("client_gone")
+            else:
+                self._record.finish(code, reason)
+            self._dialled.socket.close(code, reason)
+        await self._client.until_lost()
 
     # --- the client ---
-
-    def client_closed(self, code: int, reason: str) -> None:
-        """The provider gets the same code."""
-        if code == _ABNORMAL:
-            self._record.cancel("client_gone")
-        else:
-            self._record.finish(code, reason)
-        self._dialled.socket.close(code, reason)
 
     def server_ends(self) -> None:
         """Both sides are told."""

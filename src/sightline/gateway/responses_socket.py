@@ -123,6 +123,7 @@ class ResponsesSocket(SocketEvents):
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks)
+            # Behind the client's last frames, which may have come together with its close.
             for link in self._links.values():
                 link.close(self._client.close_code or GOING_AWAY, self._client.close_reason)
         await self._client.until_lost()
@@ -383,11 +384,6 @@ class ResponsesSocket(SocketEvents):
         self._client.socket.close(code, reason)
 
     # --- what the client's side tells ---
-
-    def client_closed(self, code: int, reason: str) -> None:
-        """The provider gets the same code, at once."""
-        for link in self._links.values():
-            link.close(code, reason)
 
     def server_ends(self) -> None:
         """Close as soon as nothing is under way."""

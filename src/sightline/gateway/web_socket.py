@@ -56,9 +56,6 @@ def subprotocols(headers: Headers) -> tuple[str, ...]:
 class SocketEvents:
     """What the owner of a client's socket can react to."""
 
-    def client_closed(self, code: int, reason: str) -> None:
-        """The client has closed (1006: it has gone). Its messages before that can still be had."""
-
     def server_ends(self) -> None:
         """The server ends."""
 
@@ -163,7 +160,6 @@ class ClientSocket:
     def on_close(self, code: int, reason: str) -> None:
         """The client has closed, or broke the protocol, or has gone."""
         self.close_code, self.close_reason = code, reason
-        self.events.client_closed(code, reason)
         self._wake()
 
     def _wake(self) -> None:
