@@ -18,15 +18,19 @@ def peers(names: Sequence[str] = (), loads: Sequence[str] = (), rounds: int = RO
     from bench.peers.comparing import compare
     from bench.peers.markdown import markdown
     from bench.peers.scenarios import chosen
+    from bench.peers.sockets import report as sockets
     from bench.peers.subjects import SUBJECTS
 
     if unknown := set(names) - set(SUBJECTS):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
+    if list(loads) == ["websocket"]:
+        return TITLE + sockets()
     scenarios = [each for each in chosen(is_quick=is_quick) if not loads or each.name.startswith(tuple(loads))]
     if not scenarios:
         sys.exit(f"no such load; there are {'; '.join(each.name for each in chosen(is_quick=is_quick))}")
     try:
-        return markdown(compare([SUBJECTS[name] for name in names or SUBJECTS], scenarios, rounds))
+        compared = markdown(compare([SUBJECTS[name] for name in names or SUBJECTS], scenarios, rounds))
+        return compared if loads else f"{compared}\n\n{sockets()}"
     except MissingError as error:
         return f"{TITLE}Not measured: {error}."
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.sync.server import ServerConnection
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
@@ -34,6 +35,7 @@ from sightline.model.events import (
 from sightline.model.usage import Usage
 from tests.contract.loopback import Upstream, _listening
 from tests.gateway_server import served
+from tests.socket_upstream import SocketUpstream, events, socket_upstream
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TEST_CLIENTS") != "1", reason="fetches and runs real clients for minutes; `make clients` does it"
@@ -245,12 +247,61 @@ def _expect_on_record(folder: Path, config: str, case: Case, spoken: str, upstre
     """Everything that the provider was asked is there, as it was sent, and whole."""
     with served(folder, config) as gateway:
         lines = gateway.api("/api/exchanges?limit=100")["exchanges"]
+        # What warms up a socket is not sent to a provider that is asked over HTTP.
+        lines = [line for line in lines if line["provider"]]
         assert len(lines) >= 2
         for line in lines:
             assert (line["state"], line["status"], line["session"]) == ("finished", 200, "a task")
             assert (line["dialect"], line["provider"]) == (case.spoken, "scripted")
             assert gateway.body(line["id"], "reply")
-            if case.spoken == spoken:
+            if case.spoken == spoken and gateway.api(f"/api/exchanges/{line['id']}")["transport"] == "http":
                 assert gateway.body(line["id"], "received") == gateway.body(line["id"], "sent")
         sent = [json.loads(gateway.body(line["id"], "sent")) for line in reversed(lines)]
     assert sorted(map(json.dumps, sent)) == sorted(map(json.dumps, upstream.bodies))
+
+
+def _play_codex(connection: ServerConnection, upstream: SocketUpstream) -> None:
+    """A model behind a socket: it is warmed up, calls the tool, and repeats what the tool has said."""
+    while True:
+        asked = upstream.take(connection)
+        name = f"resp_{len(upstream.frames)}"
+        text = json.dumps(asked["input"])
+        call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "exec_command",
+                "arguments": json.dumps({"cmd": COMMAND}), "status": "completed"}  # fmt: skip
+        response = {"id": name, "object": "response", "created_at": 1, "model": "gpt-5.5", "status": "in_progress"}
+        output: list[Any] = [] if asked.get("generate") is False else [call]
+        if SAID in text:
+            frames = events(name, f"It says {SAID}")
+        else:
+            done = {**response, "status": "completed", "output": output}
+            told = [
+                {"type": "response.created", "response": {**response, "output": []}},
+                *({"type": "response.output_item.done", "output_index": 0, "item": each} for each in output),
+                {"type": "response.completed", "response": done},
+            ]
+            frames = [json.dumps(each) for each in told]
+        for frame in frames:
+            connection.send(frame)
+
+
+def test_codex_does_a_task_over_a_socket_of_the_provider(clients: Path, tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    with socket_upstream(_play_codex) as upstream:
+        config = f'[providers.openai]\nbase_url = "{upstream.url}"\ndialect = "openai-responses"\n'
+        with served(tmp_path, f'{config}home = ["openai-responses"]\n') as gateway:
+            words = [*CODEX, "-c", f'openai_base_url="{gateway.url}/v1"', "-m", "gpt-5.5", TASK]
+            variables = {**_environment(clients, home, CASES["codex"]), "CODEX_API_KEY": "sk-of-nobody"}
+            status, said, told = _run([str(clients / words[0]), *words[1:]], work, variables)
+            assert status == 0, f"{said}\n{told}"
+            assert f"It says {SAID}" in said
+            lines = gateway.api("/api/exchanges")["exchanges"]
+            shown = [gateway.api(f"/api/exchanges/{line['id']}") for line in reversed(lines)]
+            sent = [gateway.body(each["id"], "sent").decode() for each in shown]
+    assert [(each["state"], each["transport"]) for each in shown] == [("finished", "websocket")] * 3
+    assert sent == upstream.frames
+    assert json.loads(sent[0])["generate"] is False
+    assert [json.loads(each).get("previous_response_id") for each in sent] == [None, "resp_1", "resp_2"]
+    (handshake,) = upstream.handshakes
+    assert handshake.headers["OpenAI-Beta"].startswith("responses_websockets=")

@@ -8,7 +8,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import MOST_BYTES, Gateway
-from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
+from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.web.asgi import AsgiScope, RequestEvent, ResponseChunk, ResponseStart, response_body
 from tests.server.running import CATALOG, Running, Told, ToldRelay, has_key, running
 
@@ -185,14 +185,6 @@ def test_unknown_model_action_is_not_found(server: Running, path: str) -> None:
     assert (status, json.loads(told)["error"]["status"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("path", ["/v1/responses", "/responses", "/p/acme/v1/responses"])
-def test_a_websocket_is_refused_with_426(server: Running, path: str) -> None:
-    upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}
-    status, _, told = server.ask("GET", path, None, upgrade)
-    assert status == 426
-    assert "POST" in json.loads(told)["error"]["message"]
-
-
 def test_models_are_listed_in_the_callers_shape(server: Running) -> None:
     def listing(path: str, **headers: str) -> object:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -260,9 +252,3 @@ def test_a_wrong_method_names_the_right_one() -> None:
     answer = wrong_method("anthropic", "PUT", "POST")
     assert answer.status == 405
     assert (b"allow", b"POST") in answer.headers
-
-
-def test_a_websocket_is_refused_so_that_clients_fall_back_at_once() -> None:
-    answer = no_websocket("openai-responses")
-    assert answer.status == 426
-    assert (b"upgrade", b"HTTP/1.1") in answer.headers

@@ -109,7 +109,8 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
     where it is not the dialect's. `headers` are sent as they are; `env_headers` name variables that hold the values
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
-    whose clients use this provider by default, with a credential of their own if no key is set.
+    whose clients use this provider by default, with a credential of their own if no key is set. With `websocket`
+    clients that open a socket get one to the provider; without it the provider is asked over HTTP.
 
     `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
     the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.
@@ -135,6 +136,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     requires_openai_auth: bool = False
     embedded: bool = False
     home: tuple[DialectName, ...] = ()
+    websocket: bool = True
     quirks: Quirks = Quirks()
     charges: Charges = Charges()
 

@@ -31,6 +31,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
     that a provider may ask for before another attempt. `conversation` is the chat or the run that it is part of.
     `is_own` says that Sightline made it and no client; `retries` is how often it is sent again, if the caller says so.
     Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
+    `transport` is how it came. A frame of a socket may go to a provider that is asked over HTTP: then `http_body` is
+    what it is there, in the same dialect. With `was_sent` the provider has it already: it is neither held nor changed.
     """
 
     dialect: str
@@ -58,6 +60,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     retries: int | None = None
     masks: bool = True
     expect_sha256: str = ""
+    transport: str = "http"
+    http_body: bytes | None = None
+    was_sent: bool = False
 
     @property
     def wants_array(self) -> bool:

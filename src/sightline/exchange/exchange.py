@@ -16,6 +16,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, FailedEnd
 from sightline.exchange.recorder import FactObserver, Recorder
 from sightline.transport.clock import Clock
+from sightline.transport.sender import RequestClient
 
 
 class Exchange:
@@ -24,7 +25,8 @@ class Exchange:
     exchange was aborted by this server and not by its client.
 
     With `holds_calls` the whole response is read before the client gets any of it, because its tool calls may be held.
-    `on_streamed` is called when a response that streamed to the client has ended.
+    `on_streamed` is called when a response that streamed to the client has ended. `client` sends the request in place
+    of the HTTP client.
     """
 
     choice: ModelChoice
@@ -40,10 +42,12 @@ class Exchange:
         *,
         observer: FactObserver | None = None,
         on_streamed: Callable[["Exchange"], None] | None = None,
+        client: RequestClient | None = None,
     ) -> None:
         self.request = request
         self.id = exchange
         self.secrets = secrets
+        self.client = client
         self.phase = ExchangePhase.RECEIVED
         self.recorder = Recorder(request, exchange, hub, clock, secrets, observer)
         self.losses = 0

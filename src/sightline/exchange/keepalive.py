@@ -30,8 +30,9 @@ _EVENTS = "text/event-stream"
 
 
 def can_keep_alive(request: ClientRequest) -> bool:
-    """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for."""
-    return request.is_stream and not request.wants_array
+    """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for, and a
+    socket has pings of its own."""
+    return request.is_stream and not request.wants_array and request.transport != "websocket"
 
 
 def sign_of_life(request: ClientRequest) -> bytes:

@@ -107,7 +107,7 @@ def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
     if choice.dialect == client_request.dialect:
         return WrittenBody(*_own_body(client_request, choice))
     spoken = choice.dialect
-    client = dialect(client_request.dialect).read_request(decode(client_request.body))
+    client = dialect(client_request.dialect).read_request(decode(client_request.http_body or client_request.body))
     _refuse_kept_state(client_request, client)
     request = msgspec.structs.replace(client, model=choice.model)
     if client_request.is_stream:  # some clients say it in the URL alone
@@ -155,14 +155,15 @@ def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tup
 
 def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
     """The client's bytes, with another name of the model where the route says so."""
+    body = request.body if request.http_body is None else request.http_body
     if choice.route is not None and choice.route.system != "in_place":
         rewritten = translate_request(
-            request.body, request.dialect, request.dialect, model=choice.model, settings=target_of(choice)
+            body, request.dialect, request.dialect, model=choice.model, settings=target_of(choice)
         )
         return rewritten.data, rewritten.report
     if choice.model == request.model or dialect(request.dialect).model_in_path:
-        return request.body, None
-    return WireDocument(request.body).set("/model", choice.model).data, None
+        return body, None
+    return WireDocument(body).set("/model", choice.model).data, None
 
 
 def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:

@@ -2,8 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest, session_of
@@ -21,11 +25,18 @@ from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
-from sightline.exchange.run import ExchangeServices, run_exchange
+from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
+from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
+from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
-from sightline.transport.sender import Sender
+from sightline.transport.sender import RequestClient, Sender
+from sightline.wire.call import HttpRequest
+
+if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket
+    from sightline.exchange.raw_socket import SocketRecord
+    from sightline.transport.web_socket import DialledSocket
 
 _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
@@ -82,12 +93,17 @@ class Relay:
     def own(self, addresses: frozenset[tuple[str, int]]) -> None:
         self._services.own_addresses = addresses
 
-    async def start(self, request: ClientRequest, observer: FactObserver | None = None) -> ClientResponse:
+    async def start(
+        self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
+    ) -> ClientResponse:
         """Serve one request; the head of the response is complete when this returns.
 
         Whatever a provider or the network does becomes a response in the client's dialect. To cancel this means that
-        the client has gone. `observer` gets each fact but frames, once it is on record.
+        the client has gone. `observer` gets each fact but frames, once it is on record. `client` sends the request in
+        place of the HTTP client.
         """
+        if request.transport == "websocket" and client is None and request.http_body is None:
+            request, client = self._alone(request)
         exchange = Exchange(
             request,
             request.exchange or self._make_id(),
@@ -96,6 +112,7 @@ class Relay:
             self.secrets,
             observer=observer,
             on_streamed=self._forget,
+            client=client,
         )
         if (self.holds.is_idle and not request.hold) or not can_keep_alive(request):
             return await self._run(exchange)
@@ -130,10 +147,68 @@ class Relay:
 
     def final_body(self, request: ClientRequest) -> FinalBody:
         """The body that this request would be sent with, after masks. Nothing is sent."""
+        if request.transport == "websocket" and request.http_body is None:
+            request, _ = self._alone(request)
         choice = self.router.route_for(request)
         body = body_of(request, choice).body
         masks = request.masks and not request.counts
         return self.holds.final_body(body, choice.dialect, choice.model, session=session_of(request), masks=masks)
+
+    def socket_request(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest | None]:
+        """Where a request that came over a socket goes. The second is the handshake of the provider's own socket, None
+        where it is asked over HTTP: another dialect, an embedded model, a provider without sockets.
+
+        Raises the fault that the request itself would end with.
+        """
+        choice = self.router.route_for(request)
+        is_rewritten = choice.route is not None and choice.route.system != "in_place"
+        if (
+            choice.dialect != request.dialect
+            or not choice.provider.websocket
+            or choice.provider.embedded
+            or is_rewritten
+        ):
+            return choice, None
+        sent = self._services.pass_through.on(request, choice, self._services.environment).request
+        refuse_own_address(sent.url, self._services)
+        return choice, sent
+
+    def _alone(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
+        """A frame without its socket, as a replay is one: it gets a socket of its own, or goes over HTTP."""
+        from sightline.exchange.socket_link import OneTurnClient
+
+        if not is_frame(request.body):
+            return request, None  # it went over HTTP before
+        try:
+            _, handshake = self.socket_request(request)
+        except Fault:
+            return request, None  # the request ends with it
+        if handshake is not None:
+            return request, OneTurnClient(self.dial_socket)
+        body = SocketHistory().http_form(request.body).body
+        return replace(request, http_body=body, headers=(*request.headers, *HTTP_HEADERS)), None
+
+    def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, "SocketRecord"]:
+        """A socket that is passed on as it is: its provider, its handshake there, and its record. Raises a fault where
+        there is no such provider."""
+        from sightline.exchange.raw_socket import RAW_HTTP, SocketRecord, socket_call
+
+        choice = self.router.route_for(request)
+        handshake = socket_call(request, choice, self._services.environment)
+        refuse_own_address(handshake.url, self._services)
+        recorded = replace(request, dialect=RAW_HTTP)
+        exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets)
+        return choice, handshake, SocketRecord(exchange, request.dialect)
+
+    async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
+        """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is
+        raised."""
+        return await self._services.sender.dial_socket(handshake, seconds, **options)
+
+    def answer_here(self, request: ClientRequest, reply: Reply) -> ClientResponse:
+        """Answer a request with this reply. Nothing is sent, and the exchange is on record."""
+        exchange = Exchange(request, request.exchange or self._make_id(), self._hub, self._clock, self.secrets)
+        return self._services.interceptor.answer_by_hand(exchange, reply)
 
     async def wait_until_learned(self) -> None:
         """Wait until the estimates have learned from everything that providers have counted so far."""

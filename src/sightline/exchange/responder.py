@@ -29,8 +29,8 @@ from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
-from sightline.transport.http.client import READ_LIMIT, Response
-from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, redact_fault
+from sightline.transport.http.client import READ_LIMIT
+from sightline.transport.sender import AcceptedResponse, ProviderResponse, RawHeaders, RefusedResponse, redact_fault
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.secrets import Masking
 
@@ -191,7 +191,7 @@ class Responder:
         self._settle(exchange, accepted.sent, reply)
         return answer
 
-    def _verbatim(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
+    def _verbatim(self, exchange: Exchange, response: ProviderResponse, body: "_Body") -> tuple[Reply, ClientResponse]:
         _refuse_empty(body)
         reply, reading, warning = None, None, ""
         is_own = exchange.request.is_own  # such a caller wants the events, which the quick reader does not make
@@ -210,7 +210,9 @@ class Responder:
         shared = reading if is_own and not body.trouble else None
         return reply, self._own_bytes(exchange, response.status, response.headers, body.body, body.plain, shared)
 
-    def _answer_count(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
+    def _answer_count(
+        self, exchange: Exchange, response: ProviderResponse, body: "_Body"
+    ) -> tuple[Reply, ClientResponse]:
         _refuse_empty(body)
         count, fault = read_count(exchange.choice.dialect, body.plain)
         if body.trouble:
@@ -249,7 +251,7 @@ class Responder:
     # --- a response that streams ---
 
     def _tap(
-        self, exchange: Exchange, response: Response, outbound: Outbound, *, is_framed: bool
+        self, exchange: Exchange, response: ProviderResponse, outbound: Outbound, *, is_framed: bool
     ) -> VerbatimTap | TranslatingTap:
         choice, request = exchange.choice, exchange.request
         decoder = decoder_for(response.header("content-encoding"))
@@ -347,7 +349,7 @@ class _Body(NamedTuple):
     trouble: str
 
 
-def _take(response: Response, exchange: Exchange) -> _Body | None:
+def _take(response: ProviderResponse, exchange: Exchange) -> _Body | None:
     """A body that came whole with its head, as short ones do, recorded; None where it has to be read."""
     if response.header("content-encoding") or (body := response.take_whole()) is None:
         return None
@@ -355,7 +357,7 @@ def _take(response: Response, exchange: Exchange) -> _Body | None:
     return _Body(body, body, "")
 
 
-async def _read(response: Response, exchange: Exchange) -> _Body:
+async def _read(response: ProviderResponse, exchange: Exchange) -> _Body:
     """Read a body to its end, and record it."""
     decoder = decoder_for(response.header("content-encoding"))
     pieces: list[bytes] = []

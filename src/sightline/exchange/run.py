@@ -86,7 +86,7 @@ async def _send_and_respond(
     turn: AsyncExitStack | None,
 ) -> ClientResponse:
     """`released` is the body that a user or the rules let go; `turn` the embedded model's, kept while it streams."""
-    _refuse_own_address(outbound.request.url, services)
+    refuse_own_address(outbound.request.url, services)
     if released is None:
         digest = _record_body(exchange, outbound)
         refuse_other(exchange.request.expect_sha256, digest)
@@ -131,7 +131,7 @@ async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: 
     return {**services.environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
 
 
-def _refuse_own_address(url: str, services: ExchangeServices) -> None:
+def refuse_own_address(url: str, services: ExchangeServices) -> None:
     """A fault where the provider's address is this server, which would call itself for ever."""
     if (url, services.own_addresses) == services.foreign_url:
         return
@@ -182,6 +182,8 @@ async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sen
         secrets=exchange.recorder.redaction.secrets,
         sha256=digest,
     )
+    if exchange.client is not None:
+        sender = sender.through(exchange.client)
     with exchange.waiting():
         answer = await sender.send(outgoing, exchange.recorder.record_attempt)
     head = answer if isinstance(answer, RefusedResponse) else answer.response

@@ -21,7 +21,7 @@ from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
 from sightline.model.report import Report
-from sightline.transport.http.client import Response
+from sightline.transport.sender import ProviderResponse
 from sightline.web.asgi import ClientWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
@@ -88,7 +88,9 @@ class Tap(Protocol):
 class StreamPump(ResponseBody):
     """The body of a streamed response, to be iterated once. `release` is called at the very end with the reply."""
 
-    def __init__(self, response: Response, tap: Tap, release: Callable[[Reply, Fault | None], Awaitable[None]]) -> None:
+    def __init__(
+        self, response: ProviderResponse, tap: Tap, release: Callable[[Reply, Fault | None], Awaitable[None]]
+    ) -> None:
         self._response = response
         self._tap = tap
         self._release: Callable[[Reply, Fault | None], Awaitable[None]] | None = release

@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -17,15 +17,17 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.client_response import ClientResponse, RequestHandler
+from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
-from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
+from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
     Headers,
     Receive,
+    Upgradable,
     WebResponse,
     header,
     response_body,
@@ -224,15 +226,22 @@ _READING = ("GET", "HEAD")
 
 
 class Gateway:
-    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay."""
+    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay, `longest_message` how many
+    bytes a message of a socket may have."""
 
     def __init__(
-        self, relay: RequestHandler, catalog: Catalog, has_key: Callable[[Provider], bool], elapsed: Callable[[], float]
+        self,
+        relay: RequestHandler,
+        catalog: Catalog,
+        has_key: Callable[[Provider], bool],
+        elapsed: Callable[[], float],
+        longest_message: int = MOST_BYTES,
     ) -> None:
         self._relay = relay
         self._catalog = catalog
         self._has_key = has_key
         self._elapsed = elapsed
+        self._longest = longest_message
 
     def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
@@ -240,6 +249,12 @@ class Gateway:
         place = parse_path(scope["raw_path"].decode("latin-1"))
         if place.kind == "ask" and scope["method"] == "POST":
             return self._ask(scope, receive, send, place, received)
+        if wants_socket(scope) and place.kind == "ask" and dialect(place.dialect).clients.tries_websocket:
+            return self._serve_socket(scope, send, place)
+        if wants_socket(scope) and place.kind == "unknown" and isinstance(self._relay, Relay):
+            from sightline.gateway.raw_socket import pass_socket
+
+            return pass_socket(self._relay, scope, cast("Upgradable", send), send, place, received, self._longest)
         return self._beside(scope, place).to(send)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
@@ -268,15 +283,42 @@ class Gateway:
         async with relayed:
             await _hand_over(relayed, send)
 
+    async def _serve_socket(self, scope: AsgiScope, send: ClientWriter, place: GatewayPath) -> None:
+        """The Responses API over a socket of the client."""
+        # Loaded with the first socket: `websockets` takes 40 ms.
+        from sightline.gateway.responses_socket import ResponsesSocket
+        from sightline.gateway.web_socket import ClientSocket, headers_for_provider, refuse_handshake
+
+        refused = refuse_handshake(scope, place.dialect)
+        if refused is not None:
+            await refused.to(send)
+            return
+        headers = tuple(headers_for_provider(scope["headers"]))
+        head = _read_head(place.path, scope["query_string"], headers)
+        template = ClientRequest(
+            dialect=place.dialect,
+            body=b"",
+            headers=head.headers,
+            path=place.path,
+            query=head.query,
+            is_stream=True,
+            provider=place.provider,
+            session=place.session,
+            strict=head.strict,
+            transport="websocket",
+        )
+        client = ClientSocket(scope, cast("Upgradable", send), self._longest)
+        response = await ResponsesSocket(self._relay, client, template, self._elapsed, self._longest).run()
+        if response is not None:
+            assert response.whole_body is not None
+            send.respond(response.status, [*response.headers, (b"connection", b"close")], response.whole_body)
+
     def _beside(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
         """What is not for a model."""
         method = scope["method"]
         if place.kind == "unknown":
             return refusal_response(_caller(scope, place), no_such_path(method, place.path))
         if place.kind == "ask":
-            is_websocket = header(scope["headers"], b"upgrade").lower() == "websocket"
-            if is_websocket and dialect(place.dialect).clients.tries_websocket:
-                return no_websocket(place.dialect)
             return wrong_method(place.dialect, method, "POST")
         if method == "POST" and ":" in place.model:  # how one dialect asks a model for something
             return refusal_response(place.dialect or dialect_of_model_paths(), no_such_path(method, place.path))
@@ -294,6 +336,11 @@ class Gateway:
             return refusal_response(spoken, fault)
         is_codex = b"client_version=" in scope["query_string"]
         return _json(for_codex() if is_codex else dialect(spoken).clients.list_models(models))
+
+
+def wants_socket(scope: AsgiScope) -> bool:
+    """Whether the request asks for a WebSocket."""
+    return scope["method"] == "GET" and header(scope["headers"], b"upgrade").strip().lower() == "websocket"
 
 
 async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:

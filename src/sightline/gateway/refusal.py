@@ -39,10 +39,3 @@ def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
     """A known path that is asked for in another way."""
     fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed}.", status=405)
     return refusal_response(spoken, fault, headers=[(b"allow", allowed.encode())])
-
-
-def no_websocket(spoken: str) -> WebResponse:
-    """Clients that begin with a WebSocket fall back to HTTP at once on this status, and on no other."""
-    hint = "Send the request by POST; the answer streams as server-sent events."
-    fault = Fault(Code.USAGE, "WebSockets are not served here", hint=hint, status=426)
-    return refusal_response(spoken, fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])

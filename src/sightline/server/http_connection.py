@@ -6,7 +6,6 @@ after another by one task, which ends with the connection: what works for a clie
 
 import asyncio
 import logging
-import re
 import socket
 import struct
 from collections import deque
@@ -20,6 +19,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from sightline.errors import Code, Fault
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import refusal_response
+from sightline.server.upgrade import Upgrade, without_offer
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
@@ -28,6 +28,7 @@ from sightline.web.asgi import (
     RequestEvent,
     ResponseChunk,
     ResponseStart,
+    UpgradeReceiver,
     WebResponse,
     header,
 )
@@ -45,7 +46,6 @@ _LOG = logging.getLogger("sightline.server")
 _WITHOUT_BODY: Final = frozenset({204, 304})
 _STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _CONTROLS: Final = bytes(({*range(32), 127}) - set(b"\t\r\n"))
-_OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 
 
 class HttpCall:
@@ -153,6 +153,12 @@ class HttpCall:
         """Wait until the client takes more."""
         await self._connection.until_writable()
 
+    def upgrade(self, headers: Headers, receiver: UpgradeReceiver, /) -> asyncio.Transport:
+        """Answer with 101: the rest of the connection is another protocol's."""
+        assert self._connection.upgrade is not None, "no other protocol was asked for"
+        self.has_begun = True
+        return self._connection.upgrade.accept(headers, receiver)
+
     def write_head(self, status: int, headers: Headers) -> None:
         """Write the head at once, or with the body if its length is known."""
         lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
@@ -258,6 +264,7 @@ class ClientConnection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None
         self._refusal: bytes | None = None
         """What ends the connection, because no more requests can be read from it."""
+        self.upgrade: Upgrade | None = None
         self._is_reading_paused = False
         self.is_writing_paused = False
         self.is_closing_soon = False
@@ -278,21 +285,26 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has disconnected: what works for it is cancelled."""
         self._connections.discard(self)
+        if self.upgrade is not None:
+            self.upgrade.client_gone()
         self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
+        if self.upgrade is not None:
+            self.upgrade.feed(data)
         if self._refusal is not None:
             return
         self._latest = len(data)
         self._head_bytes += self._latest
         if self._reads_head and data.find(b"h2c", 0, MOST_HEAD_BYTES) >= 0:
-            data = _without_offer(data)
+            data = without_offer(data)
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            # The application answers it. What follows would be of the other protocol, which is not spoken here.
+        except HttpParserUpgrade as found:
+            # The application answers it. What follows is of the other protocol, if that is spoken.
             self._refusal = b""
+            self.upgrade = Upgrade(self.transport, data[found.args[0] :])
             if self._calls:
                 self._calls[-1].keeps_alive = False
         except HttpParserError as error:
@@ -314,6 +326,8 @@ class ClientConnection(asyncio.Protocol):
         waiter, self._writable = self._writable, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+        if self.upgrade is not None:
+            self.upgrade.resume_writing()
 
     # --- what llhttp calls ---
 
@@ -441,6 +455,8 @@ class ClientConnection(asyncio.Protocol):
         self.is_closing_soon = True
         if not self._calls:
             self.transport.close()
+        elif self.upgrade is not None:
+            self.upgrade.shut_down()
 
     def _refuse(self, fault: Fault) -> None:
         """Refuse what is no request, behind the responses to those before it, and read nothing more."""
@@ -466,13 +482,6 @@ def _split_url(url: bytes) -> tuple[bytes, bytes]:
     """The path and the query of a request's target, as they were written."""
     parsed = parse_url(url)
     return parsed.path, parsed.query or b""
-
-
-def _without_offer(data: bytes) -> bytes:
-    """The request without the offer of HTTP/2 that Java's own client makes. httptools takes a request with any upgrade
-    for one without a body."""
-    head, end, rest = data.partition(b"\r\n\r\n")
-    return _OFFER.sub(b"", head) + end + rest
 
 
 def _not_http() -> Fault:

@@ -6,12 +6,12 @@ counts; its dialect classifies an error answer.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -25,13 +25,16 @@ from sightline.tokens.account import lower_case
 from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.tokens.rate_headers import allowances, reset_wait
 from sightline.transport.clock import Clock
-from sightline.transport.http.client import HttpClient, Response
+from sightline.transport.http.client import HttpClient
 from sightline.transport.http.faults import may_retry
 from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
 from sightline.wire.secrets import MASK, redact_json, redact_text
+
+if TYPE_CHECKING:
+    from sightline.transport.web_socket import DialledSocket
 
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000
@@ -41,6 +44,30 @@ _REFUSED_HERE = frozenset({Code.CONFIG, Code.INVALID_REQUEST, Code.CANCELLED})
 _NOT_CONNECTED = frozenset({"dns", "refused", "unreachable", "tls", "proxy", "connect_timeout"})
 
 RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+
+class ProviderResponse(Protocol):
+    """What a provider answers: `transport.http.client.Response` says what each of these does."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> RawHeaders: ...
+    def header(self, name: str) -> str: ...
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    async def __anext__(self) -> bytes: ...
+    async def pass_to(self, take: Callable[[bytes], bool]) -> None: ...
+    def take_whole(self) -> bytes | None: ...
+    def abort(self, fault: Fault) -> None: ...
+    async def close(self) -> None: ...
+
+
+class RequestClient(Protocol):
+    """What sends a request once: the HTTP client, or a socket that is open already."""
+
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> ProviderResponse:
+        """The answer, when its head is here."""
+        ...
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -70,7 +97,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 class AcceptedResponse(msgspec.Struct, frozen=True):
     """A 2xx whose body has not been read; the caller closes it. `sent` is the ledger's entry, to be settled."""
 
-    response: Response
+    response: ProviderResponse
     sent: SentRequest
     attempts: int
 
@@ -97,11 +124,23 @@ Answer: TypeAlias = AcceptedResponse | RefusedResponse
 class Sender:
     """Sends through one client, and keeps the ledger. `jitter` gives numbers from 0 up to 1."""
 
-    def __init__(self, client: HttpClient, clock: Clock, jitter: Callable[[], float], ledger: Ledger) -> None:
+    def __init__(self, client: RequestClient, clock: Clock, jitter: Callable[[], float], ledger: Ledger) -> None:
         self._client = client
         self._clock = clock
         self._jitter = jitter
         self._ledger = ledger
+
+    def through(self, client: RequestClient) -> "Sender":
+        """The same, through another client."""
+        return Sender(client, self._clock, self._jitter, self._ledger)
+
+    async def dial_socket(self, request: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
+        """Dial a provider's socket; `options` are those of `web_socket.dial_socket`. A socket is dialled once."""
+        from sightline.transport.web_socket import dial_socket  # with the first socket: it takes 40 ms
+
+        if not isinstance(self._client, HttpClient):
+            raise TypeError("only the HTTP client can dial a socket")
+        return await dial_socket(self._client, request, seconds=seconds, **options)
 
     async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
         """The provider's answer, or, where there is none, the last attempt's fault."""
@@ -159,7 +198,7 @@ class Sender:
                 await response.close()
 
     async def _refusal(
-        self, outgoing: Outgoing, response: Response, sent: SentRequest, number: int, now: float
+        self, outgoing: Outgoing, response: ProviderResponse, sent: SentRequest, number: int, now: float
     ) -> RefusedResponse | Fault:
         headers = lower_case(response.headers)
         self._ledger.observe_headers(outgoing.provider, outgoing.model, headers, now)
@@ -179,7 +218,7 @@ def _never_left(fault: Fault) -> bool:
     return fault.code in _REFUSED_HERE or (isinstance(details, dict) and details.get("kind") in _NOT_CONNECTED)
 
 
-async def _error_body(response: Response, timeouts: Timeouts) -> tuple[bytes, bool]:
+async def _error_body(response: ProviderResponse, timeouts: Timeouts) -> tuple[bytes, bool]:
     """As much of the body as comes in time, and whether that is all. The status is enough if it is not."""
     body = bytearray()
     try:
@@ -219,7 +258,7 @@ def _inflate(body: bytes) -> bytes:
         return b""
 
 
-def _redirect_fault(response: Response, secrets: tuple[str, ...]) -> Fault:
+def _redirect_fault(response: ProviderResponse, secrets: tuple[str, ...]) -> Fault:
     # Masked while it is whole: a secret that is cut in two would not be found.
     place = redact_text(response.header("location"), secrets).partition("?")[0].partition("#")[0]
     return Fault(

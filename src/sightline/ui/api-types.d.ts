@@ -530,7 +530,7 @@ export interface ExchangeCancelledFact {
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
 }
 
-/** What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled. */
+/** What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled, `transport` how the request came. */
 export interface ExchangeDetails {
   losses?: Loss[];
   additions?: Addition[];
@@ -540,6 +540,7 @@ export interface ExchangeDetails {
   thread?: Thread;
   fault?: FaultShown;
   reason?: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
+  transport?: string;
 }
 
 /** It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come. */
@@ -1010,7 +1011,7 @@ export interface Reached {
   is_unmeasured?: boolean;
 }
 
-/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. */
+/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. `transport` is how it came: `http`, or a frame of a `websocket`. */
 export interface ReceivedFact {
   kind: "received";
   dialect: string;
@@ -1023,6 +1024,7 @@ export interface ReceivedFact {
   headers: [string, string][];
   origin: string;
   conversation: string;
+  transport: string;
 }
 
 /** Forward again by one step that was undone. */

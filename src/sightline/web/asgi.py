@@ -1,5 +1,6 @@
 """The part of ASGI that is used here: one request and its response."""
 
+from asyncio import Transport
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict
@@ -71,6 +72,44 @@ class ClientWriter(Send, Protocol):
 
     async def until_writable(self) -> None:
         """Wait until the client takes more."""
+        ...
+
+
+class Upgradable(Protocol):
+    """The response to a request that asks for another protocol."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client takes no more for now."""
+        ...
+
+    async def until_writable(self) -> None:
+        """Wait until the client takes more."""
+        ...
+
+    def upgrade(self, headers: Headers, receive: "UpgradeReceiver", /) -> Transport:
+        """Answer with 101 and these headers. From now on bytes of the client go to `receive`, and what is written to
+        the transport goes to the client; the end of the request closes it."""
+        ...
+
+
+class UpgradeReceiver(Protocol):
+    """What speaks the other protocol."""
+
+    def feed(self, data: bytes, /) -> None:
+        """Bytes came from the client."""
+        ...
+
+    def shut_down(self) -> None:
+        """The server ends: end as soon as possible."""
+        ...
+
+    def client_gone(self) -> None:
+        """The connection has ended; the task that serves it is cancelled after this."""
+        ...
+
+    def writable_again(self) -> None:
+        """The client, who was behind, takes more."""
         ...
 
 

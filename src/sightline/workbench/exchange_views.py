@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.dialects.registry import dialect
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.comparing import Compared, Comparison, Side, compare_drafts
 from sightline.editing.draft import Draft
@@ -83,6 +83,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         thread=Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
+        transport=_last(fact.transport for fact in happened if isinstance(fact, Received)),
     )
     shown: JsonObject = line(summary) | {
         "state": ExchangeHistory(summary.id, tuple(happened)).state,
@@ -204,7 +205,8 @@ class Showing:
         if hold is not None:
             look = await self._viewing.view_hold(hold)
             return shown | {"provider": hold.choice.provider_name} | _fields(self.hold_change(hold, look))
-        sent = await self._load_sent(summary, facts)
+        # A socket that is passed on as it is has no dialect.
+        sent = None if find_dialect(summary.dialect) is None else await self._load_sent(summary, facts)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
         happened = [entry.fact for entry in facts]
@@ -259,7 +261,7 @@ class Showing:
         raw = reply_of(facts)
         text = raw[:MOST_RAW].decode("utf-8", "replace")
         came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
-        events = _answer_events(came)
+        events = [] if find_dialect(came.summary.dialect) is None else _answer_events(came)
         written = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
         by_hand = await self._records.store.body(written[-1]) if written else None
         if by_hand is not None:

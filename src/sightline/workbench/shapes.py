@@ -86,7 +86,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled."""
+    """What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled,
+    `transport` how the request came."""
 
     losses: tuple[Loss, ...] | None = None
     additions: tuple[Addition, ...] | None = None
@@ -96,6 +97,7 @@ class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     thread: Thread | None = None
     fault: FaultShown | None = None
     reason: CancelReason | None = None
+    transport: str | None = None
 
 
 class ReplyShown(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.outbound import end_to_end, own_call
 from sightline.exchange.own_calls import path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.wire.call import RequestTemplate, TemplateValue, Variable
 from sightline.wire.document import WireDocument
@@ -102,7 +103,11 @@ def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -
         call = call_to(provider, spoken, recorded.model, recorded.sent, stream=recorded.received.is_stream)
         return replace(call, headers=(*call.headers, *_agent(recorded)))
     variables = dict.fromkeys(provider.env_headers.values(), MASK)
-    call = own_call(again(recorded), choice, variables, recorded.sent)
+    request, sent = again(recorded), recorded.sent
+    if recorded.received.transport == "websocket" and is_frame(sent):  # shown as the POST that asks for the same
+        request = msgspec.structs.replace(request, headers=(*request.headers, *HTTP_HEADERS))
+        sent = SocketHistory().http_form(sent).body
+    call = own_call(request, choice, variables, sent)
     return replace(call, headers=tuple((name, _optional_unless_key(value, provider)) for name, value in call.headers))
 
 
@@ -145,6 +150,7 @@ def _as_received(recorded: RecordedExchange) -> ClientRequest:
         counts=recorded.is_count,
         origin=recorded.id,
         is_own=True,
+        transport=received.transport,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Self
 from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import HttpConnection
-from sightline.transport.http.dialling import Trust, dial
+from sightline.transport.http.dialling import Trust, dial, dial_for
 from sightline.transport.http.framing import AnswerParser, request_head
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
@@ -341,6 +341,17 @@ class HttpClient:
         pool = ConnectionPool(loop, open_connection, limit=self._max_connections, keep_alive=self._keep_alive)
         self._pools[origin, proxy] = pool
         return pool
+
+    async def connect(
+        self, url: str, make: Callable[[], asyncio.Protocol], seconds: float, *, direct: bool = False
+    ) -> None:
+        """Connect a protocol of the caller's to this address, within so many seconds. It is in no pool."""
+        if self._is_closed:
+            raise faults.client_closing()
+        origin = target(url).origin
+        proxy = None if direct else self._proxies.for_origin(origin)
+        loop = asyncio.get_running_loop()
+        await dial_for(make(), loop, origin, proxy, self._trust, seconds, is_tunnelled=True)
 
     async def close(self) -> None:
         """Close every connection, those in use too."""

@@ -262,10 +262,30 @@ async def dial(
     loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy | None, trust: Trust, seconds: float
 ) -> HttpConnection:
     """A connection over which requests for the origin can go, within so many seconds (0: no limit)."""
+    connection = HttpConnection(loop, origin.place)
+    await dial_for(connection, loop, origin, proxy, trust, seconds)
+    return connection
+
+
+async def dial_for(
+    connection: asyncio.Protocol,
+    loop: asyncio.AbstractEventLoop,
+    origin: Origin,
+    proxy: Proxy | None,
+    trust: Trust,
+    seconds: float,
+    *,
+    is_tunnelled: bool = False,
+) -> None:
+    """Connect this to the origin. With `is_tunnelled` a proxy makes a tunnel even where there is no TLS, as it has to
+    for what is not a request."""
     way = _Way(loop, trust, seconds)
     try:
         async with asyncio.timeout(seconds or None):
-            return await (way.straight(origin) if proxy is None else way.through(proxy, origin))
+            if proxy is None:
+                await way.straight(connection, origin)
+            else:
+                await way.through(connection, proxy, origin, is_tunnelled=is_tunnelled or origin.is_tls)
     except TimeoutError:
         place = origin.place if proxy is None else f"{origin.place} through the proxy {proxy.place}"
         raise faults.connect_timeout(place, seconds) from None
@@ -280,22 +300,20 @@ class _Way:
     trust: Trust
     seconds: float
 
-    async def straight(self, origin: Origin) -> HttpConnection:
-        connection = HttpConnection(self.loop, origin.place)
+    async def straight(self, connection: asyncio.Protocol, origin: Origin) -> None:
         if origin.is_tls:
             self.trust.context()
             transport, _ = await self._open(asyncio.Protocol, origin.host, origin.port, origin.place)
             await self._start_tls(transport, connection, origin.host, origin.place)
         else:
             await self._open(lambda: connection, origin.host, origin.port, origin.place)
-        return connection
 
-    async def through(self, proxy: Proxy, origin: Origin) -> HttpConnection:
-        connection = HttpConnection(self.loop, origin.place)
-        if not origin.is_tls:
+    async def through(self, connection: asyncio.Protocol, proxy: Proxy, origin: Origin, *, is_tunnelled: bool) -> None:
+        if not is_tunnelled:
             await self._to_proxy(lambda: connection, proxy)
-            return connection
-        self.trust.context()
+            return
+        if origin.is_tls:
+            self.trust.context()
         transport, tunnel = await self._to_proxy(lambda: Tunnel(self.loop), proxy)
         status = 0
         try:
@@ -305,8 +323,11 @@ class _Way:
                 abort(transport)
         if not 200 <= status < 300:
             raise faults.proxy_refused(proxy.place, proxy.variable, status, origin.place)
-        await self._start_tls(transport, connection, origin.host, origin.place)
-        return connection
+        if origin.is_tls:
+            await self._start_tls(transport, connection, origin.host, origin.place)
+        else:
+            transport.set_protocol(connection)
+            connection.connection_made(transport)
 
     async def _to_proxy(self, speaker: Callable[[], _Speaker], proxy: Proxy) -> tuple[asyncio.Transport, _Speaker]:
         place = f"the proxy {proxy.place}"

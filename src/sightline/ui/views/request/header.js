@@ -50,6 +50,10 @@ export function Header({ desk, view, panel, onPanel }) {
             ${each}`,
         )}
       </span>
+      ${
+        view.transport === "websocket" &&
+        html`<span class="chip" title="The request came as a frame of a WebSocket">WebSocket</span>`
+      }
       ${view.session && html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>`}
       <span class="card-gap"></span>
       ${h(Facts, { view })}

@@ -1,0 +1,133 @@
+"""What the requests of one socket become over HTTP, and what the connection remembers for `previous_response_id`.
+
+A provider that speaks the socket keeps the latest responses of a connection in memory. One that is asked over HTTP does
+not know them, so that the items of a response and of the request before it are kept here and sent again.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from sightline.errors import Code, Fault
+
+_MOST_KEPT: Final = 32 << 20
+"""Bytes of items that one connection remembers; the oldest responses are forgotten first."""
+
+_OF_SOCKET: Final = ("type", "stream_id", "generate")
+_Fields = dict[str, msgspec.Raw]
+_FIELDS: Final = msgspec.json.Decoder(_Fields)
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class _Response(msgspec.Struct):
+    id: str = ""
+    output: list[msgspec.Raw] = []
+
+
+class _ResponseEvent(msgspec.Struct):
+    response: _Response | None = None
+
+
+_EVENT: Final = msgspec.json.Decoder(_ResponseEvent)
+
+
+class _Turn(NamedTuple):
+    before: str
+    items: tuple[bytes, ...]
+    size: int
+
+
+class HttpForm(NamedTuple):
+    """A frame as the body of a POST. `before` is the response that it continues, `items` are its own."""
+
+    body: bytes
+    before: str
+    items: tuple[bytes, ...]
+
+
+HTTP_HEADERS: Final = (("content-type", "application/json"), ("accept", "text/event-stream"))
+"""What a request over HTTP says of itself and a handshake does not."""
+
+
+class SocketHistory:
+    """The responses of one connection."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, _Turn] = {}
+        self._size = 0
+
+    def http_form(self, frame: bytes) -> HttpForm:
+        """The frame as a body: without what only a socket has, streamed, and with the whole history in place of a
+        `previous_response_id` that is known here. One that is not known stays: the provider may know it."""
+        try:
+            fields = _FIELDS.decode(frame)
+            items = _items_of(fields.get("input"))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            hint = "Send the request as one JSON object whose input is a text or a list."
+            raise Fault(Code.INVALID_REQUEST, f"the frame is no request: {error}", hint=hint, status=400) from None
+        for name in _OF_SOCKET:
+            fields.pop(name, None)
+        before = _text_of(fields.get("previous_response_id"))
+        if before in self._turns:
+            del fields["previous_response_id"]
+            whole = [*self._items_up_to(before), *items]
+            fields["input"] = msgspec.Raw(b"[%b]" % b",".join(whole))
+        else:
+            before = ""
+        fields["stream"] = msgspec.Raw(b"true")
+        return HttpForm(msgspec.json.encode(fields), before, items)
+
+    def keep(self, form: HttpForm, event: bytes) -> None:
+        """Remember the response that this event ends, as the answer to this request."""
+        try:
+            response = _EVENT.decode(event).response
+        except msgspec.DecodeError:
+            return
+        if response is None or not response.id:
+            return
+        items = (*form.items, *(bytes(each) for each in response.output))
+        size = sum(map(len, items))
+        self._turns[response.id] = _Turn(form.before, items, size)
+        self._size += size
+        while self._size > _MOST_KEPT and len(self._turns) > 1:
+            oldest = next(iter(self._turns))
+            self._size -= self._turns.pop(oldest).size
+
+    def _items_up_to(self, response: str) -> list[bytes]:
+        turns = []
+        while (turn := self._turns.get(response)) is not None:
+            turns.append(turn)
+            response = turn.before
+        if response:  # the beginning was forgotten, and half a history would be a wrong one
+            raise Fault(
+                Code.INVALID_REQUEST,
+                f"the response {response!r} is not known any more",
+                hint="Send the whole history again.",
+                status=400,
+                details={"code": "previous_response_not_found"},
+            )
+        return [item for turn in reversed(turns) for item in turn.items]
+
+
+def is_frame(body: bytes) -> bool:
+    """Whether this is a request as a socket has it, and not the body of a POST."""
+    try:
+        return _text_of(_FIELDS.decode(body).get("type")) == "response.create"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+def _items_of(value: msgspec.Raw | None) -> tuple[bytes, ...]:
+    """The input as items; a text is one message of the user."""
+    if value is None:
+        return ()
+    if bytes(value).lstrip().startswith(b"["):
+        return tuple(bytes(each) for each in _ITEMS.decode(value))
+    return (b'{"role":"user","content":%b}' % bytes(value),)
+
+
+def _text_of(value: msgspec.Raw | None) -> str:
+    try:
+        return msgspec.json.decode(value, type=str) if value is not None else ""
+    except msgspec.DecodeError:
+        return ""

@@ -1,0 +1,490 @@
+"""A provider's socket as the exchanges of one client use it: a request is a frame, its response the events that follow.
+
+An event belongs to the lane that its `stream_id` names, and there to the first request whose response has not ended:
+the provider answers the requests of a lane in their order. What belongs to no request goes straight to the client.
+
+To the rest of an exchange a response looks like a stream of server-sent events, one for each frame, so that reading,
+recording, masking and holding are the same as over HTTP.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from sightline.errors import Fault
+from sightline.transport.http import faults
+from sightline.transport.http.target import Timeouts, target
+from sightline.transport.web_socket import DialledSocket, RefusedSocket
+from sightline.wire.call import HttpRequest
+
+_MOST_BUFFERED: Final = 256 * 1024
+"""Bytes of responses that wait for a slow reader; the provider is not read meanwhile."""
+
+_MOST_KNOWN: Final = 256
+TERMINAL: Final = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
+"""The events that end a response."""
+
+_NO_TIMEOUTS: Final = Timeouts(0, 0, 0)
+_EVENT_STREAM: Final = (b"content-type", b"text/event-stream")
+
+
+class _NamedResponse(msgspec.Struct, gc=False):
+    id: str = ""
+
+
+class EventKind(msgspec.Struct, gc=False):
+    """What is looked at in each event."""
+
+    type: str = ""
+    stream_id: str | None = None
+    response: _NamedResponse | None = None
+
+
+READ_KIND: Final = msgspec.json.Decoder(EventKind)
+
+
+def read_kind(data: bytes) -> EventKind:
+    """The kind of an event; an empty one where the text is no event."""
+    try:
+        return READ_KIND.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return EventKind()
+
+
+class SocketResponse:
+    """The response to one frame, as `transport.http.client.Response` has it: iterate over it once, or `pass_to`."""
+
+    def __init__(self, link: "SocketLink", lane: str, timeouts: Timeouts) -> None:
+        self.status = 200
+        # What a response was framed in says nothing of these events.
+        self.headers: tuple[tuple[bytes, bytes], ...] = (_EVENT_STREAM, *link.headers)
+        self.lane = lane
+        self._link = link
+        self._pieces: list[bytes] = []
+        self._buffered = 0
+        self._fault: Fault | None = None
+        self._has_ended = False
+        self._has_begun = False
+        self._is_closed = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._listener: Callable[[], None] | None = None
+        self._timeouts = timeouts
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch()
+
+    def header(self, name: str) -> str:
+        """The first value of a header; nothing where it is absent."""
+        wanted = name.lower().encode("latin-1")
+        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+
+    # --- what the link calls ---
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """An event came."""
+        if self._is_closed:
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            self._stop_timer()
+            self._watch()
+        self._pieces.append(b"data: %b\n\n" % data)
+        self._buffered += len(data)
+        self._has_ended = self._has_ended or is_last
+        if is_last:
+            self._stop_timer()
+        if self._buffered > _MOST_BUFFERED:
+            self._link.pause(self)
+        self._wake()
+
+    def fail(self, fault: Fault) -> None:
+        """No more events come."""
+        if not self._has_ended and self._fault is None:
+            self._fault = fault
+            self._stop_timer()
+            self._wake()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self._has_ended or self._fault is not None
+
+    # --- what the exchange calls ---
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._pieces:
+            if self._fault is not None:
+                raise self._fault
+            if self._has_ended:
+                raise StopAsyncIteration
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        return self._take()
+
+    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+        """Give each event to `take` in the callback that reads it from the socket, until `take` returns False or no
+        more comes. Raises what `take` raises."""
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def on_change() -> None:
+            goes_on = True
+            try:
+                while goes_on and self._pieces:
+                    goes_on = take(self._take_one())
+            except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
+                self._listener = None
+                if not done.done():
+                    done.set_exception(error)
+                return
+            if not goes_on or self.is_over:
+                self._listener = None
+                if not done.done():
+                    done.set_result(None)
+
+        self._listener = on_change
+        try:
+            on_change()
+            await done
+        finally:
+            self._listener = None
+
+    def take_whole(self) -> bytes | None:
+        """A stream is never whole."""
+        return None
+
+    def abort(self, fault: Fault) -> None:
+        """Stop reading it: a task that reads it, now or later, gets this fault."""
+        self._pieces.clear()
+        self._has_ended = False
+        self.fail(fault)
+
+    async def close(self) -> None:
+        """Nothing more of it is wanted. The socket stays, and what still comes is dropped."""
+        self._is_closed = True
+        self._stop_timer()
+        self._pieces.clear()
+        self._buffered = 0
+        self._link.resume(self)
+        if self._link.is_for_one:
+            self._link.close(1000, "")
+
+    # --- inside ---
+
+    def _take(self) -> bytes:
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        self._buffered = 0
+        self._link.resume(self)
+        return data
+
+    def _take_one(self) -> bytes:
+        """One event at a time, so that a slow client stops at the next."""
+        if len(self._pieces) == 1:
+            return self._take()
+        data = self._pieces.pop(0)
+        self._buffered -= len(data)
+        return data
+
+    def _wake(self) -> None:
+        if self._listener is not None:
+            self._listener()
+            return
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _watch(self) -> None:
+        limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
+        if limit:
+            due = max(self._link.heard, self._link.asked) + limit
+            self._timer = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
+        since = max(self._link.heard, self._link.asked)
+        if self._link.is_paused:
+            self._link.heard = self._loop.time()  # it is the reader who is slow
+        elif limit and since + limit <= self._loop.time():
+            self._timer = None
+            self._link.give_up(faults.silent(self._link.place, limit, begun=self._has_begun))
+            return
+        self._watch()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class SocketLink:
+    """One socket to a provider. `on_stray` gets what belongs to no request; `on_close` is called once at its end, when
+    the responses under way have got their fault. With `is_for_one` it ends with its first response."""
+
+    def __init__(
+        self,
+        dialled: DialledSocket,
+        url: str,
+        on_stray: Callable[[bytes, str, bool], None],
+        on_close: Callable[["SocketLink", int, str], None],
+        *,
+        is_for_one: bool = False,
+    ) -> None:
+        self.is_for_one = is_for_one
+        self.headers = tuple(each for each in dialled.headers if each[0].lower() not in _OF_HANDSHAKE)
+        self.place = target(url).origin.place
+        self.heard = self.asked = asyncio.get_running_loop().time()
+        self.on_stray = on_stray
+        self._on_close = on_close
+        self._dialled = dialled
+        self._lanes: dict[str, deque[SocketResponse]] = {}
+        self._slow: set[SocketResponse] = set()
+        self._is_held_back = False
+        self._fault: Fault | None = None
+        self.texts: dict[bytes, bytes] = {}
+        """Frames with line ends, by what they are without. Server-sent events end with a line, and the client gets
+        every frame as it came."""
+        self.lanes_by_response: dict[str, str] = {}
+        """The lanes of the latest responses."""
+        dialled.begin(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether frames can be sent."""
+        return self._dialled.socket.is_open
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the provider is not read now."""
+        return bool(self._slow) or self._is_held_back
+
+    def send(self, data: bytes, *, is_text: bool = True) -> None:
+        """Send a frame that is no request, as it is."""
+        self._dialled.socket.send(data, is_text=is_text)
+
+    def request(self, data: bytes, lane: str, timeouts: Timeouts) -> SocketResponse:
+        """Send a frame that is a request, whose response comes in this lane."""
+        self.asked = asyncio.get_running_loop().time()
+        if not self._dialled.socket.send(data):
+            raise self._fault or faults.no_answer(self.place, clean=True)
+        return self.adopt(lane, timeouts)
+
+    def adopt(self, lane: str, timeouts: Timeouts = _NO_TIMEOUTS) -> SocketResponse:
+        """The next response in this lane, without a request."""
+        response = SocketResponse(self, lane, timeouts)
+        self._lanes.setdefault(lane, deque()).append(response)
+        return response
+
+    async def until_writable(self) -> None:
+        """Wait until the provider takes more."""
+        await self._dialled.until_writable()
+
+    def close(self, code: int, reason: str) -> None:
+        """The client has closed."""
+        self._dialled.socket.close(code, reason)
+
+    def abort(self) -> None:
+        """End it without a word."""
+        self._dialled.socket.abort()
+
+    def give_up(self, fault: Fault) -> None:
+        """End it because of this."""
+        self._fault = fault
+        self._fail_all(fault)
+        self._dialled.socket.close(1001, "")
+        self._on_close(self, 1011, fault.message)
+
+    # --- back-pressure ---
+
+    def pause(self, response: SocketResponse) -> None:
+        """Read no more until this response has been taken."""
+        self._slow.add(response)
+        self._dialled.socket.pause_reading()
+
+    def resume(self, response: SocketResponse) -> None:
+        """It has been taken."""
+        if self._slow:
+            self._slow.discard(response)
+            self._read_on()
+
+    def hold_back(self, *, is_held: bool) -> None:
+        """Whether the client takes no more for now."""
+        self._is_held_back = is_held
+        if is_held:
+            self._dialled.socket.pause_reading()
+        else:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        if not self.is_paused:
+            self._dialled.socket.resume_reading()
+
+    # --- what the socket tells ---
+
+    def on_message(self, data: bytes, *, is_text: bool) -> None:
+        """A frame came from the provider."""
+        self.heard = asyncio.get_running_loop().time()
+        kind = read_kind(data) if is_text else EventKind()
+        lane = kind.stream_id or ""
+        waiting = self._lanes.get(lane)
+        if not waiting or not kind.type:
+            self.on_stray(data, lane, is_text)
+            return
+        if kind.type == "response.created" and kind.response is not None:
+            self.lanes_by_response[kind.response.id] = lane
+            if len(self.lanes_by_response) > _MOST_KNOWN:
+                del self.lanes_by_response[next(iter(self.lanes_by_response))]
+        is_last = kind.type in TERMINAL
+        response = waiting[0]
+        if is_last:
+            waiting.popleft()
+            if not waiting:
+                del self._lanes[lane]
+        if data.find(b"\n") >= 0 or data.find(b"\r") >= 0:
+            one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
+            if len(self.texts) >= _MOST_KNOWN:
+                self.texts.clear()  # those of responses that never reached the client
+            self.texts[one_line] = data
+            data = one_line
+        response.feed(data, is_last=is_last)
+
+    def on_close(self, code: int, reason: str) -> None:
+        """The provider has closed, or has gone."""
+        if self._fault is None:
+            self._fault = faults.truncation(self.place)
+            self._fail_all(self._fault)
+            self._on_close(self, code, reason)
+
+    def _fail_all(self, fault: Fault) -> None:
+        lanes, self._lanes = self._lanes, {}
+        for waiting in lanes.values():
+            for response in waiting:
+                response.fail(fault)
+
+
+_OF_HANDSHAKE: Final = frozenset(
+    {
+        b"upgrade", b"connection", b"content-type", b"content-length", b"content-encoding", b"transfer-encoding",
+        b"sec-websocket-accept", b"sec-websocket-protocol", b"sec-websocket-extensions",
+    }
+)  # fmt: skip
+
+
+class RefusalBody:
+    """What a provider answered in place of a socket, as the response to a request."""
+
+    def __init__(self, refused: RefusedSocket) -> None:
+        self.status = refused.status
+        self.headers = refused.headers
+        self._body = refused.body
+
+    def header(self, name: str) -> str:
+        """The first value of a header; nothing where it is absent."""
+        wanted = name.lower().encode("latin-1")
+        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        body, self._body = self._body, b""
+        if not body:
+            raise StopAsyncIteration
+        return body
+
+    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+        """The iteration gives it."""
+
+    def take_whole(self) -> bytes | None:
+        """The whole body."""
+        body, self._body = self._body, b""
+        return body
+
+    def abort(self, fault: Fault) -> None:
+        """There is nothing to abort."""
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+class LaneClient:
+    """Sends one request as a frame over a link, in place of the HTTP client. `refused` is what came in place of the
+    link; `on_sent` is called when the frame has been written. A link that has ended meanwhile is opened again by
+    `open_link`."""
+
+    def __init__(
+        self,
+        link: SocketLink | None,
+        lane: str,
+        on_sent: Callable[[], None],
+        refused: RefusedSocket | Fault | None,
+        open_link: Callable[[], Awaitable[SocketLink]],
+    ) -> None:
+        self._link = link
+        self._lane = lane
+        self._on_sent = on_sent
+        self._refused = refused
+        self._open_link = open_link
+
+    async def send(
+        self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False
+    ) -> SocketResponse | RefusalBody:
+        """Send the body of the request; its address and headers went with the handshake."""
+        del direct
+        if isinstance(self._refused, Fault):
+            raise self._refused
+        if self._refused is not None:
+            return RefusalBody(self._refused)
+        assert self._link is not None
+        if not self._link.is_open:
+            try:
+                self._link = await self._open_link()
+            except RefusedSocket as refused:
+                return RefusalBody(refused)
+        response = self._link.request(request.body, self._lane, timeouts)
+        self._on_sent()
+        return response
+
+
+class AdoptedResponse:
+    """The client of a request that the provider has already, with its response."""
+
+    def __init__(self, response: SocketResponse) -> None:
+        self._response = response
+
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> SocketResponse:
+        """The response; nothing is sent."""
+        del request, timeouts, direct
+        return self._response
+
+
+class OneTurnClient:
+    """Sends one request over a socket of its own, as a frame that is sent again needs it. `dial` makes the socket."""
+
+    def __init__(self, dial: Callable[[HttpRequest, float], Awaitable[DialledSocket]]) -> None:
+        self._dial = dial
+
+    async def send(
+        self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False
+    ) -> SocketResponse | RefusalBody:
+        """Dial, send, and give back the response, whose end closes the socket."""
+        del direct
+        try:
+            dialled = await self._dial(request, timeouts.connect)
+        except RefusedSocket as refused:
+            return RefusalBody(refused)
+        link = SocketLink(dialled, request.url, _drop_stray, _drop_close, is_for_one=True)
+        return link.request(request.body, read_kind(request.body).stream_id or "", timeouts)
+
+
+def _drop_stray(_data: bytes, _lane: str, _is_text: bool) -> None:  # noqa: FBT001 - a callback
+    """No one waits for what is not of the response."""
+
+
+def _drop_close(_link: SocketLink, _code: int, _reason: str) -> None:
+    """The response has its fault already."""

@@ -1,0 +1,420 @@
+"""The Responses API over WebSocket: each `response.create` of a client is one exchange, its events are the response.
+
+To a provider that has such a socket the client's frames go as they are, and its frames come back as they are; between
+the two stands the same `run_exchange` as over HTTP, so that a request can be held, edited, masked and answered by hand.
+Other providers are asked over HTTP, and their streams become frames.
+
+The frames of a client are taken in their order. One that is held holds up those behind it. Several responses may be
+under way at once, one after another in each lane (`stream_id`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.exchange import client_response
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse, RequestHandler
+from sightline.exchange.keepalive import TICK, sign_of_life
+from sightline.exchange.relay import Relay
+from sightline.exchange.socket_history import HTTP_HEADERS, HttpForm, SocketHistory
+from sightline.exchange.socket_link import AdoptedResponse, LaneClient, SocketLink, read_kind
+from sightline.gateway.socket_frames import FrameWriter, cancelled_frame, error_frame, fault_frame, steering_refused
+from sightline.gateway.web_socket import GOING_AWAY, ClientSocket, SocketEvents
+from sightline.model.exchange import AttemptStarted
+from sightline.model.reply import Choice, Reply
+from sightline.store.entries import FactEntry
+from sightline.transport.web_socket import RefusedSocket
+from sightline.wire.call import HttpRequest
+from sightline.wire.sse import SseDecoder
+
+_LOG = logging.getLogger("sightline.gateway")
+_NO_SOCKET: Final = frozenset({404, 405, 426, 501})
+"""With these a server says that it has no socket here; it is then asked over HTTP."""
+
+_INTERNAL_ERROR: Final = 1011
+_NOTHING_SAID: Final = Reply(choices=(Choice(finish="stop"),))
+
+
+class _ClientFrame(msgspec.Struct):
+    """What is looked at in a client's frame."""
+
+    type: str = ""
+    stream_id: str | None = None
+    model: str | None = None
+    generate: bool | None = None
+    previous_response_id: str | None = None
+
+
+_READ_FRAME: Final = msgspec.json.Decoder(_ClientFrame)
+
+
+@dataclass(slots=True, eq=False)
+class _SocketTurn:
+    """One request of a lane and its response. `previous` is the one before it in the lane, whose events come first;
+    `after` are frames of the provider that came behind its response."""
+
+    lane: str
+    previous: "_SocketTurn | None"
+    moved_on: "asyncio.Future[None]"
+    """Done when the request was sent, or will not be."""
+    request: ClientRequest
+    task: "asyncio.Task[None] | None" = None
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    after: list[tuple[bytes, bool]] = field(default_factory=list)
+    is_http: bool = False
+
+    def move_on(self) -> None:
+        """The frames behind it need not wait any longer."""
+        if not self.moved_on.done():
+            self.moved_on.set_result(None)
+
+
+class ResponsesSocket(SocketEvents):
+    """Serves one client. `template` is the handshake as a request without a body; `elapsed` the clock of the relay;
+    `longest` how many bytes a message may have."""
+
+    def __init__(
+        self,
+        handler: RequestHandler,
+        client: ClientSocket,
+        template: ClientRequest,
+        elapsed: Callable[[], float],
+        longest: int,
+    ) -> None:
+        self._handler = handler
+        self._relay = handler if isinstance(handler, Relay) else None
+        self._client = client
+        self._template = template
+        self._elapsed = elapsed
+        self._longest = longest
+        self._model = ""
+        self._history = SocketHistory()
+        self._links: dict[str, SocketLink] = {}
+        self._latest: SocketLink | None = None
+        self._without_socket: set[str] = set()
+        self._turns: dict[str, _SocketTurn] = {}
+        """The last turn of each lane that is not over."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._steers: dict[str, bytes] = {}
+        self._texts: dict[bytes, bytes] = {}
+        self._is_ending = False
+        client.events = self
+
+    async def run(self) -> client_response.ClientResponse | None:
+        """Serve it to its end. What is returned is the answer to a handshake that is refused."""
+        try:
+            passed = await self._dial_early()
+        except RefusedSocket as refused:
+            return self._refusal(refused)
+        except Fault as fault:
+            return client_response.refusal(self._template.dialect, fault, [])
+        self._client.accept(passed)
+        try:
+            while (message := await self._client.next_message()) is not None:
+                await self._take(*message)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            # Behind the client's last frames, which may have come together with its close.
+            for link in self._links.values():
+                link.close(self._client.close_code or GOING_AWAY, self._client.close_reason)
+        await self._client.until_lost()
+        return None
+
+    # --- the client's frames ---
+
+    async def _take(self, data: bytes, is_text: bool) -> None:  # noqa: FBT001 - a message is a pair
+        try:
+            frame = _READ_FRAME.decode(data) if is_text else _ClientFrame()
+        except (msgspec.DecodeError, RecursionError):
+            frame = _ClientFrame()
+        if frame.type == "response.create":
+            await self._create(data, frame)
+            return
+        if self._latest is not None and self._latest.is_open and not self._is_for_http(frame):
+            if frame.type == "response.steer":
+                lanes = self._latest.lanes_by_response
+                self._steers[lanes.get(frame.previous_response_id or "", "")] = data
+            self._latest.send(data, is_text=is_text)
+            await self._latest.until_writable()
+        elif frame.type == "response.cancel":
+            self._cancel(frame.stream_id or "")
+        elif frame.type == "response.steer":
+            self._client.send(steering_refused(data))
+        else:
+            fault = Fault(Code.INVALID_REQUEST, f"the event {frame.type!r} is not known here", status=400)
+            self._send_fault(fault, frame.stream_id or "")
+
+    def _is_for_http(self, frame: _ClientFrame) -> bool:
+        turn = self._turns.get(frame.stream_id or "")
+        return turn is not None and turn.is_http
+
+    async def _create(self, data: bytes, frame: _ClientFrame) -> None:
+        """Start a turn; returns when its request has left, so that what is behind it keeps its place."""
+        lane = frame.stream_id or ""
+        model = frame.model or self._model
+        if not model:
+            hint = 'Say which model is to answer: {"model": "…"}.'
+            self._send_fault(Fault(Code.INVALID_REQUEST, "the frame names no model", hint=hint, status=400), lane)
+            return
+        self._model = model
+        loop = asyncio.get_running_loop()
+        request = msgspec.structs.replace(self._template, body=data, model=model, received=self._elapsed())
+        turn = _SocketTurn(lane, self._turns.get(lane), loop.create_future(), request)
+        self._begin(turn, self._serve(turn, warm_up=frame.generate is False))
+        await turn.moved_on
+        if self._latest is not None:
+            await self._latest.until_writable()
+
+    def _begin(self, turn: _SocketTurn, serving: Coroutine[Any, Any, None]) -> None:
+        self._turns[turn.lane] = turn
+        loop = asyncio.get_running_loop()
+        turn.task = loop.create_task(serving)
+        self._tasks.add(turn.task)
+        turn.task.add_done_callback(lambda task: self._end_turn(turn, task))
+        timer = loop.call_later(TICK, self._keep_alive, turn)
+        turn.task.add_done_callback(lambda _: timer.cancel())
+
+    def _end_turn(self, turn: _SocketTurn, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        turn.move_on()
+        turn.is_over.set()
+        for data, is_text in turn.after:
+            self._client.send(data, is_text=is_text)
+        if self._turns.get(turn.lane) is turn:
+            del self._turns[turn.lane]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.error("a request on a socket failed", exc_info=error)
+            self._client.socket.close(_INTERNAL_ERROR, "Internal error")
+        elif self._is_ending:
+            self.server_ends()
+
+    def _keep_alive(self, turn: _SocketTurn) -> None:
+        """While a user may be waited for, show the client that it is not forgotten."""
+        if turn.is_over.is_set():
+            return
+        if not turn.moved_on.done() or (self._relay is not None and not self._relay.holds.is_idle):
+            self._client.socket.ping()
+            for frame in SseDecoder().feed(sign_of_life(turn.request)):
+                self._client.send(frame.data)
+        asyncio.get_running_loop().call_later(TICK, self._keep_alive, turn)
+
+    # --- a turn ---
+
+    async def _serve(self, turn: _SocketTurn, *, warm_up: bool) -> None:
+        request = turn.request
+        try:
+            sender = await self._sender_for(turn)
+            if sender is not None:
+                assert self._relay is not None
+                # The client connects again by itself, and a frame that has left is not sent twice.
+                response = await self._relay.start(msgspec.structs.replace(request, retries=0), client=sender)
+                await self._hand_over(turn, response, None)
+                return
+            turn.is_http = True
+            form = self._history.http_form(request.body)
+            response = await self._ask_over_http(turn, form, warm_up=warm_up)
+            await self._hand_over(turn, response, form)
+        except Fault as fault:
+            self._send_fault(fault, turn.lane)
+
+    async def _sender_for(self, turn: _SocketTurn) -> LaneClient | None:
+        """What sends the request as a frame; None where it goes over HTTP. Whatever is wrong with the route or with
+        the provider becomes the end of the exchange, which is on record."""
+        if self._relay is None:
+            return None
+        try:
+            choice, handshake = self._relay.socket_request(turn.request)
+        except Fault:
+            return None
+        if handshake is None or choice.provider_name in self._without_socket:
+            return None
+
+        async def open_link() -> SocketLink:
+            return await self._link_to(choice.provider_name, handshake, choice.provider.connect_timeout_ms / 1000)
+
+        link: SocketLink | None = None
+        refused: RefusedSocket | Fault | None = None
+        try:
+            link = self._latest = await open_link()
+        except RefusedSocket as error:
+            if error.status in _NO_SOCKET:
+                self._without_socket.add(choice.provider_name)
+                return None
+            refused = error
+        except Fault as fault:
+            if _is_no_socket(fault):
+                self._without_socket.add(choice.provider_name)
+                return None
+            refused = fault
+        return LaneClient(link, turn.lane, turn.move_on, refused, open_link)
+
+    async def _ask_over_http(self, turn: _SocketTurn, form: HttpForm, *, warm_up: bool) -> ClientResponse:
+        request = turn.request
+        if self._relay is None:
+            turn.move_on()
+            return await self._handler.start(msgspec.structs.replace(request, body=form.body))
+        if warm_up:
+            # A provider that is asked over HTTP has nothing to warm up; the items are kept for what follows.
+            return self._relay.answer_here(request, _NOTHING_SAID)
+
+        def look(entry: FactEntry) -> None:
+            if isinstance(entry.fact, AttemptStarted):
+                turn.move_on()
+
+        headers = (*request.headers, *HTTP_HEADERS)
+        return await self._relay.start(msgspec.structs.replace(request, headers=headers, http_body=form.body), look)
+
+    async def _hand_over(self, turn: _SocketTurn, response: ClientResponse, form: HttpForm | None) -> None:
+        async with response:
+            turn.move_on()
+            if turn.previous is not None:
+                await turn.previous.is_over.wait()
+                turn.previous = None
+            if response.status >= 400:
+                body = b"".join([piece async for piece in response])
+                self._client.send(error_frame(response, body, turn.lane))
+                return
+            texts = None if form is not None else self._texts
+            writer = FrameWriter(self._client, turn.lane, texts)
+            try:
+                await response.write_to(writer)
+            except Fault as fault:  # the stream has no place for it
+                writer.finish()
+                self._send_fault(fault, turn.lane)
+                return
+            if form is not None and writer.last:
+                self._history.keep(form, writer.last)
+        writer.finish()
+
+    def _cancel(self, lane: str) -> None:
+        turn = self._turns.get(lane)
+        if turn is not None and turn.task is not None:
+            turn.task.cancel()
+            self._client.send(cancelled_frame(turn.lane))
+
+    # --- the provider's sockets ---
+
+    async def _dial_early(self) -> client_response.Headers:
+        """Dial at the handshake, where the provider is known before the first request; returns the headers of its
+        answer that are for the client."""
+        relay = self._relay
+        if relay is None or (not self._template.provider and relay.catalog.routes):
+            return []
+        choice, handshake = relay.socket_request(self._template)
+        if handshake is None:
+            return []
+        seconds = choice.provider.connect_timeout_ms / 1000
+        try:
+            link = self._latest = await self._link_to(choice.provider_name, handshake, seconds)
+        except Fault as fault:
+            if not _is_no_socket(fault):
+                raise
+            self._without_socket.add(choice.provider_name)
+            return []
+        return client_response.headers_for_client(link.headers, relay.secrets)
+
+    async def _link_to(self, provider: str, handshake: HttpRequest, seconds: float) -> SocketLink:
+        """The socket to a provider: the one that is open, or a new one."""
+        known = self._links.get(provider)
+        if known is not None and known.is_open:
+            return known
+        assert self._relay is not None
+        dialled = await self._relay.dial_socket(handshake, seconds, longest=self._longest)
+        link = SocketLink(dialled, handshake.url, self._take_stray, self._link_closed)
+        link.texts = self._texts
+        self._links[provider] = link
+        return link
+
+    def _take_stray(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
+        """A frame of the provider that belongs to no request."""
+        turn = self._turns.get(lane)
+        if is_text and read_kind(data).type == "response.created":
+            self._adopt(data, lane, turn)
+        elif turn is not None:
+            turn.after.append((data, is_text))
+        else:
+            self._client.send(data, is_text=is_text)
+            if self._client.is_paused:
+                for link in self._links.values():
+                    link.hold_back(is_held=True)
+
+    def _adopt(self, data: bytes, lane: str, previous: _SocketTurn | None) -> None:
+        """The provider goes on by itself, with input that steered the response before: that is an exchange too. It can
+        neither be held nor be changed, since the provider has it already."""
+        assert self._latest is not None
+        response = self._latest.adopt(lane)
+        response.feed(data, is_last=False)
+        body = self._steers.pop(lane, b"{}")
+        loop = asyncio.get_running_loop()
+        request = msgspec.structs.replace(
+            self._template, body=body, model=self._model, received=self._elapsed(), was_sent=True, masks=False
+        )
+        turn = _SocketTurn(lane, previous, loop.create_future(), request)
+        self._begin(turn, self._serve_adopted(turn, AdoptedResponse(response)))
+
+    async def _serve_adopted(self, turn: _SocketTurn, sender: AdoptedResponse) -> None:
+        assert self._relay is not None
+        await self._hand_over(turn, await self._relay.start(turn.request, client=sender), None)
+
+    def _link_closed(self, link: SocketLink, code: int, reason: str) -> None:
+        """A provider has closed. So does this side, once the client has had what came; unless there are other sockets,
+        or a request waits for a user: it gets a new one."""
+        self._links = {name: each for name, each in self._links.items() if each is not link}
+        waits = any(not turn.moved_on.done() for turn in self._turns.values())
+        if not self._links and not waits and not self._turns_over_http():
+            asyncio.get_running_loop().create_task(self._close_behind_turns(code, reason)).add_done_callback(_forget)
+
+    def _turns_over_http(self) -> bool:
+        return any(turn.is_http for turn in self._turns.values())
+
+    async def _close_behind_turns(self, code: int, reason: str) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if code == 1006:
+            code, reason = _INTERNAL_ERROR, "the connection to the provider was lost"
+        self._client.socket.close(code, reason)
+
+    # --- what the client's side tells ---
+
+    def server_ends(self) -> None:
+        """Close as soon as nothing is under way."""
+        self._is_ending = True
+        if not self._tasks:
+            self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
+
+    def client_writable(self) -> None:
+        """Read the providers again."""
+        for link in self._links.values():
+            link.hold_back(is_held=False)
+
+    # --- errors ---
+
+    def _send_fault(self, fault: Fault, lane: str) -> None:
+        self._client.send(fault_frame(self._template.dialect, fault, lane))
+
+    def _refusal(self, refused: RefusedSocket) -> ClientResponse:
+        """What the provider answered to the handshake, for the client; configured keys are taken out."""
+        secrets = self._relay.secrets if self._relay is not None else ()
+        headers = client_response.headers_for_client(refused.headers, secrets)
+        body = client_response.without(refused.body, secrets)
+        _LOG.info("the provider refused a WebSocket with status %d", refused.status)
+        return client_response.whole("", refused.status, headers, body, [])
+
+
+def _is_no_socket(fault: Fault) -> bool:
+    """Whether what answered the handshake speaks no HTTP/1.1, as small local servers do, and so has no socket."""
+    return fault.code is Code.UPSTREAM_PROTOCOL
+
+
+def _forget(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled():
+        task.exception()

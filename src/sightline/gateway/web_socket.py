@@ -1,0 +1,175 @@
+"""The socket of a client: its handshake, its messages in order, and how fast it takes ours."""
+
+import asyncio
+import base64
+import binascii
+import socket
+from collections import deque
+from typing import Final
+
+from websockets.protocol import SERVER
+from websockets.protocol import Protocol as FrameProtocol
+from websockets.utils import accept_key
+
+from sightline.errors import Code, Fault
+from sightline.gateway.refusal import refusal_response
+from sightline.transport.web_socket import FRAMES_LOG, MessageSocket
+from sightline.web.asgi import AsgiScope, Headers, Upgradable, WebResponse, header
+
+_MOST_WAITING: Final = 1 << 20
+"""Bytes of messages that wait for their turn; the client is not read meanwhile."""
+
+_OF_SOCKET: Final = frozenset(
+    {b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions", b"sec-websocket-protocol"}
+)
+GOING_AWAY: Final = 1001
+
+
+def refuse_handshake(scope: AsgiScope, spoken: str) -> WebResponse | None:
+    """The answer to a handshake that is none; None where it is one."""
+    headers = scope["headers"]
+    if header(headers, b"sec-websocket-version").strip() != "13":
+        fault = Fault(Code.USAGE, "the WebSocket has an unknown version", hint="Use version 13.", status=426)
+        return refusal_response(spoken, fault, headers=[(b"sec-websocket-version", b"13")])
+    try:
+        key = base64.b64decode(header(headers, b"sec-websocket-key").strip(), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != 16:
+        hint = "Send a Sec-WebSocket-Key of 16 random bytes in Base64."
+        fault = Fault(Code.INVALID_REQUEST, "the WebSocket handshake has no valid key", hint=hint, status=400)
+        return refusal_response(spoken, fault)
+    return None
+
+
+def headers_for_provider(headers: Headers) -> Headers:
+    """The headers of a handshake that are not about this very socket."""
+    return [each for each in headers if each[0] not in _OF_SOCKET]
+
+
+def subprotocols(headers: Headers) -> tuple[str, ...]:
+    """The subprotocols that the client offers, in its order."""
+    listed = [value.decode("latin-1") for name, value in headers if name == b"sec-websocket-protocol"]
+    return tuple(word for word in (each.strip() for line in listed for each in line.split(",")) if word)
+
+
+class SocketEvents:
+    """What the owner of a client's socket can react to."""
+
+    def server_ends(self) -> None:
+        """The server ends."""
+
+    def client_writable(self) -> None:
+        """The client, who was behind, takes more."""
+
+
+class ClientSocket:
+    """The socket of one client. Messages come from `next_message`, in order."""
+
+    socket: MessageSocket
+
+    def __init__(self, scope: AsgiScope, send: Upgradable, longest: int) -> None:
+        self.events = SocketEvents()
+        self.close_code: int | None = None
+        self.close_reason = ""
+        self._scope = scope
+        self._send = send
+        self._longest = longest
+        self._waiting: deque[tuple[bytes, bool]] = deque()
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_lost = False
+
+    def accept(self, passed: Headers, subprotocol: str = "") -> None:
+        """Answer the handshake; `passed` are headers of the provider's answer."""
+        key = header(self._scope["headers"], b"sec-websocket-key").strip()
+        headers: Headers = [
+            (b"upgrade", b"websocket"),
+            (b"connection", b"Upgrade"),
+            (b"sec-websocket-accept", accept_key(key).encode()),
+        ]
+        if subprotocol:
+            headers.append((b"sec-websocket-protocol", subprotocol.encode()))
+        transport = self._send.upgrade([*headers, *passed], self)
+        _keep_awake(transport)
+        protocol = FrameProtocol(SERVER, max_size=self._longest, logger=FRAMES_LOG)
+        self.socket = MessageSocket(protocol, transport, self)
+
+    async def next_message(self) -> tuple[bytes, bool] | None:
+        """The next message, and whether it is text; None when the client has closed."""
+        while not self._waiting:
+            if self.close_code is not None:
+                return None
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        data, is_text = self._waiting.popleft()
+        if self._size > _MOST_WAITING >= self._size - len(data):
+            self.socket.resume_reading()
+        self._size -= len(data)
+        return data, is_text
+
+    def send(self, data: bytes, *, is_text: bool = True) -> None:
+        """Send a message, whether or not the client takes it yet. One that has gone gets nothing."""
+        self.socket.send(data, is_text=is_text)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client takes no more for now."""
+        return self._send.is_paused
+
+    async def until_writable(self) -> None:
+        """Wait until the client takes more."""
+        await self._send.until_writable()
+
+    async def until_lost(self) -> None:
+        """Wait until the connection has ended, which takes no more than a few seconds once the socket is closed."""
+        while not self._is_lost:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    # --- what the connection calls ---
+
+    def feed(self, data: bytes, /) -> None:
+        """Bytes came from the client."""
+        self.socket.feed(data)
+
+    def shut_down(self) -> None:
+        """The server ends."""
+        self.events.server_ends()
+
+    def client_gone(self) -> None:
+        """The connection has ended."""
+        self._is_lost = True
+        self.socket.lose()
+        self._wake()
+
+    def writable_again(self) -> None:
+        """The client takes more."""
+        self.events.client_writable()
+
+    # --- what the socket tells ---
+
+    def on_message(self, data: bytes, *, is_text: bool) -> None:
+        """A message came."""
+        self._waiting.append((data, is_text))
+        self._size += len(data)
+        if self._size > _MOST_WAITING:
+            self.socket.pause_reading()
+        self._wake()
+
+    def on_close(self, code: int, reason: str) -> None:
+        """The client has closed, or broke the protocol, or has gone."""
+        self.close_code, self.close_reason = code, reason
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+def _keep_awake(transport: asyncio.Transport) -> None:
+    """A socket may be silent for an hour: let the system find out whether its client is still there."""
+    raw = transport.get_extra_info("socket")
+    if raw is not None:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,0 +1,376 @@
+"""WebSocket: the messages of one connection, on either side of it, and dialling a provider's socket.
+
+`websockets` reads and writes the frames; the connection is one of ours, so that proxies, certificates and time limits
+are those of every other request. No extension is offered or accepted: a compression context costs a quarter of a
+megabyte for each direction, and what is on record is the text anyway.
+"""
+
+import asyncio
+import logging
+from typing import Final, Protocol, cast
+
+from websockets.client import ClientProtocol
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import OPEN, SEND_EOF
+from websockets.protocol import Protocol as FrameProtocol
+from websockets.typing import Subprotocol
+from websockets.uri import WebSocketURI
+
+from sightline.transport.http import faults
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.connection import abort
+from sightline.transport.http.framing import request_head
+from sightline.transport.http.target import target
+from sightline.wire.call import HttpRequest
+
+LONGEST_MESSAGE: Final = 64 << 20
+"""Bytes of one message, unless the settings say otherwise."""
+
+_CLOSE_SECONDS: Final = 5.0
+"""How long the other side may take to answer a close, and to end the connection."""
+
+_LONGEST_REASON: Final = 123
+_UNSENDABLE: Final = frozenset({1005, 1006, 1015})
+"""Codes that stand for the absence of a close frame, and must not be in one."""
+
+FRAMES_LOG: Final = logging.getLogger("sightline.websocket")
+FRAMES_LOG.setLevel(logging.WARNING)  # `websockets` reports each end of a connection
+
+
+class SocketUser(Protocol):
+    """What a socket tells of."""
+
+    def on_message(self, data: bytes, *, is_text: bool) -> None:
+        """A whole message came."""
+        ...
+
+    def on_close(self, code: int, reason: str) -> None:
+        """The other side closed, or has gone (1006), or broke the protocol; called once. Nothing follows."""
+        ...
+
+
+class MessageSocket:
+    """The messages of one connection. `user` can be set later, but before the next byte comes."""
+
+    __slots__ = ("_fragments", "_is_over", "_is_text", "_protocol", "_timer", "_transport", "user")
+
+    def __init__(self, protocol: FrameProtocol, transport: asyncio.Transport, user: SocketUser | None = None) -> None:
+        self.user = user
+        self._protocol = protocol
+        self._transport = transport
+        self._fragments: list[bytes] = []
+        self._is_text = True
+        self._is_over = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be sent."""
+        return self._protocol.state is OPEN and not self._transport.is_closing()
+
+    def feed(self, data: bytes) -> None:
+        """Bytes came from the network."""
+        protocol = self._protocol
+        if protocol.reader.eof:
+            return
+        protocol.receive_data(data)
+        for event in protocol.events_received():
+            if isinstance(event, Frame):
+                self._take(event)
+        self._flush()
+        if protocol.parser_exc is not None:
+            sent = protocol.close_sent
+            self._end(sent.code if sent is not None else CloseCode.PROTOCOL_ERROR, sent.reason if sent else "")
+
+    def lose(self) -> None:
+        """The connection has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        received = self._protocol.close_rcvd
+        if received is None:
+            self._end(CloseCode.ABNORMAL_CLOSURE, "")
+        else:
+            self._end(received.code, received.reason)
+
+    def send(self, data: bytes, *, is_text: bool = True) -> bool:
+        """Send a message; False where the socket is not open any more."""
+        if not self.is_open:
+            return False
+        (self._protocol.send_text if is_text else self._protocol.send_binary)(data)
+        self._flush()
+        return True
+
+    def ping(self) -> None:
+        """Show that this side is alive."""
+        if self.is_open:
+            self._protocol.send_ping(b"")
+            self._flush()
+
+    def close(self, code: int = CloseCode.NORMAL_CLOSURE, reason: str = "") -> None:
+        """Close it, if it is open. A code that no frame can carry ends the connection without one."""
+        if not self.is_open:
+            return
+        if code == CloseCode.NO_STATUS_RCVD:
+            self._protocol.send_close()
+        elif code in _UNSENDABLE or not (1000 <= code <= 1014 or 3000 <= code < 5000):
+            abort(self._transport)
+            return
+        else:
+            self._protocol.send_close(code, _shorten(reason))
+        self._flush()
+        self._limit_closing()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        abort(self._transport)
+
+    def pause_reading(self) -> None:
+        """Take no more for now."""
+        if not self._transport.is_closing() and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take more."""
+        if not self._transport.is_closing() and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    # --- inside ---
+
+    def _take(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.CLOSE:
+            received = self._protocol.close_rcvd
+            assert received is not None
+            self._limit_closing()
+            self._end(received.code, received.reason)
+            return
+        if frame.opcode is Opcode.TEXT or frame.opcode is Opcode.BINARY:
+            self._is_text = frame.opcode is Opcode.TEXT
+        elif frame.opcode is not Opcode.CONT:
+            return  # pings are answered already
+        data = bytes(frame.data)
+        if not frame.fin:
+            self._fragments.append(data)
+            return
+        if self._fragments:
+            data = b"".join((*self._fragments, data))
+            self._fragments.clear()
+        if self._is_text and not _is_utf8(data):
+            self._protocol.fail(CloseCode.INVALID_DATA, "the text is not UTF-8")
+            self._flush()
+            self._limit_closing()
+            self._end(CloseCode.INVALID_DATA, "the text is not UTF-8")
+        elif not self._is_over and self.user is not None:
+            self.user.on_message(data, is_text=self._is_text)
+
+    def _flush(self) -> None:
+        for data in self._protocol.data_to_send():
+            if data is not SEND_EOF:
+                self._transport.write(data)
+            elif self._transport.can_write_eof():
+                # What the other side still sends is read and dropped: to close over it would reset the connection, and
+                # the close frame could be lost.
+                self._transport.write_eof()
+                self.resume_reading()
+                self._limit_closing()
+            else:
+                self._transport.close()
+
+    def _limit_closing(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_CLOSE_SECONDS, abort, self._transport)
+
+    def _end(self, code: int, reason: str) -> None:
+        if not self._is_over:
+            self._is_over = True
+            if self.user is not None:
+                self.user.on_close(code, reason)
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _shorten(reason: str) -> str:
+    return reason.encode()[:_LONGEST_REASON].decode("utf-8", "ignore")
+
+
+# --- dialling ---------------------------------------------------------------------------------------
+
+
+class RefusedSocket(Exception):
+    """The provider answered the handshake with something else than a socket."""
+
+    def __init__(self, status: int, headers: tuple[tuple[bytes, bytes], ...], body: bytes) -> None:
+        super().__init__(f"the handshake was answered with status {status}")
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+class DialledSocket(asyncio.Protocol):
+    """A socket to a provider. `headers` are those of its answer to the handshake."""
+
+    socket: MessageSocket
+
+    def __init__(self, place: str, protocols: tuple[str, ...], longest: int) -> None:
+        self.headers: tuple[tuple[bytes, bytes], ...] = ()
+        self.subprotocol = ""
+        self.is_writing_paused = False
+        self._writable: asyncio.Future[None] | None = None
+        self._place = place
+        address = WebSocketURI(
+            secure=False, host="localhost", port=80, path="/", query="", username=None, password=None
+        )
+        offered = [Subprotocol(each) for each in protocols] or None
+        self._protocol = ClientProtocol(address, subprotocols=offered, max_size=longest, logger=FRAMES_LOG)
+        self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # A connection may end before anyone waits for the answer.
+        self._answered.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._transport: asyncio.Transport | None = None
+        self._early: list[Frame] = []
+        self._has_begun = False
+
+    @property
+    def key(self) -> str:
+        """The key of the handshake."""
+        return self._protocol.key
+
+    # --- what asyncio calls ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.socket = MessageSocket(self._protocol, self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answered.done():
+            self.socket.feed(data)
+            return
+        self._has_begun = True
+        self._protocol.receive_data(data)
+        self._look()
+
+    def eof_received(self) -> None:
+        if self._has_begun and not self._answered.done():
+            self._protocol.receive_eof()
+            self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.eof_received()
+        if not self._answered.done():
+            self._answered.set_exception(faults.no_answer(self._place, clean=exc is None))
+        self.socket.lose()
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self.is_writing_paused = True
+
+    def resume_writing(self) -> None:
+        self.is_writing_paused = False
+        waiter, self._writable = self._writable, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def until_writable(self) -> None:
+        """Wait until the provider takes more."""
+        while self.is_writing_paused:
+            self._writable = asyncio.get_running_loop().create_future()
+            await self._writable
+
+    # --- the handshake ---
+
+    def _look(self) -> None:
+        """Look at what came of the answer. Frames that came with it wait until they can be told of."""
+        events = self._protocol.events_received()
+        if events and not isinstance(events[0], Frame):
+            answer = cast("_HandshakeAnswer", events[0])
+            headers = tuple((_plain(name), _plain(value)) for name, value in answer.headers.raw_items())
+            if self._protocol.handshake_exc is None:
+                self.headers = headers
+                self.subprotocol = self._protocol.subprotocol or ""
+                self._early = [each for each in events[1:] if isinstance(each, Frame)]
+                self.socket.pause_reading()
+                self._answered.set_result(None)
+            elif answer.status_code == 101:
+                why = str(self._protocol.handshake_exc)
+                self._answered.set_exception(faults.protocol_violation(self._place, why))
+            else:
+                refusal = RefusedSocket(answer.status_code, headers, bytes(answer.body or b""))
+                self._answered.set_exception(refusal)
+        elif self._protocol.handshake_exc is not None and not self._answered.done():
+            self._answered.set_exception(faults.protocol_violation(self._place, str(self._protocol.handshake_exc)))
+
+    async def shake_hands(self, head: bytes) -> None:
+        """Ask for the socket. Raises RefusedSocket, or a fault where there is no answer."""
+        assert self._transport is not None
+        self._transport.write(head)
+        try:
+            await self._answered
+        except BaseException:
+            abort(self._transport)
+            raise
+
+    def begin(self, user: SocketUser) -> None:
+        """Tell `user` of everything that comes from now on, and has come since the handshake."""
+        self.socket.user = user
+        early, self._early = self._early, []
+        self._protocol.events.extend(early)
+        self.socket.feed(b"")
+        self.socket.resume_reading()
+
+
+class _HandshakeAnswer(Protocol):
+    status_code: int
+    body: bytes | bytearray | None
+
+    @property
+    def headers(self) -> "_AnswerHeaders": ...
+
+
+class _AnswerHeaders(Protocol):
+    def raw_items(self) -> list[tuple[str, str]]: ...
+
+
+def _plain(text: str) -> bytes:
+    return text.encode("ascii", "surrogateescape")
+
+
+async def dial_socket(
+    client: HttpClient,
+    request: HttpRequest,
+    *,
+    seconds: float,
+    protocols: tuple[str, ...] = (),
+    longest: int = LONGEST_MESSAGE,
+    direct: bool = False,
+) -> DialledSocket:
+    """A socket at the address of the request, with its headers, within so many seconds (0: no limit).
+
+    Raises RefusedSocket with what the provider answered instead, and a fault where it did not answer.
+    """
+    aim = target(request.url)
+    dialled = DialledSocket(aim.origin.place, protocols, longest)
+    ours = [
+        ("Upgrade", "websocket"),
+        ("Connection", "Upgrade"),
+        ("Sec-WebSocket-Key", dialled.key),
+        ("Sec-WebSocket-Version", "13"),
+    ]
+    if protocols:
+        ours.append(("Sec-WebSocket-Protocol", ", ".join(protocols)))
+    passed = HttpRequest("GET", request.url, request.headers, b"", is_passed_on=True)
+    head = request_head(passed, aim, None)[:-2] + "".join(f"{name}: {value}\r\n" for name, value in ours).encode()
+    if "accept-encoding" not in {name.lower() for name, _ in request.headers}:
+        head = head.replace(b"Accept-Encoding: identity\r\n", b"", 1)  # a handshake has no body
+    try:
+        async with asyncio.timeout(seconds or None):
+            await client.connect(request.url, lambda: dialled, seconds, direct=direct)
+            await dialled.shake_hands(head + b"\r\n")
+    except TimeoutError:
+        raise faults.connect_timeout(aim.origin.place, seconds) from None
+    return dialled
