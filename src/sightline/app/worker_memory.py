@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 import msgspec
 
 from sightline.tokens.ledger import Ledger, SentRequest
-from sightline.wire.cache import BoundedCache
 
 RING: Final = 4 << 20
 _NUMBER: Final = struct.Struct("<Q")
@@ -60,16 +59,17 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """These headers came with an answer."""
+    """These headers came with an answer. Only the last ones of a model are ever decoded."""
 
     provider: str
     model: str
-    headers: tuple[tuple[bytes, bytes], ...]
+    headers: msgspec.Raw
 
 
 Change: TypeAlias = Sent | Settled | Unsent | Refused | Accepted
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Change] = msgspec.msgpack.Decoder(Change)
+_HEADERS = msgspec.msgpack.Decoder(tuple[tuple[bytes, bytes], ...])
 
 
 class WorkerMemory:
@@ -143,17 +143,20 @@ class WorkerMemory:
     def take(self) -> list[Change]:
         """All changes that were written since the last time."""
         written, read = self._number(_WRITTEN), self._number(_READ)
+        if read == written:
+            return []
+        shared, length_at, decode = self._map, _LENGTH.unpack_from, _DECODER.decode
         changes: list[Change] = []
         while read < written:
             at = read % RING
-            length = _LENGTH.unpack_from(self._map, _START + at)[0] if at + _LENGTH.size <= RING else _END_OF_RING
+            length = length_at(shared, _START + at)[0] if at + _LENGTH.size <= RING else _END_OF_RING
             if length == _END_OF_RING:
                 read += RING - at
                 continue
             start = _START + at + _LENGTH.size
-            changes.append(_DECODER.decode(self._map[start : start + length]))
+            changes.append(decode(shared[start : start + length]))
             read += _LENGTH.size + length
-        _NUMBER.pack_into(self._map, _READ, read)
+        _NUMBER.pack_into(shared, _READ, read)
         return changes
 
     def _number(self, at: int) -> int:
@@ -191,7 +194,7 @@ class WorkerLedger(Ledger):
 
     def keep_headers(self, provider: str, model: str, headers: tuple[tuple[bytes, bytes], ...], _at: float) -> None:
         """These headers came with an answer."""
-        self._memory.add(Accepted(provider, model, headers))
+        self._memory.add(Accepted(provider, model, msgspec.Raw(_ENCODER.encode(headers))))
 
 
 class WorkerCounts:
@@ -201,23 +204,29 @@ class WorkerCounts:
         self._memory = memory
         self._ledger = ledger
         self._now = now
-        self._sent: BoundedCache[int, SentRequest] = BoundedCache(_MOST_UNSETTLED)
+        self._sent: dict[int, SentRequest] = {}
 
     def count_in(self) -> None:
         """Make the changes that the worker has made since the last time. They count from now on: times of several
         processes would not come in their order, and to an account they would be a clock that is set back."""
-        ledger, at = self._ledger, self._now()
-        for change in self._memory.take():
-            match change:
-                case Sent(number, provider, model, tokens):
-                    self._sent.put(number, ledger.add_request(provider, model, tokens, at))
-                case Settled(number, tokens):
-                    if (sent := self._sent.get(number)) is not None:
-                        self._sent.put(number, ledger.settle(sent, tokens, at))
-                case Unsent(number):
-                    if (sent := self._sent.get(number)) is not None:
-                        ledger.unsent(sent, at)
-                case Refused(provider, model, headers):
-                    ledger.observe_headers(provider, model, headers, at)
-                case Accepted(provider, model, raw):
-                    ledger.keep_headers(provider, model, raw, at)
+        changes = self._memory.take()
+        if not changes:
+            return
+        ledger, sent, at = self._ledger, self._sent, self._now()
+        latest = {(each.provider, each.model): each for each in changes if isinstance(each, Accepted)}
+        for change in changes:
+            if isinstance(change, Sent):
+                sent[change.number] = ledger.add_request(change.provider, change.model, change.tokens, at)
+            elif isinstance(change, Settled):
+                if (known := sent.get(change.number)) is not None:
+                    sent[change.number] = ledger.settle(known, change.tokens, at)
+            elif isinstance(change, Accepted):
+                if latest[change.provider, change.model] is change:
+                    ledger.keep_headers(change.provider, change.model, _HEADERS.decode(change.headers), at)
+            elif isinstance(change, Refused):
+                ledger.observe_headers(change.provider, change.model, change.headers, at)
+            elif (known := sent.pop(change.number, None)) is not None:
+                ledger.unsent(known, at)
+        if len(sent) > 2 * _MOST_UNSETTLED:
+            for number in list(sent)[:-_MOST_UNSETTLED]:
+                del sent[number]
