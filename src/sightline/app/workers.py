@@ -26,6 +26,7 @@ from sightline.app.worker_messages import (
     Message,
     Peer,
     Ready,
+    Serve,
     TurnOver,
     decode_facts,
 )
@@ -296,15 +297,10 @@ class Workers:
         def on_message(message: Message, descriptor: int) -> None:
             self._hear(worker, message, descriptor, first)
 
-        peer = Peer(
-            {
-                "model": lambda _data: self._find_model(),
-                "turn": lambda data: self._grant_turn(worker, _TURN.decode(data)),
-                "turn over": lambda data: self._end_turn(worker, _TURN_OVER.decode(data)),
-            },
-            on_message,
-        )
+        calls: dict[str, Serve] = {}
+        peer = Peer(calls, on_message)
         worker = _Running(process, memory, WorkerCounts(memory, self._parts.ledger, self._parts.now), peer)
+        calls |= self.calls_for(worker)
         peer.open(Channel(here, peer.hear, on_end=lambda: self._lose(worker)))
         self._running.append(worker)
         try:
@@ -379,6 +375,14 @@ class Workers:
                 return
 
     # --- the embedded model ---
+
+    def calls_for(self, worker: _Running) -> dict[str, Serve]:
+        """What a worker may call here."""
+        return {
+            "model": lambda _data: self._find_model(),
+            "turn": lambda data: self._grant_turn(worker, _TURN.decode(data)),
+            "turn over": lambda data: self._end_turn(worker, _TURN_OVER.decode(data)),
+        }
 
     async def _find_model(self) -> bytes:
         return msgspec.json.encode(await self._parts.embedded.running())
