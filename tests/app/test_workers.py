@@ -217,6 +217,45 @@ def test_a_worker_that_is_killed_takes_only_its_own_exchanges_and_is_started_aga
     assert after != before
 
 
+def test_every_answer_that_a_client_saw_is_on_record_whenever_a_worker_was_killed(stage: WorkerStage) -> None:
+    answered: list[str] = []
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            client = Client(stage.server.url)
+            try:
+                status, exchange = client.ask("under load")
+                assert status == 200
+                answered.append(exchange)
+            except (OSError, http.client.HTTPException):
+                continue  # it was connected to the worker that was killed
+            finally:
+                client.connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    worker = 0
+    for _ in range(2):
+        worker = stage.worker(other_than=worker)
+        before = len(answered)
+        while len(answered) < before + 20:
+            sleep(0.01)
+        os.kill(worker, signal.SIGKILL)
+    stage.worker(other_than=worker)
+    is_over.set()
+    for thread in threads:
+        thread.join(60)
+    found: dict[str, str] = {}
+    before_id = ""
+    while page := stage.server.api(f"/api/exchanges?limit=100&filter=text:load&before={before_id}")["exchanges"]:
+        found |= {each["id"]: each["state"] for each in page}
+        before_id = page[-1]["id"]
+    assert {found.get(each) for each in answered} == {"finished"}
+    assert len(set(answered)) == len(answered)
+
+
 def is_answered(stage: WorkerStage) -> bool:
     """Whether a client that connects now is served."""
     try:

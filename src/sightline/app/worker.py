@@ -137,7 +137,7 @@ class Worker:
         self._teller: FactTeller | None = None
         self._main = HandOver(
             lambda first: self._memory.wants_all or not is_plain(first),
-            lambda first, descriptor: self._peer.send(Connection(first), descriptor),
+            self._give_to_main,
         )
 
     async def run(self) -> None:
@@ -190,6 +190,11 @@ class Worker:
     def _end_at_once() -> None:
         """The main process is gone, and with it everything that there is once. What is recorded is in the journal."""
         os._exit(1)
+
+    def _give_to_main(self, first: bytes, descriptor: int) -> bool:
+        """Where that fails, the connection ends: a rule could be for this request, so that it is not served here."""
+        self._peer.send(Connection(first), descriptor)
+        return True
 
     def _on_message(self, message: Message, descriptor: int) -> None:
         match message:

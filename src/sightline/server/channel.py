@@ -53,11 +53,15 @@ class Channel:
 
     def send(self, message: bytes, descriptor: int = -1) -> bool:
         """Send a message, with a socket if its descriptor is given; the caller may close its own at once. False where
-        the other process is gone."""
+        it cannot be sent: the other process is gone, or too many files are open."""
         if self._is_over:
             return False
         data = memoryview(_HEAD.pack(len(message), descriptor >= 0) + message)
-        self._waiting.append((data, os.dup(descriptor) if descriptor >= 0 else -1))
+        try:
+            self._waiting.append((data, os.dup(descriptor) if descriptor >= 0 else -1))
+        except OSError as error:  # most likely there are too many open files
+            _LOG.error("a client's connection cannot be given to another process: %s", error)
+            return False
         self._backlog += len(data)
         if not self._is_writing:
             self._write()
