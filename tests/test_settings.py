@@ -25,6 +25,8 @@ def test_nothing_has_to_be_set() -> None:
     [
         ({"port": 65_536}, ServerSettings),
         ({"port": -1}, ServerSettings),
+        ({"workers": 0}, ServerSettings),
+        ({"workers": "all"}, ServerSettings),
         ({"allowed_origins": ["http://a/path"]}, ServerSettings),
         ({"url": "127.0.0.1:80"}, LocalSettings),
         ({"threads": -1}, LocalSettings),

@@ -115,6 +115,11 @@ def _launch_sightline(folder: Path, port: int, upstream: int) -> Launch:
     )
 
 
+def _launch_workers(folder: Path, port: int, upstream: int) -> Launch:
+    launch = _launch_sightline(folder, port, upstream)
+    return Launch([*launch.command, "--workers", "2"])
+
+
 def _sightline_version() -> str:
     return f"{version('sightline')}, Python {sys.version.split()[0]}"
 
@@ -202,6 +207,7 @@ SUBJECTS = {
         DIRECT,
         Subject("nginx", "plain proxy, kept connections, no buffering", _nginx_version, _launch_nginx),
         SIGHTLINE_SUBJECT,
+        Subject("sightline-2", "2 workers, on the same core", _sightline_version, _launch_workers),
         Subject(
             "tensorzero",
             "embedded Rust gateway, records nothing",

@@ -27,14 +27,19 @@ BuiltinName: TypeAlias = Literal[
 ]
 
 
+Workers: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=256)] | Literal["auto"]
+
+
 class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[server]`: where Sightline listens, and which other origins may call it. Port 0 is any free one.
-    `max_message_mb` is how large one message of a WebSocket may be."""
+    """`[server]`: where Sightline listens, which other origins may call it, and how many processes serve clients. Port
+    0 is any free one; `auto` are as many workers as cores. `max_message_mb` is how large one message of a WebSocket may
+    be."""
 
     host: str = "127.0.0.1"
     port: Port = 7700
     allowed_origins: tuple[Origin, ...] = ()
     max_message_mb: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 64
+    workers: Workers = 1
 
 
 class AskSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -87,6 +87,13 @@ def test_the_environment_is_laid_over_the_file() -> None:
     assert result.settings.server == ServerSettings(host="127.0.0.2", port=2)
 
 
+@pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("3", 3)])
+def test_a_word_among_numbers_is_written_in_a_variable_without_quotes(text: str, value: object) -> None:
+    assert loaded("", {"SIGHTLINE_SERVER_WORKERS": text}).sound().settings.server.workers == value
+    (problem,) = texts("", {"SIGHTLINE_SERVER_WORKERS": "all"})
+    assert 'must be a whole number from 1 to 256 or "auto"' in problem
+
+
 def test_a_value_of_the_environment_can_be_wrong_too() -> None:
     assert texts("", {"SIGHTLINE_SERVER_PORT": "70000"}) == [
         "environment SIGHTLINE_SERVER_PORT: server.port must be a whole number from 0 to 65535, not 70000"

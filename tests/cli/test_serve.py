@@ -110,6 +110,17 @@ def test_a_port_is_a_number(port: str, capsys: pytest.CaptureFixture[str]) -> No
     assert f"argument --port: {port!r} is not a port from 0 to 65535" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("count", ["0", "257", "many", "-1"])
+def test_workers_are_a_number_or_auto(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", f"--workers={count}"]) == 2
+    assert f"argument --workers: {count!r} is neither auto nor a number from 1 to 256" in capsys.readouterr().err
+
+
+def test_workers_answer_nothing_from_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--replay", "", "--workers", "2", "--data", str(tmp_path)]) == 2
+    assert "error[usage]: --workers cannot be used with --replay" in capsys.readouterr().err
+
+
 def test_another_host_is_warned_of(tmp_path: Path) -> None:
     command = [*PROGRAM, "--host", "0.0.0.0", "--port", "0", "--no-open", "--data", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as child:

@@ -411,3 +411,17 @@ def test_headers_that_were_kept_count_when_a_limit_is_asked_for() -> None:
     read.observe_headers(*WHO, said, NOW)
     assert kept.limits(*WHO) == read.limits(*WHO)
     assert kept.limits(*WHO).rpm == 60
+
+
+def test_others_that_count_for_a_ledger_are_heard_before_a_limit_is_looked_at() -> None:
+    ledger = Ledger()
+    waiting = [7, 5, 3]
+
+    def count_in() -> None:
+        ledger.add_request("acme", "m", waiting.pop(), NOW)
+
+    ledger.catch_up = count_in
+    assert ledger.usage("acme", "m", NOW)[:2] == (1, 3)
+    assert ledger.limits("acme", "m", Facts(rpm=2)).rpm == 2
+    assert ledger.wait("acme", "m", 1, NOW, Facts(rpm=2)).limit == "rpm"
+    assert not waiting

@@ -154,6 +154,7 @@ async def make_relay(
     *,
     own: frozenset[tuple[str, int]] = frozenset(),
     is_told: bool = False,
+    instance: str = "",
     interception: "KeptInterception | None" = None,
     unattended: "Callable[[], None] | None" = None,
 ) -> tuple["Relay", "Hub"]:
@@ -163,7 +164,7 @@ async def make_relay(
     from sightline.exchange.hub import Hub
     from sightline.exchange.interception.holds import Holds
 
-    exporter = await open_exporter(loaded, means.client, stack) if is_told else None
+    exporter = await open_exporter(loaded, means.client, stack, instance) if is_told else None
     hub = Hub(record if exporter is None else _record_and_export(record, exporter))
     hub.observer = exporter
     holds = Holds(means.memory, SystemClock.now, interception, unattended)
@@ -203,8 +204,11 @@ def nowhere(_entries: Sequence["Entry"]) -> None:
     """Record nothing."""
 
 
-async def open_exporter(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Exporter | None":
-    """The exporter to the configured OpenTelemetry collector; None where none is configured."""
+async def open_exporter(
+    loaded: Configuration, client: HttpClient, stack: AsyncExitStack, instance: str = ""
+) -> "Exporter | None":
+    """The exporter to the configured OpenTelemetry collector; None where none is configured. `instance` names this
+    process, if several of one server export."""
     if not loaded.settings.telemetry.otlp_endpoint:
         return None
     from importlib.metadata import version
@@ -220,6 +224,7 @@ async def open_exporter(loaded: Configuration, client: HttpClient, stack: AsyncE
         version=version("sightline"),
         headers=headers,
         with_content=telemetry.content,
+        instance=instance,
         now=SystemClock.now,
     )
     return await stack.enter_async_context(exporter)

@@ -1,6 +1,7 @@
 """Build the server and everything that it serves."""
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ from sightline.app.evals import evals_of, evaluation_of, suites_place
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.app.running_server import announce, withdraw
 from sightline.app.tools import runner_of, toolsets_of
+from sightline.app.worker import WorkerParameters
+from sightline.app.workers import MainParts, Workers, divide_connections
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
 from sightline.catalog.facts import Prices
@@ -56,6 +59,7 @@ from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.gateway.models import list_models
 from sightline.server.listener import GRACE, App, ListeningServer
+from sightline.store.entries import FactEntry
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe
@@ -94,6 +98,19 @@ class Parts:
     commands: CommandCalls | None = None
     providers: Providers | None = None
     toolsets: Sequence[str] = ()
+    workers: Workers | None = None
+
+    async def unwritten(self, exchange: str) -> list[FactEntry]:
+        """Facts of an exchange under way, here or in a worker, that are not on record yet."""
+        found = [] if self.relay is None else self.relay.unwritten(exchange)
+        return found if found or self.workers is None else await self.workers.unwritten(exchange)
+
+    async def wait_until_learned(self) -> None:
+        """Wait until the estimates have learned from everything that providers have counted so far."""
+        if self.relay is not None:
+            await self.relay.wait_until_learned()
+        if self.workers is not None:
+            await self.workers.wait_until_learned()
 
     async def close(self, grace: float) -> None:
         """End background work that no client waits for."""
@@ -102,6 +119,8 @@ class Parts:
             await self.resending.close(grace)
         if self.chat is not None:
             await self.chat.service.close(grace)
+        if self.workers is not None:
+            await self.workers.close(grace)
 
     async def leave_runs(self) -> None:
         """Leave runs in a state from which they can be resumed, before their requests are aborted."""
@@ -115,7 +134,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     """Build the workbench."""
     relay, providers = parts.relay, parts.providers
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
-    records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
+    records = Records(parts.store, parts.now, parts.prices, parts.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
@@ -133,11 +152,12 @@ def assemble_workbench(parts: Parts) -> Workbench:
             parts.has_key,
             places=_places(parts),
             toolsets=parts.toolsets,
+            workers=1 if parts.workers is None else parts.workers.serving,
         ),
         deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds, parts.hub),
         further={
-            **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
+            **calibration_calls(parts.memory, parts.wait_until_learned),
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
@@ -213,11 +233,12 @@ async def open_server(
     replay: Expression | None = None,
     fast: bool = False,
     has_recorder: bool = False,
+    workers: int = 1,
 ) -> AsyncIterator[tuple[ListeningServer, str]]:
     """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
     replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
     sent to a provider; with `fast`, without the recorded delays. With `has_recorder`, a process of its own stores what
-    is recorded."""
+    is recorded. `workers` is how many processes serve clients, this one among them."""
     clock, folder = SystemClock(), data_folder(data)
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     async with AsyncExitStack() as stack:
@@ -240,7 +261,7 @@ async def open_server(
         )
         handler: RequestHandler
         if replay is None:
-            served = await _live(loaded, folder, record, stack, parts, own=frozenset({(host, port)}))
+            served = await _live(loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers)
             assert served.relay is not None
             handler = served.relay
         else:
@@ -251,6 +272,8 @@ async def open_server(
 
         async def ending() -> None:
             withdraw(folder, address)  # no command begins now that would be aborted
+            if served.workers is not None:
+                served.workers.begin_end()
             served.hub.close()  # listeners never end by themselves
             await served.leave_runs()
             commands = () if served.commands is None else (served.commands.close(GRACE),)
@@ -266,6 +289,8 @@ async def open_server(
             await served.close(0 if listening.force_exit else GRACE)
 
         stack.push_async_callback(end)
+        if served.workers is not None:
+            await served.workers.start(listening)
         if replay is None:  # one that answers from the record sends nothing for a command
             announce(folder, address)
             stack.callback(withdraw, folder, address)
@@ -287,9 +312,12 @@ async def _live(
     stack: AsyncExitStack,
     parts: Callable[..., Parts],
     *,
-    own: frozenset[tuple[str, int]],
+    at: tuple[str, int],
+    guard: OriginGuard,
+    workers: int,
 ) -> Parts:
-    """A relay to the providers, and everything that sends through it."""
+    """A relay to the providers, and everything that sends through it. `at` is where the server listens."""
+    (loaded, for_worker), own = divide_connections(loaded, workers), frozenset({at})
     clock, means = SystemClock(), means_of(loaded, folder, stack)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
@@ -315,6 +343,7 @@ async def _live(
         relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
     )
     chat.service.chat.warm()
+    shared = MainParts(hub, relay.holds, means.memory.ledger, means.embedded, record.facts, clock.now)
     return parts(
         hub=hub,
         memory=means.memory,
@@ -324,6 +353,7 @@ async def _live(
         runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
         evals=evals,
         commands=_command_calls(loaded, means, relay, hub, aside),
+        workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared),
         providers=Providers(
             loaded.catalog,
             loaded.has_key,
@@ -332,6 +362,35 @@ async def _live(
             embedded=lambda: why_no_embedded_model(means.embedded, means.client),
         ),
     )
+
+
+def _make_workers(
+    loaded: Configuration,
+    folder: Path,
+    count: int,
+    at: tuple[str, int],
+    guard: OriginGuard,
+    parts: MainParts,
+) -> Workers:
+    """So many workers with this configuration, for the server that listens at this address."""
+
+    def parameters(channel: int, memory: int) -> bytes:
+        return msgspec.json.encode(
+            WorkerParameters(
+                folder=str(folder.absolute()),
+                catalog=loaded.catalog,
+                settings=loaded.settings,
+                channel=channel,
+                memory=memory,
+                host=at[0],
+                port=at[1],
+                hosts=tuple(guard.hosts),
+                origins=tuple(guard.origins),
+                log_level=logging.getLogger().level,
+            )
+        )
+
+    return Workers(count, parts, folder, loaded, parameters)
 
 
 def _command_calls(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandCalls:

@@ -150,6 +150,9 @@ class _Schema:
 def _value(kind: inspect.Type, text: str) -> Json:
     if isinstance(plain(kind), inspect.StrType | inspect.LiteralType):
         return text
+    others = kind.types if isinstance(kind, inspect.UnionType) else ()
+    if any(isinstance(each, inspect.LiteralType) and text in each.values for each in others):
+        return text
     try:
         document = tomllib.loads(f"value = {text}")
     except RecursionError:

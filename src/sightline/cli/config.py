@@ -146,6 +146,7 @@ def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, 
 
     from sightline.app.configuration import data_folder
     from sightline.app.engine import counter, diagnose_embedded
+    from sightline.app.workers import count_workers, why_alone
     from sightline.exchange.memory import writable
     from sightline.tokens.text_count import count_tokens
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
@@ -162,6 +163,10 @@ def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, 
     except OSError as error:
         hint = "Make it writable, or name another folder with --data or SIGHTLINE_DATA."
         found.append(DiagnosisFinding("data", ok=False, detail=f"{folder}: {error.strerror}", hint=hint))
+    count = count_workers(loaded.settings.server.workers)
+    why = why_alone(count, loaded.settings.network.max_connections)
+    detail = "1 process serves clients" if why or count == 1 else f"{count} processes serve clients"
+    found.append(DiagnosisFinding("workers", ok=None if why else True, detail=detail, hint=why and f"Only one: {why}."))
     yield "configuration", found
 
     # Each provider that needs a key, with its variable; the first that is set is the default.

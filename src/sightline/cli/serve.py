@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sightline.cli.shared_server import SharedServer
     from sightline.filters.expression import Expression
 
+_MOST_WORKERS = 256
+
 
 def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `serve`."""
@@ -40,6 +42,12 @@ def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     command.add_argument("--fast", action="store_true", help="with --replay: without the recorded delays")
     command.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
+    command.add_argument(
+        "--workers",
+        type=_workers,
+        metavar="N|auto",
+        help="how many processes serve clients (default: 1); auto: as many as there are cores",
+    )
     add_shared(command)
     command.set_defaults(run=run)
 
@@ -65,8 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
             replay=wanted,
             fast=arguments.fast,
             has_recorder=True,
+            workers=workers,
         ) as (server, link):
             write(f"{link}\n".encode(), ends_line=False)
+            if workers > 1:
+                say(f"{workers} workers serve clients, this process among them.")
             if wanted is None:
                 say(_describe_embedded(loaded))
             if not arguments.no_open:
@@ -82,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(stream=sys.stderr, level=arguments.log_level.upper(), format="%(levelname)s: %(message)s")
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     allow_many_files()
+    workers = 1 if wanted is not None else _count_workers(arguments.workers or configured.workers, loaded)
     sockets = bind_sockets(host, configured.port if arguments.port is None else arguments.port)
     try:
         port = sockets[0].getsockname()[1]
@@ -111,6 +123,9 @@ def _recordings(arguments: argparse.Namespace) -> "Expression | None":
     from sightline.filters.parsing import parse
 
     if arguments.replay is not None:
+        if arguments.workers is not None:
+            hint = "Leave one of them out: one process answers from the record."
+            raise Fault(Code.USAGE, "--workers cannot be used with --replay", hint=hint)
         return parse(arguments.replay, scope=FilterScope.TRAFFIC)
     if arguments.fast:
         raise Fault(Code.USAGE, "--fast needs --replay", hint="A provider's answer has no recorded delays.")
@@ -122,6 +137,26 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
+
+
+def _workers(text: str) -> "int | str":
+    """A number of processes, or `auto`."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a number from 1 to {_MOST_WORKERS}")
+    return int(text)
+
+
+def _count_workers(wanted: "int | str", loaded: "Configuration") -> int:
+    """How many processes serve clients. Where only one can, the user is told why."""
+    from sightline.app.workers import count_workers, why_alone
+
+    count = count_workers(wanted)
+    if why := why_alone(count, loaded.settings.network.max_connections):
+        say(f"note: one process serves clients: {why}")
+        return 1
+    return count
 
 
 def _describe_embedded(loaded: "Configuration") -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeAlias
 
@@ -124,6 +124,8 @@ class Hub:
         self.watching: list[FactQueue] = []
         self.observer: object | None = None
         """What follows runs from outside; the agent's room says what that must be able to do."""
+        self.spread: Callable[[], Awaitable[None]] | None = None
+        """Has other processes show their facts here too; none is missed once it has returned."""
         self._is_closed = False
         self._owed: deque[Sequence[Entry]] = deque()
         """What could not be written down yet, in its order."""

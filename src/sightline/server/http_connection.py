@@ -19,6 +19,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from sightline.errors import Code, Fault
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import refusal_response
+from sightline.server.hand_over import OtherProcess
 from sightline.server.upgrade import Upgrade, without_offer
 from sightline.web.asgi import (
     AsgiScope,
@@ -246,12 +247,14 @@ class HttpCall:
 class ClientConnection(asyncio.Protocol):
     """The connection of one client. It is in the server's set of connections while it is open.
 
-    `idle_since` is the loop's time at which the last response was complete.
+    `idle_since` is the loop's time at which the last response was complete. `other` is a process that may have to serve
+    the next request.
     """
 
     transport: asyncio.Transport
 
     def __init__(self, app: Application, connections: set["ClientConnection"]) -> None:
+        self.other: OtherProcess | None = None
         self._app = app
         self._connections = connections
         self._loop = asyncio.get_running_loop()
@@ -269,6 +272,7 @@ class ClientConnection(asyncio.Protocol):
         self.is_writing_paused = False
         self.is_closing_soon = False
         self.idle_since = self._loop.time()
+        self._is_within_request = False
         self._reads_head = True
         self._head_bytes = self._latest = self._first_piece = 0
         self._url = b""
@@ -294,6 +298,9 @@ class ClientConnection(asyncio.Protocol):
         if self.upgrade is not None:
             self.upgrade.feed(data)
         if self._refusal is not None:
+            return
+        if self.other is not None and not (self._calls or self._is_within_request) and self.other.wants(data):
+            self.other.take(self, data)
             return
         self._latest = len(data)
         self._head_bytes += self._latest
@@ -332,7 +339,7 @@ class ClientConnection(asyncio.Protocol):
     # --- what llhttp calls ---
 
     def on_message_begin(self) -> None:
-        self._reads_head = True
+        self._is_within_request = self._reads_head = True
         # The chunk in which the head begins may contain the end of another request, so it is counted apart.
         self._head_bytes = 0
         self._first_piece = self._latest
@@ -384,6 +391,7 @@ class ClientConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._calls:
             self._calls[-1].has_body = True
+        self._is_within_request = False
         self._reads_head = True
         self._head_bytes = 0
 
@@ -434,6 +442,8 @@ class ClientConnection(asyncio.Protocol):
                 calls.popleft()
                 if not call.keeps_alive or self.is_closing_soon:
                     return
+                if calls and self.other is not None and self.other.wants_parsed(calls[0].scope):
+                    return  # what is read of it cannot be given away; who asks ahead has to be ready to ask again
                 if not calls:
                     self.idle_since = self._loop.time()
                 if self.is_writing_paused:  # a client that only asks and never reads is not asked for more

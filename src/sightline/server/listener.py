@@ -14,6 +14,7 @@ from typing import Final
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
+from sightline.server.hand_over import OtherProcess
 from sightline.server.http_connection import Application, ClientConnection
 from sightline.web.access import LOOPBACK, OriginGuard, host_name
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
@@ -104,16 +105,45 @@ class App:
         return serving.serve(scope, receive, send)
 
 
+class _Continued(ClientConnection):
+    """A connection on which the client may have said something before this process got it."""
+
+    def __init__(
+        self, app: Application, connections: set[ClientConnection], other: OtherProcess | None, first: bytes
+    ) -> None:
+        super().__init__(app, connections)
+        self._next_other = other
+        self._first = first
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is here: hear what was said before."""
+        super().connection_made(transport)
+        if self._first:
+            self.data_received(self._first)
+            self._first = b""
+        self.other = self._next_other
+
+
 class ListeningServer:
     """The server. `ending` is run at a shutdown, to end what is under way; streams may finish within `grace` seconds.
 
-    `asked_by` is the signal that began the shutdown; with `force_exit` it does not wait for anything.
+    `asked_by` is the signal that began the shutdown; with `force_exit` it does not wait for anything. `share` may give
+    a client that connects to another process, and returns whether it did. Without `heeds_signals` only `end` ends it.
     """
 
-    def __init__(self, app: Application, *, ending: Callable[[], Awaitable[None]], grace: float = GRACE) -> None:
+    def __init__(
+        self,
+        app: Application,
+        *,
+        ending: Callable[[], Awaitable[None]],
+        grace: float = GRACE,
+        heeds_signals: bool = True,
+    ) -> None:
+        self.share: Callable[[socket.socket], bool] | None = None
         self._app = app
         self._ending = ending
         self._grace = grace
+        self._heeds_signals = heeds_signals
         self._connections: set[ClientConnection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -146,9 +176,20 @@ class ListeningServer:
             with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
                 self._loop.call_soon_threadsafe(self._change.set)
 
-    def make_connection(self) -> ClientConnection:
-        """What speaks with a client that has connected."""
-        return ClientConnection(self._app, self._connections)
+    def adopt(self, accepted: socket.socket, other: OtherProcess | None = None, first: bytes = b"") -> None:
+        """Serve a client that has connected. `first` is what it has said already, and is served here; its further
+        requests may be the `other` process's."""
+        if self._loop is None or self._is_ending:
+            accepted.close()
+            return
+
+        def make_connection() -> ClientConnection:
+            return _Continued(self._app, self._connections, other, first)
+
+        accepted.setblocking(False)
+        task = self._loop.create_task(self._loop.connect_accepted_socket(make_connection, accepted))
+        self._accepting.add(task)  # the loop keeps no reference
+        task.add_done_callback(self._accepting.discard)
 
     def _accept_from(self, listening: socket.socket) -> None:
         assert self._loop is not None
@@ -168,10 +209,8 @@ class ListeningServer:
                 self._loop.remove_reader(listening)
                 self._loop.call_later(_ACCEPT_AGAIN, self._accept_again, listening)
                 return
-            accepted.setblocking(False)
-            task = self._loop.create_task(self._loop.connect_accepted_socket(self.make_connection, accepted))
-            self._accepting.add(task)  # the loop keeps no reference
-            task.add_done_callback(self._accepting.discard)
+            if self.share is None or not self.share(accepted):
+                self.adopt(accepted)
 
     def _accept_again(self, listening: socket.socket) -> None:
         if not self._is_ending:
@@ -211,7 +250,7 @@ class ListeningServer:
     @contextmanager
     def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         """Shut down in order on SIGTERM and Ctrl-C."""
-        if threading.current_thread() is not threading.main_thread():
+        if not self._heeds_signals or threading.current_thread() is not threading.main_thread():
             yield
             return
         signals = (signal.SIGINT, signal.SIGTERM)

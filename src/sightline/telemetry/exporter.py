@@ -142,9 +142,6 @@ class EndedExchange(NamedTuple):
     run: str = ""
 
 
-_RESOURCE: Json = {"attributes": attributes({"service.name": "sightline"})}
-
-
 def _run_of(facts: Sequence[FactEntry]) -> str:
     """The run of a request that another process, a command, sends through this one."""
     values = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
@@ -155,6 +152,7 @@ class Exporter:
     """Give it what is recorded, by `took`, and what runs do, as a `RunObserver`. `with_content` sends what was said
     too; `headers` are the collector's. Spans go to `/v1/traces` and metrics to `/v1/metrics` of the endpoint.
 
+    `instance` names this process, if several export at once: a collector would mix their counts up.
     `pause` is the longest that a span waits for others; `now` is the time of day, without which nothing is counted. It
     belongs to the loop in which it is entered.
     """
@@ -167,6 +165,7 @@ class Exporter:
         version: str,
         headers: Mapping[str, str] | None = None,
         with_content: bool = False,
+        instance: str = "",
         pause: float = _PAUSE,
         now: Callable[[], float] | None = None,
     ) -> None:
@@ -178,6 +177,8 @@ class Exporter:
         self._runs: dict[str, str] = {}
         """The run of each request that is under way."""
         self._scope: Json = {"name": "sightline", "version": version}
+        named = {"service.name": "sightline"} | ({"service.instance.id": instance} if instance else {})
+        self._resource: Json = {"attributes": attributes(named)}
         self._headers = (("content-type", "application/json"), *(headers or {}).items())
         self._with_content = with_content
         self._pause = pause
@@ -281,7 +282,9 @@ class Exporter:
                 for each in batch
             ]
             scope: Json = {"scope": self._scope, "spans": spans}
-            is_taken = await self._post(encode({"resourceSpans": [{"resource": _RESOURCE, "scopeSpans": [scope]}]}))
+            is_taken = await self._post(
+                encode({"resourceSpans": [{"resource": self._resource, "scopeSpans": [scope]}]})
+            )
         except Fault as fault:
             is_taken = False
             self._tell(fault.message)
@@ -299,7 +302,7 @@ class Exporter:
         if values is None:
             return
         scope: Json = {"scope": self._scope, "metrics": values}
-        body = encode({"resourceMetrics": [{"resource": _RESOURCE, "scopeMetrics": [scope]}]})
+        body = encode({"resourceMetrics": [{"resource": self._resource, "scopeMetrics": [scope]}]})
         request = HttpRequest("POST", self._metrics_url, self._headers, body)
         try:
             async with await self._client.send(request, _TIMEOUTS) as response:

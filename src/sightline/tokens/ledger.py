@@ -5,7 +5,7 @@ has spoken lately, it knows better, because others may use the same account.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
@@ -78,6 +78,8 @@ class Ledger:
     def __init__(self) -> None:
         self._accounts: BoundedCache[tuple[str, str], Account] = BoundedCache(MOST_ACCOUNTS)
         self._has_news = False
+        self.catch_up: Callable[[], None] | None = None
+        """Called before a limit is looked at, if others count for this ledger: it counts in what they have sent."""
 
     def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
         """A request went out; `tokens` is what it is thought to take."""
@@ -122,10 +124,14 @@ class Ledger:
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
         """What is allowed: as the provider reported it, else as the catalogue has it."""
+        if self.catch_up is not None:
+            self.catch_up()
         return (self._accounts.peek((provider, model)) or Account()).limits(facts)
 
     def wait(self, provider: str, model: str, tokens: int, at: float, facts: Facts | None = None) -> Wait:
         """How long a request of this size must wait; of several exceeded limits the longest wait."""
+        if self.catch_up is not None:
+            self.catch_up()
         account, now = self._account(provider, model, at)
         limits = account.limits(facts)
         sizes: tuple[tuple[LimitName, int | None], ...] = (("tpm", limits.tpm), ("tpd", limits.tpd))
@@ -153,6 +159,8 @@ class Ledger:
 
     def usage(self, provider: str, model: str, at: float) -> RateLimits:
         """Own counts of the last minute and the last day, in the order of the limits."""
+        if self.catch_up is not None:
+            self.catch_up()
         account, now = self._account(provider, model, at)
         return RateLimits(
             account.minute.usage(now, "requests"),

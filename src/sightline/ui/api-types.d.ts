@@ -3,7 +3,7 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools. */
+/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment. */
 export interface About {
   version: string;
   address: string;
@@ -13,6 +13,7 @@ export interface About {
   clients: ClientShown[];
   dialects: DialectShown[];
   toolsets: string[];
+  workers: number;
 }
 
 /** One thing that the target demands and the source did not say. `pointer` is its place in the target document. */

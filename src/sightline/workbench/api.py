@@ -43,6 +43,7 @@ def about(
     *,
     places: tuple[Place, ...] = ("traffic",),
     toolsets: Sequence[str] = (),
+    workers: int = 1,
 ) -> About:
     """The current state."""
     models = [
@@ -59,6 +60,7 @@ def about(
         clients=tuple(_client(each, address) for each in KNOWN_CLIENTS),
         dialects=tuple(_dialect(each, catalog) for each in dialects()),
         toolsets=tuple(toolsets),
+        workers=workers,
     )
 
 

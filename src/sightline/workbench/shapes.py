@@ -173,7 +173,8 @@ class DialectShown(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools."""
+    """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers`
+    is how many processes serve clients at the moment."""
 
     version: str
     address: str
@@ -183,3 +184,4 @@ class About(msgspec.Struct, frozen=True):
     clients: tuple[ClientShown, ...]
     dialects: tuple[DialectShown, ...]
     toolsets: tuple[str, ...] = ()
+    workers: int = 1

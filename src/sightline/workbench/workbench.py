@@ -159,6 +159,8 @@ PING = 15.0
 async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
     """Send facts until the hub is closed. After the first comment no fact is missed."""
     with hub.watch() as watch:
+        if hub.spread is not None:
+            await hub.spread()
         await send(response_start(200, [(b"content-type", b"text/event-stream"), *GUARDED]))
         await send(response_body(b": listening\n\n", more=True))
         coming = aiter(watch)

@@ -39,7 +39,7 @@ def recorded(folder: Path, story: Callable[[Stage, Viewer, Store], Awaitable[Any
         try:
             stage.hub._record = store.record
             stage.upstream.script = [answer(200, whole(settings.get("spoken", "openai-chat"), SAYS), JSON)]
-            records = Records(store, stage.clock.now, lambda _provider, _model: None, stage.relay.unwritten)
+            records = Records(store, stage.clock.now, lambda _provider, _model: None)
             catalog = stage.relay.catalog
             await story(stage, Viewer(stage.relay.holds, records, catalog, stage.memory), store)
         finally:

@@ -34,7 +34,10 @@ def recorded(folder: Path, story: Callable[[Store], Awaitable[Any]]) -> Any:
 
 
 def over(store: Store, unwritten: Callable[[str], list[FactEntry]] | None = None) -> Records:
-    return Records(store, lambda: NOON, prices, unwritten)
+    async def find_unwritten(exchange: str) -> list[FactEntry]:
+        return [] if unwritten is None else unwritten(exchange)
+
+    return Records(store, lambda: NOON, prices, find_unwritten)
 
 
 def test_an_exchange_has_its_facts_and_what_the_record_has_read_in_it(tmp_path: Path) -> None:

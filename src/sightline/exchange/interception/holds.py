@@ -61,6 +61,8 @@ class Holds:
         self._is_closing = False
         self._writing: asyncio.TimerHandle | None = None
         self.is_idle = True
+        self.on_change: Callable[[], None] | None = None
+        """Called after each change of mode, rules or masks, before anyone is told of it."""
         self._notice()
 
     # --- what will be held ---
@@ -115,6 +117,8 @@ class Holds:
 
     def _notice(self) -> None:
         self.is_idle = self._interception.is_idle and not self._masks
+        if self.on_change is not None:
+            self.on_change()
 
     def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
         """The rule for what is about to go on; one for a single time is used up by this."""

@@ -1,7 +1,7 @@
 """Lookups in the record: the facts of an exchange, its summary and its replays; and how long they are kept."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from sightline.errors import Code, Fault
@@ -13,7 +13,7 @@ from sightline.store.store import Store
 from sightline.store.summary import PriceList, Summary, summary_of
 from sightline.transport.clock import Clock
 
-Unwritten = Callable[[str], list[FactEntry]]
+Unwritten = Callable[[str], Awaitable[list[FactEntry]]]
 
 MOST_REPLAYS = 100
 
@@ -27,11 +27,12 @@ class Records:
         self.store = store
         self._now = now
         self._prices = prices
-        self._unwritten = unwritten or (lambda _exchange: [])
+        self._unwritten = unwritten
 
     async def facts(self, exchange: str) -> list[FactEntry]:
         """All facts of an exchange in their order; a fault if there is no such exchange."""
-        waiting = self._unwritten(exchange)  # first: what is written meanwhile is then found twice, and not missed
+        # First: what is written meanwhile is then found twice, and not missed.
+        waiting = [] if self._unwritten is None else await self._unwritten(exchange)
         await self.store.settle()
         facts = await self.store.facts(exchange)
         if waiting:

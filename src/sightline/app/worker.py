@@ -1,0 +1,265 @@
+"""A worker of the server: `python -m sightline.app.worker`, which the main process starts and keeps running.
+
+It serves plain requests of clients that the main process gives it, with the same code, and records them in a journal of
+its own. Everything that there is once is in the main process: the page, rules, holds and kept edits, the ledger, the
+embedded model. It ends when the main process says so or is gone.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from sightline.app.configuration import Configuration
+from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay
+from sightline.app.machine import SystemClock, process_name
+from sightline.app.worker_memory import WorkerLedger, WorkerMemory
+from sightline.app.worker_messages import Connection, End, Facts, Message, Peer, Ready, TurnOver, encode_facts
+from sightline.catalog.catalog import Catalog
+from sightline.errors import Fault
+from sightline.exchange.hub import FactQueue, Hub, News
+from sightline.exchange.memory import Memory, save_regularly
+from sightline.exchange.relay_messages import write_fault
+from sightline.gateway.gateway import Gateway
+from sightline.model.exchange import FrameArrived
+from sightline.server.channel import Channel
+from sightline.server.hand_over import HandOver, is_plain
+from sightline.server.listener import GRACE, ListeningServer, allow_many_files, new_loop, settle_down
+from sightline.settings import Settings
+from sightline.store.entries import Entry, FactEntry
+from sightline.store.journal import JournalWriter, frame_record
+from sightline.transport.embedded.process import EmbeddedModel, EmbeddedTurn, Running
+from sightline.web.access import OriginGuard
+from sightline.web.asgi import AsgiScope, ClientWriter, Receive
+
+_TELL = 0.005
+"""Seconds in which facts for those who watch are gathered."""
+_LATE = 0.1
+_MOST_UNTOLD = 32 << 20
+"""Bytes that the main process may be behind; above that it is told no frames, which the record has as well."""
+
+
+_pack = msgspec.msgpack.encode
+_RUNNING = msgspec.json.Decoder(Running)
+
+
+class WorkerParameters(msgspec.Struct, frozen=True):
+    """What a worker reads from its input: its data folder, the configuration, the descriptors of its channel and its
+    memory, where the server listens, and which hosts and origins may call it."""
+
+    folder: str
+    catalog: Catalog
+    settings: Settings
+    channel: int
+    memory: int
+    host: str
+    port: int
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+    log_level: int
+
+
+class BorrowedModel(EmbeddedModel):
+    """The embedded model, which the main process runs: it grants one turn at a time to all processes."""
+
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(environment={}, make_key=str)
+        self._peer = peer
+        self._turns = 0
+
+    async def running(self) -> Running:
+        """Where it listens."""
+        return _RUNNING.decode(await self._peer.call("model"))
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[EmbeddedTurn]:
+        """The right to ask once."""
+        self._turns += 1
+        number = self._turns
+        try:
+            turn = EmbeddedTurn(_RUNNING.decode(await self._peer.call("turn", _pack(number))))
+            yield turn
+        except Fault as fault:
+            # The main process knows whether its model has ended, and then says so in place of a broken connection.
+            await self._peer.call("turn over", _pack(TurnOver(number, write_fault(fault))))
+            raise
+        except BaseException:
+            self._peer.tell("turn over", _pack(TurnOver(number, is_cancelled=True)))
+            raise
+        if turn.fault is not None:
+            self._peer.tell("turn over", _pack(TurnOver(number, write_fault(turn.fault))))
+        else:
+            await self._peer.call("turn over", _pack(TurnOver(number)))
+
+
+class FactTeller(FactQueue):
+    """Tells the main process the facts of this worker's exchanges while someone watches there."""
+
+    def __init__(self, hub: Hub, peer: Peer) -> None:
+        super().__init__(hub)
+        self._peer = peer
+        self._loop = asyncio.get_running_loop()
+        self._facts: list[FactEntry] = []
+
+    def tell(self, news: News) -> None:
+        """A fact, soon, with those that come meanwhile."""
+        if not isinstance(news, FactEntry):
+            return
+        if isinstance(news.fact, FrameArrived) and self._peer.backlog > _MOST_UNTOLD:
+            return
+        if not self._facts:
+            self._loop.call_later(_TELL, self.flush)
+        self._facts.append(news)
+
+    def flush(self) -> None:
+        """Tell what has come."""
+        facts, self._facts = self._facts, []
+        if facts:
+            self._peer.send(Facts(encode_facts(facts)))
+
+
+class Worker:
+    """One worker while it runs."""
+
+    def __init__(self, parameters: WorkerParameters) -> None:
+        self._parameters = parameters
+        self._memory = WorkerMemory(parameters.memory)
+        self._peer = Peer(
+            {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learned}, self._on_message
+        )
+        self._teller: FactTeller | None = None
+        self._main = HandOver(
+            lambda first: self._memory.wants_all or not is_plain(first),
+            self._give_to_main,
+        )
+
+    async def run(self) -> None:
+        """Serve until the main process says that it is enough."""
+        parameters, clock = self._parameters, SystemClock()
+        loaded = Configuration(parameters.catalog, parameters.settings, None, dict(os.environ))
+        folder = Path(parameters.folder)
+        async with AsyncExitStack() as stack:
+            journal = JournalWriter(folder / "journal", is_forced=parameters.settings.store.fsync == "records")
+            stack.callback(journal.close)
+            self._learning = Memory(folder, clock.now)
+            self._learning.ledger = WorkerLedger(self._memory)
+            stack.callback(self._learning.save)
+            embedded = make_embedded_model(loaded)
+            means = RelayResources(
+                self._learning, embedded if embedded.runs_elsewhere else BorrowedModel(self._peer), http_client(loaded)
+            )
+            stack.push_async_callback(means.client.close)
+            stack.callback(asyncio.create_task(save_regularly(self._learning)).cancel)
+            stack.callback(asyncio.create_task(self._write_late()).cancel)
+
+            def record(entries: Sequence[Entry]) -> None:
+                journal.append(frame_record(entries))
+
+            own = frozenset({(parameters.host, parameters.port)})
+            self._relay, self._hub = await make_relay(
+                loaded, means, record, stack, own=own, is_told=True, instance=process_name()
+            )
+            guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))
+            gateway = Gateway(self._relay, loaded.catalog, loaded.has_key, clock.monotonic)
+
+            async def ending() -> None:
+                await self._relay.close(GRACE)
+
+            app = GatewayApp(guard, gateway)
+            self._server = ListeningServer(app, ending=ending, grace=GRACE + 2, heeds_signals=False)
+            self._peer.open(
+                Channel(socket.socket(fileno=parameters.channel), self._peer.hear, on_end=self._end_at_once)
+            )
+            settle_down()
+            serving = asyncio.create_task(self._server.run_on([]))
+            await asyncio.sleep(0)
+            self._peer.send(Ready())
+            await serving
+            if self._teller is not None:
+                self._teller.flush()
+            self._hub.close()
+
+    @staticmethod
+    def _end_at_once() -> None:
+        """The main process is gone, and with it everything that there is once. What is recorded is in the journal."""
+        os._exit(1)
+
+    def _give_to_main(self, first: bytes, descriptor: int) -> bool:
+        """Where that fails, the connection ends: a rule could be for this request, so that it is not served here."""
+        self._peer.send(Connection(first), descriptor)
+        return True
+
+    def _on_message(self, message: Message, descriptor: int) -> None:
+        match message:
+            case Connection(first):
+                self._server.adopt(socket.socket(fileno=descriptor), self._main, first)
+            case End():
+                self._server.end()
+            case _:
+                raise AssertionError(message)
+
+    async def _write_late(self) -> None:
+        """The ring may have been full."""
+        while True:
+            await asyncio.sleep(_LATE)
+            self._memory.add_late()
+
+    # --- what the main process calls ---
+
+    async def _watch(self, data: bytes) -> bytes:
+        """Tell facts from now on, or no more."""
+        if data and self._teller is None:
+            self._teller = FactTeller(self._hub, self._peer)
+            self._hub.watching.append(self._teller)
+        elif not data and self._teller is not None:
+            self._teller.close()
+            self._teller = None
+        return b""
+
+    async def _unwritten(self, data: bytes) -> bytes:
+        """Facts of an exchange of this worker that are not on record yet."""
+        return encode_facts(self._relay.unwritten(data.decode()))
+
+    async def _learned(self, _data: bytes) -> bytes:
+        """Learn from everything that providers have counted so far, and store it."""
+        await self._relay.wait_until_learned()
+        self._learning.save()
+        return b""
+
+
+class GatewayApp:
+    """The application of a worker: the gateway, behind the guard."""
+
+    def __init__(self, guard: OriginGuard, gateway: Gateway) -> None:
+        self._guard = guard
+        self._gateway = gateway
+
+    def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
+        """Answer one request, once this is awaited."""
+        refusal = self._guard.refusal(scope["headers"])
+        if refusal is not None:
+            return self._gateway.refusal(scope, refusal).to(send)
+        return self._gateway.serve(scope, receive, send)
+
+
+def main() -> None:
+    """Serve until the main process says that it is enough."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # the main process gets them too, and says when it is time
+    parameters = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerParameters)
+    logging.basicConfig(stream=sys.stderr, level=parameters.log_level, format="%(levelname)s: %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    allow_many_files()
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(Worker(parameters).run())
+
+
+if __name__ == "__main__":
+    main()

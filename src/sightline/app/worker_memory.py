@@ -1,0 +1,232 @@
+"""Memory that the main process shares with one worker: what the worker must know at once, and what it has counted.
+
+The main process sets a flag while it has to see every request itself: a worker looks at it before each request, so that
+nothing gets by a rule that the main process has confirmed. A worker writes each change of its ledger to a ring before
+the request leaves, and the main process reads it before it looks at a limit: one ledger counts for all of them.
+"""
+
+import mmap
+import os
+import struct
+import tempfile
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from sightline.tokens.ledger import Ledger, SentRequest
+
+RING: Final = 4 << 20
+_NUMBER: Final = struct.Struct("<Q")
+_LENGTH: Final = struct.Struct("<I")
+_ALL, _WRITTEN, _READ, _START = 0, 64, 128, 4096
+"""Where things are: the flag, up to which byte the ring was written and read since it began, and the ring itself. Each
+place has one writer, and one that is read by another process has a cache line of its own."""
+_END_OF_RING: Final = 0xFFFF_FFFF
+_MOST_LATE, _MOST_UNSETTLED = 100_000, 10_000
+
+
+class Sent(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """A request is about to leave. It has a number, by which the next two name it."""
+
+    number: int
+    provider: str
+    model: str
+    tokens: int
+
+
+class Settled(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """It took so many tokens."""
+
+    number: int
+    tokens: int
+
+
+class Unsent(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """It never left."""
+
+    number: int
+
+
+class Refused(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """These headers came with an answer that may ask for a pause."""
+
+    provider: str
+    model: str
+    headers: dict[str, str]
+
+
+class Accepted(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """These headers came with an answer. Only the last ones of a model are ever decoded."""
+
+    provider: str
+    model: str
+    headers: msgspec.Raw
+
+
+Change: TypeAlias = Sent | Settled | Unsent | Refused | Accepted
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Change] = msgspec.msgpack.Decoder(Change)
+_HEADERS = msgspec.msgpack.Decoder(tuple[tuple[bytes, bytes], ...])
+
+
+class WorkerMemory:
+    """The memory, at one of its two ends. `file` is its descriptor, which a worker inherits."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._map = mmap.mmap(file, _START + RING)
+        self._late: deque[bytes] = deque()
+        """Changes for which the ring had no room."""
+
+    @classmethod
+    def create(cls, folder: Path) -> "WorkerMemory":
+        """New memory, in no folder: the given one is used where the system keeps none without a file."""
+        if hasattr(os, "memfd_create"):
+            file = os.memfd_create("sightline-worker")
+        else:
+            with tempfile.TemporaryFile(dir=folder) as made:
+                file = os.dup(made.fileno())
+        os.ftruncate(file, _START + RING)
+        return cls(file)
+
+    def close(self) -> None:
+        """Let it go."""
+        self._map.close()
+        os.close(self.file)
+
+    # --- whether the main process has to see everything ---
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether the main process has to see every request."""
+        return self._map[_ALL] != 0
+
+    def set_wants_all(self, *, wants_all: bool) -> None:
+        """Let the worker know; it does so from its next request on."""
+        self._map[_ALL] = int(wants_all)
+
+    # --- the ring ---
+
+    def add(self, change: Change) -> None:
+        """Write a change down, for the other end."""
+        data = _ENCODER.encode(change)
+        if self._late or not self._put(data):
+            self.add_late()
+            if len(self._late) < _MOST_LATE:
+                self._late.append(data)
+
+    def add_late(self) -> None:
+        """Write down what had no room."""
+        while self._late and self._put(self._late[0]):
+            self._late.popleft()
+
+    def _put(self, data: bytes) -> bool:
+        written, read = self._number(_WRITTEN), self._number(_READ)
+        size = _LENGTH.size + len(data)
+        at = written % RING
+        skipped = RING - at if at + size > RING else 0  # a change is in one piece
+        if written + skipped + size - read > RING:
+            return False
+        if skipped:
+            if skipped >= _LENGTH.size:
+                _LENGTH.pack_into(self._map, _START + at, _END_OF_RING)
+            written, at = written + skipped, 0
+        start = _START + at
+        self._map[start + _LENGTH.size : start + size] = data
+        _LENGTH.pack_into(self._map, start, len(data))
+        _NUMBER.pack_into(self._map, _WRITTEN, written + size)  # last: it is there only now
+        return True
+
+    def take(self) -> list[Change]:
+        """All changes that were written since the last time."""
+        written, read = self._number(_WRITTEN), self._number(_READ)
+        if read == written:
+            return []
+        shared, length_at, decode = self._map, _LENGTH.unpack_from, _DECODER.decode
+        changes: list[Change] = []
+        while read < written:
+            at = read % RING
+            length = length_at(shared, _START + at)[0] if at + _LENGTH.size <= RING else _END_OF_RING
+            if length == _END_OF_RING:
+                read += RING - at
+                continue
+            start = _START + at + _LENGTH.size
+            changes.append(decode(shared[start : start + length]))
+            read += _LENGTH.size + length
+        _NUMBER.pack_into(shared, _READ, read)
+        return changes
+
+    def _number(self, at: int) -> int:
+        number: int = _NUMBER.unpack_from(self._map, at)[0]
+        return number
+
+
+class WorkerLedger(Ledger):
+    """A worker's ledger: the main process has the real one, and can see every change before it has an effect. What a
+    request is known by here is its number, in place of a time."""
+
+    def __init__(self, memory: WorkerMemory) -> None:
+        super().__init__()
+        self._memory = memory
+        self._count = 0
+
+    def add_request(self, provider: str, model: str, tokens: int, _at: float) -> SentRequest:
+        """A request is about to leave."""
+        self._count += 1
+        self._memory.add(Sent(self._count, provider, model, tokens))
+        return SentRequest(provider, model, tokens, self._count)
+
+    def settle(self, sent: SentRequest, tokens: int, _at: float) -> SentRequest:
+        """It took so many tokens."""
+        self._memory.add(Settled(int(sent.at), tokens))
+        return sent
+
+    def unsent(self, sent: SentRequest, _at: float) -> None:
+        """It never left."""
+        self._memory.add(Unsent(int(sent.at)))
+
+    def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], _at: float) -> None:
+        """These headers came with an answer that is none."""
+        self._memory.add(Refused(provider, model, dict(headers)))
+
+    def keep_headers(self, provider: str, model: str, headers: tuple[tuple[bytes, bytes], ...], _at: float) -> None:
+        """These headers came with an answer."""
+        self._memory.add(Accepted(provider, model, msgspec.Raw(_ENCODER.encode(headers))))
+
+
+class WorkerCounts:
+    """What one worker has counted, in the ledger of the main process."""
+
+    def __init__(self, memory: WorkerMemory, ledger: Ledger, now: Callable[[], float]) -> None:
+        self._memory = memory
+        self._ledger = ledger
+        self._now = now
+        self._sent: dict[int, SentRequest] = {}
+
+    def count_in(self) -> None:
+        """Make the changes that the worker has made since the last time. They count from now on: times of several
+        processes would not come in their order, and to an account they would be a clock that is set back."""
+        changes = self._memory.take()
+        if not changes:
+            return
+        ledger, sent, at = self._ledger, self._sent, self._now()
+        latest = {(each.provider, each.model): each for each in changes if isinstance(each, Accepted)}
+        for change in changes:
+            if isinstance(change, Sent):
+                sent[change.number] = ledger.add_request(change.provider, change.model, change.tokens, at)
+            elif isinstance(change, Settled):
+                if (known := sent.get(change.number)) is not None:
+                    sent[change.number] = ledger.settle(known, change.tokens, at)
+            elif isinstance(change, Accepted):
+                if latest[change.provider, change.model] is change:
+                    ledger.keep_headers(change.provider, change.model, _HEADERS.decode(change.headers), at)
+            elif isinstance(change, Refused):
+                ledger.observe_headers(change.provider, change.model, change.headers, at)
+            elif (known := sent.pop(change.number, None)) is not None:
+                ledger.unsent(known, at)
+        if len(sent) > 2 * _MOST_UNSETTLED:
+            for number in list(sent)[:-_MOST_UNSETTLED]:
+                del sent[number]

@@ -1,0 +1,161 @@
+"""What the main process and a worker tell each other: connections, facts, and calls that are answered."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.exchange.relay_messages import read_fault, write_fault
+from sightline.server.channel import Channel
+from sightline.store.entries import FactEntry
+from sightline.store.journal import RECORD_HEAD, frame_record
+
+_LOG = logging.getLogger(__name__)
+
+
+class Connection(msgspec.Struct, frozen=True, tag="connection"):
+    """A client's connection comes with this; `first` is what it has said of its next request."""
+
+    first: bytes = b""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The worker serves clients from now on."""
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """The worker has to end, as soon as its clients have their answers."""
+
+
+class Facts(msgspec.Struct, frozen=True, tag="facts"):
+    """Facts of the worker's exchanges, for those who watch, as `encode_facts` packs them."""
+
+    packed: bytes
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """A call that is answered with `Returned`."""
+
+    number: int
+    name: str
+    data: bytes = b""
+
+
+class TurnOver(msgspec.Struct, frozen=True):
+    """The embedded model's turn of this number is over: with a fault, or because the client has gone, or well."""
+
+    number: int
+    fault: bytes = b""
+    is_cancelled: bool = False
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """The answer to a call, or its fault."""
+
+    number: int
+    data: bytes = b""
+    fault: bytes = b""
+
+
+Message: TypeAlias = Connection | Ready | End | Facts | Call | Returned
+Serve: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+"""Answers a call."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+decode_facts = msgspec.msgpack.Decoder(list[FactEntry]).decode
+
+
+def encode_facts(facts: Sequence[FactEntry]) -> bytes:
+    """These facts, as the journal would have them."""
+    return bytes(frame_record(facts)[RECORD_HEAD.size :])
+
+
+class Peer:
+    """The process at the other end of a channel. `calls` are what it may call here; `on_message` gets all else."""
+
+    def __init__(self, calls: Mapping[str, Serve], on_message: Callable[[Message, int], None]) -> None:
+        self._calls = calls
+        self._on_message = on_message
+        self._channel: Channel | None = None
+        self._awaited: dict[int, asyncio.Future[bytes]] = {}
+        self._count = 0
+        self._serving: set[asyncio.Task[None]] = set()
+
+    def open(self, channel: Channel) -> None:
+        """Speak over this channel, whose messages go to `hear`."""
+        self._channel = channel
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that it has not taken yet."""
+        return 0 if self._channel is None else self._channel.backlog
+
+    def send(self, message: Message, descriptor: int = -1) -> bool:
+        """Tell it this; False where it is gone."""
+        return self._channel is not None and self._channel.send(_ENCODER.encode(message), descriptor)
+
+    def tell(self, name: str, data: bytes) -> None:
+        """Call it, and wait for no answer."""
+        self.send(Call(0, name, data))
+
+    async def call(self, name: str, data: bytes = b"") -> bytes:
+        """What it answers to a call; a fault where it refuses, or is gone."""
+        self._count += 1
+        number = self._count
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._awaited[number] = answer
+        try:
+            if not self.send(Call(number, name, data)):
+                raise gone()
+            return await answer
+        finally:
+            del self._awaited[number]
+
+    def hear(self, data: bytes, descriptor: int) -> None:
+        """It has told something."""
+        message = _DECODER.decode(data)
+        match message:
+            case Call():
+                task = asyncio.get_running_loop().create_task(self._serve(message))
+                self._serving.add(task)
+                task.add_done_callback(self._serving.discard)
+            case Returned():
+                answer = self._awaited.get(message.number)
+                if answer is not None and not answer.done():
+                    if message.fault:
+                        answer.set_exception(read_fault(message.fault))
+                    else:
+                        answer.set_result(message.data)
+            case _:
+                self._on_message(message, descriptor)
+
+    def close(self) -> None:
+        """It is gone, or has to be: calls under way end."""
+        if self._channel is not None:
+            self._channel.close()
+        for answer in self._awaited.values():
+            if not answer.done():
+                answer.set_exception(gone())
+        for task in list(self._serving):
+            task.cancel()
+
+    async def _serve(self, call: Call) -> None:
+        try:
+            data = await self._calls[call.name](call.data)
+        except Fault as fault:
+            self.send(Returned(call.number, fault=write_fault(fault)))
+        except Exception:  # noqa: BLE001 - the other process must not wait for ever
+            _LOG.exception("the call %s of another process failed", call.name)
+            self.send(Returned(call.number, fault=write_fault(gone())))
+        else:
+            self.send(Returned(call.number, data))
+
+
+def gone() -> Fault:
+    """The fault of a call to a process that has ended."""
+    hint = "Send the request again: the process is started anew."
+    return Fault(Code.OVERLOADED, "a process of Sightline has ended", hint=hint, status=503)

@@ -1,0 +1,420 @@
+"""The workers of a server: processes that serve clients beside the main one, started, watched and ended by it.
+
+The main process accepts every client and gives each process its turn. A worker that ends takes its own connections with
+it, and is started again; the recorder ends its exchanges. See `worker` for what a worker does.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from sightline.app.configuration import Configuration
+from sightline.app.worker_memory import WorkerCounts, WorkerMemory
+from sightline.app.worker_messages import (
+    Connection,
+    End,
+    Facts,
+    Message,
+    Peer,
+    Ready,
+    Serve,
+    TurnOver,
+    decode_facts,
+)
+from sightline.errors import Fault
+from sightline.exchange.hub import Hub
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.relay_messages import read_fault
+from sightline.server.channel import Channel
+from sightline.server.hand_over import HandOver, is_plain
+from sightline.server.listener import ListeningServer
+from sightline.store.entries import FactEntry
+from sightline.telemetry.spans import ENDS
+from sightline.tokens.ledger import Ledger
+from sightline.transport.embedded.process import EmbeddedModel, Running
+
+_LOG = logging.getLogger(__name__)
+
+LEAST_SHARE: Final = 100
+"""Connections to a provider that each process has to have, at least: the most that are allowed are divided among them,
+so that all together never have more."""
+
+_COUNT_IN: Final = 0.05
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_START: Final = 30.0
+_ABORT: Final = 3.0
+_PATIENCE: Final = 2.0
+"""Seconds in which a worker answers a question about its exchanges."""
+_LOOK, _MOST_LATE = 0.2, 10.0
+"""Seconds between two looks for the ends of exchanges that a worker has left, and in which they come."""
+_TURN = msgspec.msgpack.Decoder(int)
+_TURN_OVER = msgspec.msgpack.Decoder(TurnOver)
+
+
+def count_workers(wanted: int | str) -> int:
+    """How many processes serve clients: a number, or `auto`, as many as there are cores for this program."""
+    if wanted != "auto":
+        return int(wanted)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def why_alone(count: int, max_connections: int) -> str:
+    """Why so many processes cannot serve clients; empty if they can."""
+    if count > 1 and not hasattr(socket, "send_fds"):
+        return "this system cannot give a connection from one process to another"
+    if count > 1 and max_connections // count < LEAST_SHARE:
+        return (
+            f"max_connections = {max_connections} in [network] is too few for {count} processes, "
+            f"of which each needs {LEAST_SHARE}"
+        )
+    return ""
+
+
+def divide_connections(loaded: Configuration, count: int) -> tuple[Configuration, Configuration]:
+    """The configuration of the main process and that of a worker: together they open as many connections to a provider
+    as may be open."""
+    most = loaded.settings.network.max_connections
+    return _with_connections(loaded, most - most // count * (count - 1)), _with_connections(loaded, most // count)
+
+
+def _with_connections(loaded: Configuration, most: int) -> Configuration:
+    network = msgspec.structs.replace(loaded.settings.network, max_connections=most)
+    return replace(loaded, settings=msgspec.structs.replace(loaded.settings, network=network))
+
+
+@dataclass(frozen=True, slots=True)
+class MainParts:
+    """What workers share with the main process."""
+
+    hub: Hub
+    holds: Holds
+    ledger: Ledger
+    embedded: EmbeddedModel
+    facts: Callable[[str], Awaitable[list[FactEntry]]]
+    """The facts of an exchange that are in the database."""
+    now: Callable[[], float]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn of the embedded model that a worker has, or waits for."""
+
+    over: "asyncio.Future[Fault | None]"
+    task: "asyncio.Task[None]"
+
+
+@dataclass(slots=True)
+class _Running:
+    """A worker that runs, with those of its exchanges under way that were shown to someone who watches."""
+
+    process: asyncio.subprocess.Process
+    memory: WorkerMemory
+    counts: WorkerCounts
+    peer: Peer
+    is_ready: bool = False
+    was_ready: bool = False
+    exchanges: set[str] = field(default_factory=set)
+    turns: dict[int, _Turn] = field(default_factory=dict)
+
+
+class Workers:
+    """The workers beside the main process. `parameters` makes what one reads from its input, from the descriptors of
+    its channel and its memory. `restarts` counts how often one was started again."""
+
+    def __init__(
+        self, count: int, parts: MainParts, folder: Path, loaded: Configuration, parameters: Callable[[int, int], bytes]
+    ) -> None:
+        self.restarts = 0
+        self._parts = parts
+        self._folder = folder
+        self._environment = dict(loaded.environment)
+        self._parameters = parameters
+        self._count = count
+        self._running: list[_Running] = []
+        self._next = 0
+        self._closing = asyncio.Event()
+        self._supervising: list[asyncio.Task[None]] = []
+        self._showing: set[asyncio.Task[None]] = set()
+        self._server: ListeningServer | None = None
+        self._worker = HandOver(self._has_worker_for, self._send_back)
+
+    @property
+    def serving(self) -> int:
+        """How many processes serve clients now, the main one among them."""
+        return 1 + len(self._ready)
+
+    @property
+    def _ready(self) -> list[_Running]:
+        return [each for each in self._running if each.is_ready]
+
+    async def start(self, server: ListeningServer) -> None:
+        """Start them all, and return once they serve, or one has failed. `server` is the main process's own."""
+        self._server = server
+        server.share = self._share
+        self._parts.hub.spread = self.watch
+        self._parts.holds.on_change = self._show_rules
+        self._parts.ledger.catch_up = self.count_in
+        loop = asyncio.get_running_loop()
+        first: list[asyncio.Future[None]] = [loop.create_future() for _ in range(self._count)]
+        self._supervising = [loop.create_task(self._supervise(each)) for each in first]
+        self._supervising.append(loop.create_task(self._count_in_regularly()))
+        await asyncio.wait(first, timeout=_START)
+
+    # --- clients ---
+
+    def _share(self, accepted: socket.socket) -> bool:
+        """Give each process its turn; False where the main process serves this client."""
+        ready = self._ready
+        self._next = (self._next + 1) % (len(ready) + 1)
+        if not self._next or not self._parts.holds.is_idle:
+            return False
+        if not ready[self._next - 1].peer.send(Connection(), accepted.fileno()):
+            return False
+        accepted.close()
+        return True
+
+    def _has_worker_for(self, first: bytes) -> bool:
+        """Whether a connection that a worker has handed over can go back to one."""
+        return is_plain(first) and self._parts.holds.is_idle and bool(self._ready)
+
+    def _send_back(self, first: bytes, descriptor: int) -> bool:
+        ready = self._ready
+        return bool(ready) and ready[self._next % len(ready)].peer.send(Connection(first), descriptor)
+
+    def _show_rules(self) -> None:
+        for each in self._running:
+            each.memory.set_wants_all(wants_all=not self._parts.holds.is_idle)
+
+    # --- what is known of them ---
+
+    def count_in(self) -> None:
+        """Count in what they have sent."""
+        for each in self._running:
+            each.counts.count_in()
+
+    async def _count_in_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(_COUNT_IN)
+            self.count_in()
+
+    async def watch(self) -> None:
+        """Have them tell their facts to the hub: none is missed once this returns."""
+        await self._call_all("watch", b"1")
+
+    async def unwritten(self, exchange: str) -> list[FactEntry]:
+        """Facts of an exchange of a worker that are not on record yet."""
+        found = await self._call_all("unwritten", exchange.encode())
+        return [entry for each in found for entry in decode_facts(each)]
+
+    async def wait_until_learned(self) -> None:
+        """Wait until their estimates have learned from everything that providers have counted so far."""
+        await self._call_all("learned", b"")
+
+    async def _call_all(self, name: str, data: bytes) -> list[bytes]:
+        calls = [asyncio.wait_for(each.peer.call(name, data), _PATIENCE) for each in self._ready]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        return [each for each in answers if isinstance(each, bytes)]  # one that is gone has no more to say
+
+    # --- their lives ---
+
+    def begin_end(self) -> None:
+        """Let them end as soon as their clients have their answers."""
+        self._closing.set()
+        for each in self._running:
+            each.peer.send(End())
+
+    async def close(self, grace: float) -> None:
+        """Wait so many seconds for their clients, and a few until they are told of the end; then end what is left."""
+        self.begin_end()
+        if not self._supervising:
+            return
+        *supervising, counting = self._supervising
+        for task in (counting, *self._showing):
+            task.cancel()
+        _, late = await asyncio.wait(supervising, timeout=grace and grace + _ABORT)
+        for each in self._running:
+            with suppress(ProcessLookupError):
+                each.process.kill()
+        if late:
+            await asyncio.wait(late)
+        await asyncio.gather(counting, return_exceptions=True)
+        self._parts.ledger.catch_up = None
+        self._parts.hub.spread = None
+        self._parts.holds.on_change = None
+
+    async def _supervise(self, first: "asyncio.Future[None]") -> None:
+        """Keep one running. `first` is done when it serves for the first time, or could not be started."""
+        wait = _FIRST_WAIT
+        while not self._closing.is_set():
+            try:
+                how, was_ready = await self._run(first)
+            except OSError as error:
+                how, was_ready = error.strerror or "unknown", False
+            if not first.done():
+                first.set_result(None)
+            if self._closing.is_set():
+                return
+            self.restarts += 1
+            wait = _FIRST_WAIT if was_ready else min(2 * wait, _LONGEST_WAIT)
+            _LOG.warning("a worker ended (%s) and is started again; its clients were disconnected", how)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), wait)
+
+    async def _run(self, first: "asyncio.Future[None]") -> tuple[str, bool]:
+        """Run one until it ends: how it did, and whether it ever served."""
+        memory = WorkerMemory.create(self._folder)
+        memory.set_wants_all(wants_all=not self._parts.holds.is_idle)
+        here, there = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "sightline.app.worker",
+                stdin=asyncio.subprocess.PIPE,
+                env=self._environment,
+                pass_fds=(there.fileno(), memory.file),
+            )
+        except BaseException:
+            here.close()
+            memory.close()
+            raise
+        finally:
+            parameters = self._parameters(there.fileno(), memory.file)
+            there.close()
+        worker: _Running
+
+        def on_message(message: Message, descriptor: int) -> None:
+            self._hear(worker, message, descriptor, first)
+
+        calls: dict[str, Serve] = {}
+        peer = Peer(calls, on_message)
+        worker = _Running(process, memory, WorkerCounts(memory, self._parts.ledger, self._parts.now), peer)
+        calls |= self.calls_for(worker)
+        peer.open(Channel(here, peer.hear, on_end=lambda: self._lose(worker)))
+        self._running.append(worker)
+        try:
+            assert process.stdin is not None
+            process.stdin.write(parameters)
+            process.stdin.close()
+            if self._closing.is_set():
+                peer.send(End())
+            code = await process.wait()
+        finally:
+            self._lose(worker)
+            self._running.remove(worker)
+            worker.counts.count_in()
+            memory.close()
+        return (f"signal {-code}" if code < 0 else f"exit code {code}"), worker.was_ready
+
+    def _hear(self, worker: _Running, message: Message, descriptor: int, first: "asyncio.Future[None]") -> None:
+        match message:
+            case Ready():
+                worker.is_ready = worker.was_ready = True
+                if self._parts.hub.is_watched:
+                    worker.peer.tell("watch", b"1")
+                if not first.done():
+                    first.set_result(None)
+            case Connection(data):
+                accepted = socket.socket(fileno=descriptor)
+                if self._server is None:
+                    accepted.close()
+                else:
+                    self._server.adopt(accepted, self._worker, data)
+            case Facts(packed):
+                self._show(worker, decode_facts(packed))
+            case _:
+                raise AssertionError(message)
+
+    def _show(self, worker: _Running, entries: list[FactEntry]) -> None:
+        """Show facts of a worker to those who watch here; it stops when there is no one."""
+        hub = self._parts.hub
+        if not hub.is_watched:
+            worker.peer.tell("watch", b"")
+        for entry in entries:
+            if isinstance(entry.fact, ENDS):
+                worker.exchanges.discard(entry.exchange)
+            else:
+                worker.exchanges.add(entry.exchange)
+            hub.show(entry)
+
+    def _lose(self, worker: _Running) -> None:
+        """It is gone, or does not speak any more: its exchanges and turns end."""
+        worker.is_ready = False
+        worker.peer.close()
+        for turn in worker.turns.values():
+            turn.task.cancel()
+        if worker.exchanges:
+            task = asyncio.get_running_loop().create_task(self._show_ends(list(worker.exchanges)))
+            self._showing.add(task)
+            task.add_done_callback(self._showing.discard)
+        worker.exchanges.clear()
+
+    async def _show_ends(self, exchanges: list[str]) -> None:
+        """Show how exchanges of a worker that is gone have ended, once the recorder has written it down."""
+        parts = self._parts
+        for _ in range(int(_MOST_LATE / _LOOK)):
+            await asyncio.sleep(_LOOK)
+            for exchange in exchanges[:]:
+                with suppress(Fault):  # the record has trouble, and the page says so
+                    facts = await parts.facts(exchange)
+                    if facts and isinstance(facts[-1].fact, ENDS):
+                        parts.hub.show(facts[-1])
+                        exchanges.remove(exchange)
+            if not exchanges:
+                return
+
+    # --- the embedded model ---
+
+    def calls_for(self, worker: _Running) -> dict[str, Serve]:
+        """What a worker may call here."""
+        return {
+            "model": lambda _data: self._find_model(),
+            "turn": lambda data: self._grant_turn(worker, _TURN.decode(data)),
+            "turn over": lambda data: self._end_turn(worker, _TURN_OVER.decode(data)),
+        }
+
+    async def _find_model(self) -> bytes:
+        return msgspec.json.encode(await self._parts.embedded.running())
+
+    async def _grant_turn(self, worker: _Running, number: int) -> bytes:
+        """Wait for the model's turn. It lasts until the worker says that it is over, or has ended."""
+        loop = asyncio.get_running_loop()
+        granted: asyncio.Future[Running] = loop.create_future()
+        over: asyncio.Future[Fault | None] = loop.create_future()
+        task = loop.create_task(self._keep_turn(granted, over))
+        worker.turns[number] = _Turn(over, task)
+        either: list[asyncio.Future[Running] | asyncio.Task[None]] = [granted, task]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not granted.done():
+            del worker.turns[number]
+            await task  # it raises why there is none
+        return msgspec.json.encode(granted.result())
+
+    async def _keep_turn(self, granted: "asyncio.Future[Running]", over: "asyncio.Future[Fault | None]") -> None:
+        async with self._parts.embedded.turn() as turn:
+            granted.set_result(turn.running)
+            if (fault := await over) is not None:
+                raise fault
+
+    async def _end_turn(self, worker: _Running, over: TurnOver) -> bytes:
+        """Its turn is over. Raises the fault that the worker's client gets, if there is one."""
+        turn = worker.turns.pop(over.number, None)
+        if turn is None:
+            return b""
+        if over.is_cancelled:
+            turn.task.cancel()
+            return b""
+        turn.over.set_result(read_fault(over.fault) if over.fault else None)
+        await turn.task
+        return b""

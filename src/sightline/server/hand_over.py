@@ -1,0 +1,75 @@
+"""Connections that go from one process of the server to another: which requests have to, and how they do.
+
+One process, the main one, has the page, the holds and everything else that there is once. The others serve only what
+is unmistakably a request to a model, and only while nothing has to be seen by the main process first. Whatever else
+comes goes there, with the connection and before it is parsed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sightline.web.asgi import AsgiScope
+
+if TYPE_CHECKING:
+    from sightline.server.http_connection import ClientConnection
+
+_AGAIN: Final = 0.01
+_LEAST: Final = 12
+"""Bytes that tell a path of the workbench from others."""
+
+
+def is_plain(first: bytes) -> bool:
+    """Whether a request that begins like this can be served by any process. What is in doubt is not plain."""
+    return (
+        len(first) >= _LEAST
+        and first.startswith(b"POST /")
+        and not first.startswith((b"POST / ", b"POST /?", b"POST /api", b"POST /ui", b"POST /favicon"))
+    )
+
+
+class OtherProcess(Protocol):
+    """Another process of this server, which may serve a connection from its next request on."""
+
+    def wants(self, first: bytes, /) -> bool:
+        """Whether it has to serve the request that begins like this."""
+        ...
+
+    def wants_parsed(self, scope: AsgiScope, /) -> bool:
+        """The same for a request that was parsed already."""
+        ...
+
+    def take(self, connection: "ClientConnection", first: bytes, /) -> None:
+        """Give it the connection, and what has come of the request."""
+        ...
+
+
+class HandOver:
+    """The way to another process; see `OtherProcess`. `wanted` says what that process has to serve. `send` gives it
+    what came of a request and the descriptor of the connection, and returns whether the process is still there."""
+
+    def __init__(self, wanted: Callable[[bytes], bool], send: Callable[[bytes, int], bool]) -> None:
+        self.wants = wanted
+        self._send = send
+
+    def wants_parsed(self, scope: AsgiScope) -> bool:
+        """Whether it has to serve a request that came together with the one before it."""
+        return self.wants(scope["method"].encode() + b" " + scope["raw_path"] + b" HTTP/1.1")
+
+    def take(self, connection: "ClientConnection", first: bytes) -> None:
+        """Give the connection away once the client has got all that was written for it."""
+        connection.pause_reading()
+        self._give(connection, first)
+
+    def _give(self, connection: "ClientConnection", first: bytes) -> None:
+        transport = connection.transport
+        if transport.is_closing():
+            return
+        if transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(_AGAIN, self._give, connection, first)
+        elif self._send(first, transport.get_extra_info("socket").fileno()):
+            transport.abort()  # closes this process's side alone: the connection itself goes on
+        else:
+            connection.other = None
+            connection.resume_reading()
+            connection.data_received(first)
