@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from sightline.catalog.fitting import fit_to_model
-from sightline.dialects.conversation import with_words
+from sightline.dialects.conversation import with_words, without_private_lines
 from sightline.dialects.dialect import Client, StreamWriting, Target
 from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
+from sightline.dialects.reasoning import ask_for_reasoning
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import fault_of_broken_frame
@@ -238,14 +239,18 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     client's to decide.
     """
     writing = dialect(target)
-    if request.dialect and request.dialect != target:
-        UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
+    source = dialect(request.dialect) if request.dialect and request.dialect != target else None
+    if source is not None:
+        UnreadLosses(source.unread, target, report).of_request(request)
+        request = without_private_lines(request, source, report)
         if not writing.carries_parts:
             messages = with_words(request.messages, report, target)
             request = msgspec.structs.replace(request, messages=messages)
         request = with_wire_names(request, writing.names, report, target, keeps_kinds=writing.keeps_kinds)
     if request.dialect != target and settings.facts is not None:
         request = fit_to_model(request, settings.facts, writing.reasoning, report)
+    if source is not None:
+        request = ask_for_reasoning(request, source, writing, settings.facts)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):

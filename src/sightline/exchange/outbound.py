@@ -115,6 +115,7 @@ def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
         request = msgspec.structs.replace(request, options=options)
     report = Report()
     body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    _lose_betas(client_request, spoken, report)
     is_strict = client_request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
@@ -246,6 +247,14 @@ def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
     if not kept:
         return
     raise dialect(request.dialect).clients.state_fault(kept[0])
+
+
+def _lose_betas(request: ClientRequest, spoken: str, report: Report) -> None:
+    """Report what the client asks for in its dialect's header for features to come: no other provider knows it."""
+    header = dialect(request.dialect).clients.beta_header
+    value = request.headers_by_name().get(header, "")
+    for beta in filter(None, map(str.strip, value.split(","))):
+        report.lose("", f"{header}: {beta}", f"{spoken} has no such feature", "identity")
 
 
 def _lossy(report: Report, spoken: str) -> Fault:

@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.dialect import Target
-from sightline.dialects.fields import compact, merge, opt_int, opt_object, opt_str, rest
+from sightline.dialects.fields import compact, merge, object_at, objects_in, opt_int, opt_object, opt_str, rest
 from sightline.dialects.json_schemas import JSON_SCHEMA, map_schema
 from sightline.dialects.option_table import (
     OF_ANTHROPIC,
@@ -144,6 +144,9 @@ class _Foreign:
     def write(self) -> JsonObject:
         """The thinking object; the effort goes into the body."""
         thinking = self._thinking()
+        if thinking and self._reasoning.places.keys().isdisjoint(("mode", "budget")):
+            why = "an effort alone does not make it think"
+            self._report.add("/thinking", f"thinking {thinking['type']}", why)
         self._effort(thinking)
         if self._reasoning.summary is not None:
             self._display(self._reasoning.summary, thinking)
@@ -307,9 +310,10 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
     if options.reasoning is not None:
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
-            # Thinking with a budget leaves no say in how tokens are drawn.
+            _lose_late_thinking(options.reasoning, body, report)
+            # Thinking leaves no say in how tokens are drawn ("Extended thinking", platform.claude.com, 2026-11).
             thinking = body.get("thinking")
-            if isinstance(thinking, dict) and thinking.get("type") == "enabled":
+            if isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive"):
                 for name, excluded in (
                     ("temperature", options.temperature not in (None, 1)),
                     ("top_k", options.top_k is not None),
@@ -317,9 +321,22 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
                 ):
                     if excluded:
                         del body[name]
-                        report.lose(
-                            options.places.get(name, f"/{name}"), name, "thinking with a budget excludes it", "option"
-                        )
+                        report.lose(options.places.get(name, f"/{name}"), name, "thinking excludes it", "option")
+
+
+def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:
+    """Take back a thinking budget inside a turn whose thinking has not come back, as clients of other dialects may drop
+    it: "a final assistant message must start with a thinking block". Adaptive thinking is free of this rule."""
+    spoken = [message for _, message in objects_in(body.get("messages")) if message["role"] != "system"]
+    if object_at(body, "thinking").get("type") != "enabled" or len(spoken) < 2:
+        return
+    *_, turn, answer = spoken
+    kinds = [block["type"] for _, block in objects_in(turn["content"])]
+    is_going_on = any(block["type"] == "tool_result" for _, block in objects_in(answer["content"]))
+    if is_going_on and kinds[:1] not in (["thinking"], ["redacted_thinking"]):
+        del body["thinking"]
+        why = "the turn that goes on has begun without thinking"
+        report.lose(reasoning.places.get("budget", reasoning.at), "thinking with a budget", why, "option")
 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:

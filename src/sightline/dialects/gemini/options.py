@@ -200,9 +200,11 @@ def _thinking(reasoning: Reasoning, report: Report) -> JsonObject:
         budget = _MODES.get(reasoning.mode) if reasoning.budget is None else reasoning.budget
         if budget is not None:
             thinking["thinkingBudget"] = budget
-    if reasoning.summary is not None:
-        if reasoning.summary in _SHOWN:
-            thinking["includeThoughts"] = _SHOWN[reasoning.summary]
-        if reasoning.summary not in ("auto", "none"):
-            lose("summary", "gemini shows its thoughts or does not")
+    if reasoning.summary is not None and reasoning.summary in _SHOWN:
+        thinking["includeThoughts"] = _SHOWN[reasoning.summary]
+        if "summary" not in reasoning.places:
+            place = f"/{_CONFIG}/thinkingConfig/includeThoughts"
+            report.add(place, "thoughts in the reply", "the client shows what the model thinks")
+    if reasoning.summary not in (None, "auto", "none"):
+        lose("summary", "gemini shows its thoughts or does not")
     return thinking

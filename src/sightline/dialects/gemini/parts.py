@@ -56,7 +56,7 @@ _WRAPPED = "c2lnaHRsaW5lO"
 """How base64 of a wrapped seal begins."""
 UNCHECKED = "skip_thought_signature_validator"
 """In place of a signature: the call was made by another model, or its signature is lost."""
-_SIGNED_CALL, _RESULT = "functionCall", "functionResponse"
+_SIGNED_CALL = "functionCall"
 _NOTHING: Seal = (None, None, None)
 
 
@@ -80,14 +80,13 @@ def for_client(signature: str | None, signed_by: str | None, item: str | None = 
 
 
 def sign_calls(contents: list[Json], report: Report) -> None:
-    """Put a signature on the calls of the current turn that have none, for models which refuse them without.
+    """Put a signature on the calls that have none, for models which refuse them without.
 
-    Only the first call of each step is checked. Google documents the value for conversations that another model began
-    (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11).
+    Only the first call of each step is checked, and only in the current turn. Google documents the value for
+    conversations that another model began (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11). Calls of
+    earlier turns get it too: they had it when theirs was the current turn, and the cached prefix must stay as it was.
     """
-    turns = list(enumerate(map(object_at, contents)))
-    first = next((at for at, each in reversed(turns) if each.get("role") == "user" and not _holds(each, _RESULT)), -1)
-    for index, content in turns[first + 1 :]:
+    for index, content in enumerate(map(object_at, contents)):
         for number, part in objects_in(content.get("parts")):
             if _SIGNED_CALL not in part:
                 continue
@@ -96,10 +95,6 @@ def sign_calls(contents: list[Json], report: Report) -> None:
                 place = f"/contents/{index}/parts/{number}/thoughtSignature"
                 report.add(place, "signature of a call", "the model refuses a call without one", "identity")
             break
-
-
-def _holds(content: JsonObject, kind: str) -> bool:
-    return any(kind in part for _, part in objects_in(content.get("parts")))
 
 
 def _decode_base64(text: str) -> str:

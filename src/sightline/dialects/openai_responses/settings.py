@@ -150,6 +150,9 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         place = options.places.get("include_usage", "/include_usage")
         report.lose(place, "token counts requested", f"{NAME} always sends them", "identity")
     write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=frozenset(skip))
+    if not same and options.include and "include" not in options.places:
+        for word in options.include:
+            report.add("/include", word, "without it the model's reasoning could not come back with the next turn")
     if options.logprobs:
         include: list[Json] = list(options.include or ())
         index = options.places.get("logprobs", "").removeprefix("/include/")
@@ -194,6 +197,8 @@ def write_reasoning(reasoning: Reasoning, report: Report, *, same: bool) -> Json
         key = reasoning.places.get("summary", "summary").rpartition("/")[2]
         return merge(compact({"effort": effort, key: reasoning.summary}), reasoning.extras)
     lose_reasoning(reasoning, report, NAME, summary=False)
+    if reasoning.summary is not None and "summary" not in reasoning.places:
+        report.add("/reasoning/summary", f"reasoning summary {reasoning.summary!r}", "the client shows what it thinks")
     return compact({"effort": effort, "summary": None if reasoning.summary == _OFF else reasoning.summary})
 
 
