@@ -87,7 +87,8 @@ class Target:
 class Client:
     """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked.
 
-    `as_array` says that a stream is to be one JSON array, in the dialect that has that form.
+    `as_array` says that a stream is to be one JSON array, in the dialect that has that form. `request` is the reader's
+    own, for a dialect whose replies repeat it.
     """
 
     include_usage: bool = True
@@ -96,6 +97,7 @@ class Client:
     created: int = 0
     input_tokens: int = 0
     as_array: bool = False
+    request: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Two forms are no provider's: the canonical request as JSON, and a reply as its e
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -55,7 +55,7 @@ class StreamTranslation:
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
         self._hearing = ReplyDecoder(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
-        self._writer = self._writer_of(client or Client())
+        self._writer = self._writer_of(replace(client or Client(), request=request))
         self._fold = Fold(source)
         self._is_broken = False
 
@@ -289,7 +289,8 @@ def translate_reply(
     for event in read:
         lose_call_kind(event, dialect(target), report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
-    return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
+    reader = replace(client or Client(), request=request)
+    return ReplyTranslation(encode(dialect(target).write_reply(reply, reader, report)), report, reply)
 
 
 def restore_names(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:
