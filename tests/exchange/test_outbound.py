@@ -390,6 +390,33 @@ def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Pa
     play(story, tmp_path / "across", "openai-responses")
 
 
+def test_a_client_that_comes_home_brings_no_seals_of_another_provider(tmp_path: Path) -> None:
+    """A session may go from one provider to another; Anthropic answers a thought that it has not signed with 400."""
+    thought = {"type": "thinking", "thinking": "t", "signature": "sightline:openai-responses:rs_1:abc"}
+    turn = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
+    asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}, turn]}
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        got = await stage.ask(asks("anthropic", body=json.dumps(asked).encode()))
+        assert got.status == 200
+        seen = stage.upstream.seen[0]
+        assert seen.json()["messages"][1]["content"] == [{"type": "text", "text": "b"}]
+        fact: Any = stage.facts()[1]
+        assert [loss.pointer for loss in fact.report] == ["/messages/1/content/0/signature", "/messages/1/content/0"]
+        assert stage.bodies()[fact.sha256] == seen.body
+
+    play(story, tmp_path, "anthropic")
+
+
+@pytest.mark.parametrize("text", ["see sightline: it works", "sightline:openai-responses:rs_1:abc"])
+def test_words_about_seals_pass_as_they_came(tmp_path: Path, text: str) -> None:
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}).encode()
+    seen, _ = sent(tmp_path, "anthropic", asks("anthropic", body=body))
+    assert seen is not None
+    assert seen.body == body
+
+
 def test_what_a_client_of_the_provider_s_own_dialect_sends_is_its_own_affair(tmp_path: Path) -> None:
     body = b'{"model":"m", "max_tokens":9,"messages":[{"role":"user","content":"hi"}],"temperature":0.2}'
     seen, got = sent(tmp_path, "anthropic", asks("anthropic", body=body), models={"m": OPUS})

@@ -13,6 +13,7 @@ from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import address, call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
+from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
@@ -161,9 +162,22 @@ def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Repor
             request.body, request.dialect, request.dialect, model=choice.model, settings=target_of(choice)
         )
         return rewritten.data, rewritten.report
+    body, report = _own_seals(request)
     if choice.model == request.model or dialect(request.dialect).model_in_path:
+        return body, report
+    return WireDocument(body).set("/model", choice.model).data, report
+
+
+def _own_seals(request: ClientRequest) -> tuple[bytes, Report | None]:
+    """The client's bytes; without what another provider has sealed in a turn that was translated."""
+    if not may_hold_seals(request.body):
         return request.body, None
-    return WireDocument(request.body).set("/model", choice.model).data, None
+    report = Report()
+    try:
+        own = without_foreign_seals(WireDocument(request.body), request.dialect, report).data
+    except Fault:  # no JSON; the provider decides what it takes
+        return request.body, None
+    return (request.body, None) if own == request.body else (own, report)
 
 
 def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.gemini import DIALECT, problems
-from sightline.dialects.gemini.parts import UNCHECKED, for_client, read_signature, sign_calls
+from sightline.dialects.gemini.parts import for_client, read_signature, sign_calls
 from sightline.dialects.gemini.reply_write import StreamWriter
 from sightline.dialects.gemini.request import is_followed_by_pieces, read_request, with_joined_thoughts, write_request
+from sightline.dialects.signatures import UNCHECKED
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Finished, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.message import Message

@@ -5,7 +5,6 @@ wrapped and coded once more.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import assert_never
 
@@ -52,10 +51,6 @@ Seal = tuple[str | None, str | None, str | None]
 REDACTED = "redacted"
 """In place of an id: the seal is a block of reasoning whose text the provider withholds."""
 
-_WRAPPED = "c2lnaHRsaW5lO"
-"""How base64 of a wrapped seal begins."""
-UNCHECKED = "skip_thought_signature_validator"
-"""In place of a signature: the call was made by another model, or its signature is lost."""
 _SIGNED_CALL = "functionCall"
 _NOTHING: Seal = (None, None, None)
 
@@ -65,9 +60,7 @@ def read_signature(part: JsonObject, at: str) -> Seal:
     text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
     if text is None:
         return _NOTHING
-    if text.startswith(_WRAPPED):
-        text = _decode_base64(text)
-    return seals.unwrap(text, NAME)
+    return seals.unwrap(seals.decode_seal(text), NAME)
 
 
 def for_client(signature: str | None, signed_by: str | None, item: str | None = None) -> str | None:
@@ -91,17 +84,10 @@ def sign_calls(contents: list[Json], report: Report) -> None:
             if _SIGNED_CALL not in part:
                 continue
             if "thoughtSignature" not in part:
-                part["thoughtSignature"] = UNCHECKED
+                part["thoughtSignature"] = seals.UNCHECKED
                 place = f"/contents/{index}/parts/{number}/thoughtSignature"
                 report.add(place, "signature of a call", "the model refuses a call without one", "identity")
             break
-
-
-def _decode_base64(text: str) -> str:
-    try:
-        return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return text
 
 
 _TEXT = both("text", "thoughtSignature")
