@@ -96,8 +96,8 @@ def with_responses(url: str, *, stream: bool) -> list[str]:
     return shown
 
 
-def with_gemini(url: str, *, stream: bool) -> list[str]:
-    """The same with Google's own library."""
+def with_gemini(url: str, *, stream: bool, keeps_thoughts: bool = True) -> list[str]:
+    """The same with Google's own library; without `keeps_thoughts` as Gemini CLI, which sends no thought back."""
     options = types.HttpOptions(base_url=url, retry_options=types.HttpRetryOptions(attempts=1))
     client = genai.Client(api_key="own-google-key", vertexai=False, http_options=options)
     function = types.FunctionDeclaration(name="look", parameters_json_schema=SCHEMA)
@@ -114,7 +114,7 @@ def with_gemini(url: str, *, stream: bool) -> list[str]:
         parts = [part for each in whole for part in (each.candidates[0].content.parts or [])]
         parts = [part for part in parts if part.text != "" or part.thought_signature]
         shown.append("".join(part.text for part in parts if part.thought and part.text))
-        contents.append(types.ModelContent(parts))
+        contents.append(types.ModelContent([part for part in parts if keeps_thoughts or not part.thought]))
         calls = [part.function_call for part in parts if part.function_call]
         assert bool(calls) is not is_words(turn)
         answers = [types.FunctionResponse(id=call.id, name=call.name, response={"output": "x"}) for call in calls]
@@ -192,6 +192,18 @@ def test_a_session_keeps_its_reasoning(
     assert shown == ["" if turn in hidden else thought(turn) for turn in range(1, TURNS + 1)]
     assert len(providers[provider].bodies) == TURNS
     assert "sightline:" not in json.dumps(providers[provider].bodies)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("provider", ["anthropic", "openai-responses", "openai-chat"])
+def test_a_client_that_drops_thoughts_brings_those_of_its_calls_back(
+    gateway: Served, providers: dict[str, ReasoningProvider], provider: str, stream: bool
+) -> None:
+    providers[provider].bodies.clear()
+    providers[provider].only_calls = True
+    shown = with_gemini(f"{gateway.url}/p/to-{provider}/s/cli-{stream}", stream=stream, keeps_thoughts=False)
+    providers[provider].only_calls = False
+    assert len(shown) == len(providers[provider].bodies) == TURNS
 
 
 def test_a_turn_without_its_reasoning_is_refused(gateway: Served) -> None:

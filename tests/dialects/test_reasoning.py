@@ -129,7 +129,7 @@ def test_all_of_it_is_listed_as_additions() -> None:
     effort = encode({"model": "m", "reasoning": {"effort": "low"}, "input": "a"})
     written = translate_request(effort, "openai-responses", "anthropic", settings=Target(max_tokens=9))
     assert [(each.pointer, each.what) for each in written.report.additions] == [
-        ("/max_tokens", "max_tokens 9"),
+        ("/max_tokens", "max_tokens 24585"),
         ("/thinking", "thinking adaptive"),
     ]
 

@@ -72,6 +72,8 @@ def _is_open(node: JsonObject) -> bool:
 
 
 LEAST_BUDGET = 1024
+_MOST_THINKING = 24_576
+"""What is left for thinking that sets itself no limit, in a request that sets none either."""
 
 BETWEEN_TOOLS = "between_tools"
 """The least thinking of models that cannot do without: only to them is it ever written from another dialect."""
@@ -348,8 +350,11 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
             report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so by default", "identity")
     write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=frozenset(skip))
     if options.max_tokens is None:
-        body["max_tokens"] = target.max_tokens
-        report.add("/max_tokens", f"max_tokens {target.max_tokens}", f"{NAME} demands a limit")
+        limit = target.max_tokens + _room_to_think(options.reasoning)
+        if target.facts is not None and target.facts.max_output is not None:
+            limit = min(limit, max(target.facts.max_output, target.max_tokens))
+        body["max_tokens"] = limit
+        report.add("/max_tokens", f"max_tokens {limit}", f"{NAME} demands a limit")
     if options.temperature is not None:
         body["temperature"] = min(options.temperature, 1)
         if options.temperature > 1:
@@ -361,6 +366,15 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
             at = options.places.get("stop", "/stop")
             report.lose(at, "a blank stop sequence", f"{NAME} rejects it", "option")
         body["stop_sequences"] = kept
+
+
+def _room_to_think(reasoning: Reasoning | None) -> int:
+    """The tokens that a limit needs beside those of the answer, because thinking counts too."""
+    if reasoning is None or reasoning.mode == "off":
+        return 0
+    if reasoning.budget is not None and reasoning.budget >= 0:
+        return reasoning.budget
+    return _MOST_THINKING if reasoning.mode is not None or reasoning.budget is not None else 0
 
 
 def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, same: bool) -> None:
