@@ -6,8 +6,22 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.signatures import UNCHECKED, decode_seal, may_hold_seals, without_foreign_seals, wrap
+from sightline.dialects.dialect import Client, Target
+from sightline.dialects.signatures import (
+    UNCHECKED,
+    OriginMarker,
+    decode_seal,
+    may_hold_seals,
+    with_own_seals,
+    without_foreign_seals,
+    wrap,
+)
+from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
+from sightline.model.events import PartReceived, SignatureReceived, StreamEvent, TextReceived, ToolCallBegun
+from sightline.model.message import Message
+from sightline.model.parts import Text, Thinking
 from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.wire.document import WireDocument
 
 FOREIGN = wrap("abc", "openai-responses", "rs_1")
@@ -109,3 +123,75 @@ def test_chat_keeps_the_message() -> None:
 )
 def test_nothing_else_is_touched(body: Any) -> None:
     assert left(body, "anthropic") == (body, [])
+
+
+# --- which provider of a dialect ---
+
+
+@pytest.mark.parametrize(
+    ("event", "marked"),
+    [
+        (SignatureReceived(0, "s", "anthropic"), SignatureReceived(0, "s", "anthropic@a%3Ab")),
+        (SignatureReceived(1, "s", "gemini"), SignatureReceived(1, "s", "gemini")),
+        (SignatureReceived(0, None, ""), SignatureReceived(0, None, "")),
+        (PartReceived(0, Thinking(signed_by="x")), PartReceived(0, Thinking(signed_by="x@a%3Ab"))),
+        (PartReceived(0, Thinking(signed_by="")), PartReceived(0, Thinking(signed_by=""))),
+        (PartReceived(0, Thinking("a")), PartReceived(0, Thinking("a"))),
+        (PartReceived(0, Text("a")), PartReceived(0, Text("a"))),
+        (TextReceived(0, "a"), TextReceived(0, "a")),
+    ],
+)
+def test_the_seal_of_a_thought_names_its_provider(event: StreamEvent, marked: StreamEvent) -> None:
+    marker = OriginMarker("a:b")
+    call = ToolCallBegun(1, "c", "f")
+    assert marker.mark(call) == call
+    assert marker.mark(event) == marked
+
+
+@pytest.mark.parametrize(
+    ("provider", "signed_by", "expected"),
+    [
+        ("acme", "anthropic@acme", "anthropic"),
+        ("other", "anthropic@acme", "anthropic@acme"),
+        ("", "anthropic@acme", "anthropic"),
+        ("acme", "anthropic", "anthropic"),
+        ("acme", None, None),
+    ],
+)
+def test_a_provider_gets_its_own_seals_back(provider: str, signed_by: str | None, expected: str | None) -> None:
+    parts = (Text("a"), Thinking("b", signature="s", signed_by=signed_by))
+    told = with_own_seals(Request("m", (Message("assistant", parts),)), provider).messages[0].parts
+    assert told == (Text("a"), Thinking("b", signature="s", signed_by=expected))
+    words = Request("m", (Message("user", (Text("a"),)),))
+    assert with_own_seals(words, provider) is words
+
+
+REPLY = {
+    "id": "m1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [{"type": "thinking", "thinking": "t", "signature": "sig"}, {"type": "text", "text": "a"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+
+
+def test_another_provider_of_the_same_dialect_does_not_get_a_seal() -> None:
+    client = Client(provider="acme")
+    whole = json.loads(translate_reply(json.dumps(REPLY).encode(), "anthropic", "openai-responses", client=client).data)
+    assert whole["output"][0]["encrypted_content"] == "sightline:anthropic@acme::sig"
+    stream = StreamTranslation("anthropic", "openai-responses", client=client)
+    start = {"type": "content_block_start", "index": 0, "content_block": REPLY["content"][0]}  # type: ignore[index]
+    head = {"type": "message_start", "message": {**REPLY, "content": []}}
+    frames = b"".join(
+        f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode()
+        for each in (head, start, {"type": "content_block_stop", "index": 0})
+    )
+    assert b"sightline:anthropic@acme::sig" in stream.feed(frames) + stream.close()
+    assert stream.reply.choices[0].parts[0].signed_by == "anthropic"  # type: ignore[union-attr]
+    asked = json.dumps({"model": "m", "input": [*whole["output"], {"role": "user", "content": "b"}]}).encode()
+    for provider, is_sent in (("acme", True), ("other", False)):
+        target = Target(provider=provider)
+        sent = translate_request(asked, "openai-responses", "anthropic", settings=target).data
+        assert (b'"signature":"sig"' in sent) is is_sent

@@ -72,7 +72,8 @@ class Target:
     `quirks` are the provider's. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `facts` are those of the model that will read it: what it refuses is left out of a translation. None: nothing is
     known of it. With `states_tools` a Responses request says that it has no tools. `cache`: an agent's request gets
-    marks of what is to be cached, in a dialect that needs them, if its own dialect has none.
+    marks of what is to be cached, in a dialect that needs them, if its own dialect has none. `provider` is its name,
+    empty if it may be any.
     """
 
     system: SystemPolicy = "in_place"
@@ -81,6 +82,7 @@ class Target:
     facts: Facts | None = None
     states_tools: bool = False
     cache: CachePolicy = "auto"
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Client:
     """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked.
 
     `as_array` says that a stream is to be one JSON array, in the dialect that has that form. `request` is the reader's
-    own, for a dialect whose replies repeat it.
+    own, for a dialect whose replies repeat it. `provider` is who answers: its seals are given back to it alone.
     """
 
     include_usage: bool = True
@@ -98,6 +100,7 @@ class Client:
     input_tokens: int = 0
     as_array: bool = False
     request: Request | None = None
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)

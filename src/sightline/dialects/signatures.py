@@ -8,10 +8,16 @@ and only the maker's dialect gets it again. It is never offered to another provi
 import base64
 import binascii
 from collections.abc import Iterator
+from urllib.parse import quote
+
+import msgspec
 
 from sightline.dialects.fields import object_at, objects_in
+from sightline.model.events import PartReceived, SignatureReceived, StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Part, Thinking
 from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.wire.document import WireDocument
 from sightline.wire.pointer import join
 
@@ -35,6 +41,55 @@ def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
     signed_by, _, tail = text[len(_PREFIX) :].partition(":")
     item, _, signature = tail.partition(":")
     return signature or None, signed_by, item or None
+
+
+# --- which provider of a dialect ---
+
+
+class OriginMarker:
+    """Names the provider behind its dialect in the seals of a reply's reasoning: `anthropic@acme`.
+
+    Several providers may speak one dialect, and none can read what another has sealed. The seal of a call stays as it
+    is: only Google makes such, and some dialects have a field of Google's for it.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = quote(provider, safe="")
+        self._calls: set[tuple[int, int]] = set()
+
+    def mark(self, event: StreamEvent) -> StreamEvent:
+        """The event, as a client of another dialect is to bring its seal back."""
+        match event:
+            case ToolCallBegun(part, choice=choice):
+                self._calls.add((choice, part))
+            case SignatureReceived(part, _, signed_by, choice) if signed_by and (choice, part) not in self._calls:
+                return msgspec.structs.replace(event, signed_by=f"{signed_by}@{self._provider}")
+            case PartReceived(value=Thinking(signed_by=str(signed_by)) as thought) if signed_by:
+                marked = msgspec.structs.replace(thought, signed_by=f"{signed_by}@{self._provider}")
+                return msgspec.structs.replace(event, value=marked)
+            case _:
+                pass
+        return event
+
+
+def with_own_seals(request: Request, provider: str) -> Request:
+    """The request with the seals that this provider has made under the name of its dialect alone; those of other
+    providers stay foreign to everyone. Without a provider all of a dialect count as one."""
+    known = quote(provider, safe="")
+
+    def own(part: Part) -> Part:
+        if not isinstance(part, Thinking) or "@" not in (part.signed_by or ""):
+            return part
+        maker, _, origin = (part.signed_by or "").partition("@")
+        return msgspec.structs.replace(part, signed_by=maker) if origin == known or not known else part
+
+    if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
+        return request
+    messages = tuple(
+        msgspec.structs.replace(message, parts=tuple(own(part) for part in message.parts))
+        for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
 
 
 def decode_seal(text: str) -> str:

@@ -17,6 +17,7 @@ from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.reasoning import ask_for_reasoning
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.signatures import OriginMarker, with_own_seals
 from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.errors import Code, Fault
@@ -55,7 +56,9 @@ class StreamTranslation:
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
         self._hearing = ReplyDecoder(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
-        self._writer = self._writer_of(replace(client or Client(), request=request))
+        client = replace(client or Client(), request=request)
+        self._marker = OriginMarker(client.provider) if client.provider and self._is_foreign else None
+        self._writer = self._writer_of(client)
         self._fold = Fold(source)
         self._is_broken = False
 
@@ -107,7 +110,7 @@ class StreamTranslation:
             for restored in [event] if self._restorer is None else self._restorer.feed(event):
                 self._fold.add(restored)
                 if self._writer is not None:
-                    out.append(self._writer.feed(restored))
+                    out.append(self._writer.feed(restored if self._marker is None else self._marker.mark(restored)))
         return b"".join(out)
 
     def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
@@ -242,7 +245,7 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     source = dialect(request.dialect) if request.dialect and request.dialect != target else None
     if source is not None:
         UnreadLosses(source.unread, target, report).of_request(request)
-        request = without_private_lines(request, source, report)
+        request = without_private_lines(with_own_seals(request, settings.provider), source, report)
         if not writing.carries_parts:
             messages = with_words(request.messages, report, target)
             request = msgspec.structs.replace(request, messages=messages)
@@ -290,7 +293,11 @@ def translate_reply(
         lose_call_kind(event, dialect(target), report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
     reader = replace(client or Client(), request=request)
-    return ReplyTranslation(encode(dialect(target).write_reply(reply, reader, report)), report, reply)
+    shown = reply
+    if reader.provider:
+        marker = OriginMarker(reader.provider)
+        shown = fold([marker.mark(event) for event in events], source)
+    return ReplyTranslation(encode(dialect(target).write_reply(shown, reader, report)), report, reply)
 
 
 def restore_names(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:

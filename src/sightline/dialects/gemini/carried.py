@@ -14,6 +14,7 @@ from sightline.dialects.gemini.field_names import NAME
 from sightline.dialects.gemini.parts import REDACTED
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.signatures import wrap
+from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, Thinking, ToolCall
 from sightline.wire.jsontext import encode
@@ -33,15 +34,10 @@ def is_carried(part: Part) -> bool:
 
 def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
     """What stands in the place of a call's signature; None where there is nothing to carry."""
-    packed: list[_Thought] = [
-        (
-            thought.signed_by or "",
-            REDACTED if thought.redacted else thought.id,
-            thought.signature,
-            thinking_words(thought),
-        )
-        for thought in thoughts
-        if isinstance(thought, Thinking)
+    packed: list[Json] = [
+        [each.signed_by, REDACTED if each.redacted else each.id, each.signature, thinking_words(each)]
+        for each in thoughts
+        if isinstance(each, Thinking)
     ]
     if not packed:
         return None
@@ -57,7 +53,7 @@ def with_carried_thoughts(messages: list[Message]) -> list[Message]:
     return [msgspec.structs.replace(message, parts=_unpack(message.parts, seen)) for message in messages]
 
 
-def _unpack(parts: tuple[Part, ...], seen: set[tuple[str | None, str | None]]) -> tuple[Part, ...]:
+def _unpack(parts: tuple[Part, ...], seen: set[tuple[str | None, str]]) -> tuple[Part, ...]:
     out: list[Part] = []
     for part in parts:
         if not isinstance(part, ToolCall) or part.signed_by != _MAKER:
