@@ -1,5 +1,6 @@
 """Reasoning asked for in the way of the provider that is to do it."""
 
+import msgspec
 import pytest
 
 from sightline.catalog.facts import Facts
@@ -19,7 +20,11 @@ def asked(
     source: str, target: str, options: Options, facts: Facts | None = None, choice: ToolChoice | None = None
 ) -> Options:
     request = Request("m", options=options, tool_choice=choice, dialect=source)
-    return ask_for_reasoning(request, dialect(source), dialect(target), facts).options
+    asking = ask_for_reasoning(request, dialect(source), dialect(target), facts).options
+    if asking.reasoning is None:
+        return asking
+    # what was added has a place of its own
+    return msgspec.structs.replace(asking, reasoning=msgspec.structs.replace(asking.reasoning, places={}))
 
 
 @pytest.mark.parametrize(

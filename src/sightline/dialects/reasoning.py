@@ -11,14 +11,14 @@ import msgspec
 from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import budget_for, is_reasoning
 from sightline.dialects.dialect import Dialect
-from sightline.model.options import Options, Reasoning
+from sightline.model.options import ADDED, Options, Reasoning
 from sightline.model.request import Request
 
 
 def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts: Facts | None) -> Request:
     """The request of a client of `source` as `target` has to be asked; it is fitted to its model already.
 
-    What this adds has no place among the places of the options: by that the writers know it, and report it.
+    What this adds has `ADDED` for its place: by that the writers know it, and report it.
     """
     options = request.options
     if options.reasoning is not None and is_wanted(options.reasoning):
@@ -27,11 +27,13 @@ def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts:
             reasoning = _switch_on(reasoning, facts)
         if source.reasoning == "mode" and reasoning.summary is None and "auto" in target.support.summaries:
             # A client of Anthropic's gets to see what its model thinks unless it asks not to.
-            reasoning = msgspec.structs.replace(reasoning, summary="auto")
+            reasoning = _with(reasoning, summary="auto")
         options = msgspec.structs.replace(options, reasoning=reasoning)
     if target.support.reasoning_include is not None and _reasons(options, facts):
         missing = tuple(word for word in target.support.reasoning_include if word not in (options.include or ()))
-        options = msgspec.structs.replace(options, include=(*(options.include or ()), *missing))
+        if missing:
+            places = options.places | {"include": ADDED}
+            options = msgspec.structs.replace(options, include=(*(options.include or ()), *missing), places=places)
     return msgspec.structs.replace(request, options=options)
 
 
@@ -48,10 +50,15 @@ def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
         return reasoning
     modes = None if facts is None else facts.thinking
     if modes is None or "adaptive" in modes:
-        return msgspec.structs.replace(reasoning, mode="adaptive")
+        return _with(reasoning, mode="adaptive")
     if "budget" in modes:
-        return msgspec.structs.replace(reasoning, budget=budget_for(reasoning.effort or ""))
+        return _with(reasoning, budget=budget_for(reasoning.effort or ""))
     return reasoning
+
+
+def _with(reasoning: Reasoning, **added: str | int) -> Reasoning:
+    places = reasoning.places | dict.fromkeys(added, ADDED)
+    return msgspec.structs.replace(reasoning, **added, places=places)
 
 
 def _forces_call(request: Request) -> bool:

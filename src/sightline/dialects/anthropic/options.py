@@ -24,7 +24,7 @@ from sightline.dialects.option_table import (
     write_options,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
 
 _KEY = "additionalProperties"
@@ -146,7 +146,7 @@ class _Foreign:
     def write(self) -> JsonObject:
         """The thinking object; the effort goes into the body."""
         thinking = self._thinking()
-        if thinking and self._reasoning.places.keys().isdisjoint(("mode", "budget")):
+        if thinking and ADDED in (self._reasoning.places.get("mode"), self._reasoning.places.get("budget")):
             why = "an effort alone does not make it think"
             self._report.add("/thinking", f"thinking {thinking['type']}", why)
         self._effort(thinking)
@@ -212,7 +212,7 @@ class _Foreign:
             self._lose("summary", f"reasoning summary {summary!r}", f"{NAME} knows one kind of summary")
 
     def _lose(self, name: str, what: str, why: str) -> None:
-        self._report.lose(self._reasoning.places.get(name, self._reasoning.at), what, why, "option")
+        self._report.lose(self._reasoning.places.get(name) or self._reasoning.at, what, why, "option")
 
 
 TABLE: Table = {
@@ -315,7 +315,8 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
             _lose_late_thinking(options.reasoning, body, report)
             # Thinking leaves no say in how tokens are drawn ("Extended thinking", platform.claude.com, 2026-11).
             thinking = body.get("thinking")
-            if isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive"):
+            is_added = options.reasoning.places.get("mode") == ADDED
+            if isinstance(thinking, dict) and (thinking["type"] == "enabled" or is_added):
                 for name, excluded in (
                     ("temperature", options.temperature not in (None, 1)),
                     ("top_k", options.top_k is not None),
@@ -338,7 +339,7 @@ def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) 
     if is_going_on and kinds[:1] not in (["thinking"], ["redacted_thinking"]):
         del body["thinking"]
         why = "the turn that goes on has begun without thinking"
-        report.lose(reasoning.places.get("budget", reasoning.at), "thinking with a budget", why, "option")
+        report.lose(reasoning.places.get("budget") or reasoning.at, "thinking with a budget", why, "option")
 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
