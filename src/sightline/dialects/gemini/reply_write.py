@@ -371,10 +371,11 @@ class StreamWriter:
         parts: list[Json] = []
         while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
             first = waiting.pop(0)
-            if not isinstance(first, _Call):
-                parts.append(first)
-            elif (wire := write_part(first.whole(), self._report)) is not None:
-                parts.append(_with_thoughts(wire, first.carried))
+            if isinstance(first, _Call):
+                wire = write_part(first.whole(), self._report)
+                assert wire is not None  # a call can always be said
+                first = _with_thoughts(wire, first.carried)
+            parts.append(first)
         return self._content(number, parts) if parts else b""
 
     def _finish(self, event: Finished) -> bytes:
