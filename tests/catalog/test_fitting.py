@@ -4,7 +4,7 @@ from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import ReasoningForm, effort_for, fit_to_model, is_reasoning, misfits, nearest_effort
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning
-from sightline.model.parts import Text, ToolCall
+from sightline.model.parts import Citation, Document, Image, Link, Part, Text, ToolCall
 from sightline.model.report import Loss, Report
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
@@ -283,3 +283,46 @@ def test_reasoning_is_dropped_for_a_model_without_reasoning() -> None:
     assert request.options.reasoning is None
     assert losses == (Loss("/thinking", "reasoning", "m-1 does none", "option"),)
     assert thought(facts, "mode", mode="off") == (None, ["/reasoning reasoning: m-1 does none (identity)"])
+
+
+# --- parts ------------------------------------------------------------------------------------------
+
+CITED = Text("a", (Citation("u"),), at="/messages/0/content/0")
+FILE = Document(Link("f"), at="/messages/1/content/0")
+REFUSING = Facts(refuses_parts=("assistant_documents", "user_citations"))
+
+
+def spoken(facts: Facts, *messages: Message) -> tuple[list[tuple[Part, ...]], list[tuple[str, str]]]:
+    report = Report()
+    request = fit_to_model(Request("m-1", messages), facts, "mode", report)
+    return [each.parts for each in request.messages], [(loss.pointer, loss.severity) for loss in report.losses]
+
+
+def test_parts_that_a_version_refuses_are_dropped_and_reported() -> None:
+    picture = Image(Link("p"), at="/messages/1/content/1")
+    parts, losses = spoken(REFUSING, Message("user", (CITED,)), Message("assistant", (FILE, picture)))
+    assert parts == [(Text("a", at=CITED.at),), (picture,)]
+    assert losses == [("/messages/0/content/0", "option"), ("/messages/1/content/0", "content")]
+
+
+@pytest.mark.parametrize("facts", [REFUSING, Facts(), Facts(refuses_parts=())])
+def test_parts_that_stand_where_they_are_taken_stay(facts: Facts) -> None:
+    messages = [Message("user", (FILE, Text("b"))), Message("assistant", (CITED,))]
+    assert spoken(facts, *messages) == ([each.parts for each in messages], [])
+
+
+@pytest.mark.parametrize(
+    "facts", [Facts(refuses_parts=("user_citations",)), Facts(refuses_parts=("assistant_documents",))]
+)
+def test_each_rule_is_for_one_of_them(facts: Facts) -> None:
+    _, losses = spoken(facts, Message("user", (CITED,)), Message("assistant", (FILE,)))
+    assert len(losses) == 1
+
+
+def test_an_effort_becomes_a_budget_for_a_claude_model_without_efforts() -> None:
+    facts = Facts(efforts=(), thinking=("budget", "off"))
+    request, losses = fitted(facts, "mode", reasoning=Reasoning(effort="medium"))
+    assert request.options.reasoning == Reasoning(budget=8192)
+    assert [loss.why for loss in losses] == ["m-1 takes a budget; the nearest is 8192 tokens"]
+    request, _ = fitted(Facts(efforts=(), thinking=("off",)), "mode", reasoning=Reasoning(effort="medium"))
+    assert request.options.reasoning == Reasoning()

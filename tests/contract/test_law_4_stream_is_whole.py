@@ -105,9 +105,16 @@ def test_a_translated_stream_is_the_translated_reply(case: Case, target: str) ->
 
 
 def without_thinking(plain: dict[str, Any]) -> dict[str, Any]:
-    """The same reply but for its reasoning."""
+    """The same reply but for its reasoning, also that which a call carries."""
     choices = [
-        {**choice, "parts": [part for part in choice["parts"] if part["type"] != "thinking"]}
+        {
+            **choice,
+            "parts": [
+                {key: value for key, value in part.items() if key not in ("signature", "signed_by")}
+                for part in choice["parts"]
+                if part["type"] != "thinking"
+            ],
+        }
         for choice in plain["choices"]
     ]
     return {**plain, "choices": choices}

@@ -269,6 +269,7 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
+        beta_header="",
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
@@ -325,5 +326,7 @@ DIALECT = Dialect(
         shows_schema=True,
     ),
     cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
-    unread=Unread(bookkeeping=frozenset(), echoes=frozenset(), containers=frozenset(), stateful=frozenset()),
+    unread=Unread(
+        bookkeeping=frozenset(), echoes=frozenset(), containers=frozenset(), stateful=frozenset(), private_lines=()
+    ),
 )

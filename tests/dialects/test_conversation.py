@@ -12,10 +12,13 @@ from sightline.dialects.conversation import (
     with_policy,
     with_somebody,
     with_words,
+    without_private_lines,
 )
+from sightline.dialects.registry import dialect
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
+from sightline.model.request import Request
 
 SYSTEM = Message("system", (Text("be kind"),), at="/0")
 DEVELOPER = Message("developer", (Text("be brief"),), at="/1")
@@ -254,3 +257,33 @@ def test_without_ids_nothing_is_known_to_be_late() -> None:
 def test_an_id_that_is_used_again_is_answered_again() -> None:
     turns = (called("a"), answered(result("a")), called("a"), answered(result("a")), answered(result("a")))
     assert put(*turns) == (turns, [])
+
+
+BILLING = "x-anthropic-billing-header: cc_version=2.1.197.ccd; cch=12345;"
+
+
+def without(*messages: Message, source: str = "anthropic") -> tuple[tuple[Message, ...], list[tuple[str, str]]]:
+    report = Report()
+    request = without_private_lines(Request("m", messages), dialect(source), report)
+    return request.messages, [(loss.pointer, loss.severity) for loss in report.losses]
+
+
+def test_what_only_the_source_reads_is_left_out_of_the_system_prompt() -> None:
+    system = Message("system", (Text(BILLING, at="/system/0"), Text("be kind")))
+    assert without(system, USER) == ((Message("system", (Text("be kind"),)), USER), [("/system/0", "identity")])
+    alone = Message("system", (Text(BILLING, at="/system"),))
+    assert without(alone, USER) == ((USER,), [("/system", "identity")])
+    lines = Message("system", (Text(f"{BILLING}\nbe kind", at="/system"),))
+    assert without(lines, USER) == (
+        (Message("system", (Text("be kind", at="/system"),)), USER),
+        [("/system", "identity")],
+    )
+
+
+def test_nothing_else_is_left_out_with_it() -> None:
+    spoken = Message("user", (Text(BILLING),))
+    empty = Message("system")
+    picture = Message("system", (Image(Link("u")),))
+    assert without(empty, picture, SYSTEM, spoken) == ((empty, picture, SYSTEM, spoken), [])
+    system = Message("system", (Text(BILLING),))
+    assert without(system, USER, source="gemini") == ((system, USER), [])

@@ -18,6 +18,7 @@ UNREAD = Unread(
     echoes=frozenset({"temperature"}),
     containers=frozenset({"generationConfig", "thinkingConfig", "text"}),
     stateful=frozenset({"thread"}),
+    private_lines=(),
 )
 
 

@@ -263,14 +263,16 @@ def test_options_without_a_user_id_are_unchanged() -> None:
     assert fit_openai_ids(options, Report(), "x") is options
 
 
-VERSIONS = ApiVersions("x-version", (("2026-10-21", ("temperature", "top_k")),))
+VERSIONS = ApiVersions("x-version", (("2026-10-21", ("temperature", "top_k"), ("user_citations",)),))
 
 
 def test_a_version_refuses_what_earlier_ones_took() -> None:
     facts = Facts(refuses=("top_k",), tools=True)
     assert VERSIONS.narrow(facts, [("accept", "2027-01-01")]) is facts
     assert VERSIONS.narrow(facts, [("X-Version", "2023-06-01")]) is facts
-    assert VERSIONS.narrow(facts, [("X-Version", " 2026-10-21")]) == Facts(refuses=("top_k", "temperature"), tools=True)
+    assert VERSIONS.narrow(facts, [("X-Version", " 2026-10-21")]) == Facts(
+        refuses=("top_k", "temperature"), refuses_defaults=True, refuses_parts=("user_citations",), tools=True
+    )
     assert VERSIONS.narrow(Facts(), [("x-version", "2026-12-01")]).refuses == ("temperature", "top_k")
     assert VERSIONS.narrow(facts, [("x-version", "2026-10-21"), ("x-version", "2023-06-01")]) is facts
 

@@ -355,7 +355,9 @@ def test_what_a_model_refuses_is_a_problem_unless_it_says_what_happens_anyway() 
         ("/t", "temperature 0.2: m does not take it"),
         ("/c", "a forced tool call: m decides itself whether it calls a tool"),
     ]
-    assert refused(Request("m", dialect="openai-chat", options=Options(temperature=1)), facts) == []
+    usual = Request("m", dialect="openai-chat", options=Options(temperature=1))
+    assert refused(usual, facts) == []
+    assert refused(usual, Facts(refuses=("temperature",), refuses_defaults=True)) != []
 
 
 def test_the_older_name_of_the_limit_is_refused_in_chat_only() -> None:

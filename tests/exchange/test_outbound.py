@@ -328,6 +328,95 @@ def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> 
     play(story, tmp_path, "anthropic", models={"m": OPUS})
 
 
+LONG = "word " * 1200
+AGENT = {"model": "m", "messages": [{"role": "user", "content": LONG}],
+         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("routes", "marks"),
+    [
+        ((), 1),
+        ((Route(provider="acme"),), 1),
+        ((Route(provider="acme", cache="auto"),), 1),
+        ((Route(provider="acme", cache="off"),), 0),
+    ],
+)
+def test_a_route_says_whether_an_agent_gets_cache_marks(tmp_path: Path, routes: tuple[Route, ...], marks: int) -> None:
+    asked = asks("openai-chat", body=json.dumps(AGENT).encode(), provider="" if routes else "acme")
+    seen, got = sent(tmp_path, "anthropic", asked, routes=routes)
+    assert seen is not None
+    assert (seen.body.count(b"cache_control"), got.status) == (marks, 200)
+
+
+@pytest.mark.parametrize(("version", "is_sent"), [("2023-06-01", True), ("2026-10-21", False)])
+def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, version: str, is_sent: bool) -> None:
+    content = [
+        {"role": "model", "parts": [{"fileData": {"fileUri": "https://x/a.pdf", "mimeType": "application/pdf"}}]}
+    ]
+    asked = {"contents": [*content, {"role": "user", "parts": [{"text": "b"}]}], "generationConfig": {"topK": 3}}
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        await stage.ask(asks("gemini", body=json.dumps(asked).encode()))
+        seen = stage.upstream.seen[0]
+        assert seen.header("anthropic-version") == version
+        assert ("top_k" in seen.json()) is is_sent
+        assert ("document" in seen.body.decode()) is is_sent
+        fact: Any = stage.facts()[1]
+        lost = {(loss.pointer, loss.severity) for loss in fact.report if loss.severity != "identity"}
+        refused = {("/generationConfig/topK", "option"), ("/contents/0/parts/0", "content")}
+        assert lost == (set() if is_sent else refused)
+
+    play(story, tmp_path, "anthropic", headers={"anthropic-version": version})
+
+
+def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Path) -> None:
+    headers = (("Anthropic-Beta", "context-1m-2025-08-07, effort-2025-11-24"), ("anthropic-version", "2023-06-01"))
+    seen, _ = sent(tmp_path / "same", "anthropic", asks("anthropic", headers=headers))
+    assert seen is not None
+    assert seen.header("anthropic-beta") == headers[0][1]
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("openai-responses"))]
+        await stage.ask(asks("anthropic", headers=headers))
+        assert "beta" not in str(stage.upstream.seen[0].headers).lower()
+        fact: Any = stage.facts()[1]
+        assert [loss.what for loss in fact.report if "beta" in loss.what] == [
+            "anthropic-beta: context-1m-2025-08-07",
+            "anthropic-beta: effort-2025-11-24",
+        ]
+
+    play(story, tmp_path / "across", "openai-responses")
+
+
+def test_a_client_that_comes_home_brings_no_seals_of_another_provider(tmp_path: Path) -> None:
+    """A session may go from one provider to another; Anthropic answers a thought that it has not signed with 400."""
+    thought = {"type": "thinking", "thinking": "t", "signature": "sightline:openai-responses:rs_1:abc"}
+    turn = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
+    asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}, turn]}
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        got = await stage.ask(asks("anthropic", body=json.dumps(asked).encode()))
+        assert got.status == 200
+        seen = stage.upstream.seen[0]
+        assert seen.json()["messages"][1]["content"] == [{"type": "text", "text": "b"}]
+        fact: Any = stage.facts()[1]
+        assert [loss.pointer for loss in fact.report] == ["/messages/1/content/0/signature", "/messages/1/content/0"]
+        assert stage.bodies()[fact.sha256] == seen.body
+
+    play(story, tmp_path, "anthropic")
+
+
+@pytest.mark.parametrize("text", ["see sightline: it works", "sightline:openai-responses:rs_1:abc"])
+def test_words_about_seals_pass_as_they_came(tmp_path: Path, text: str) -> None:
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}).encode()
+    seen, _ = sent(tmp_path, "anthropic", asks("anthropic", body=body))
+    assert seen is not None
+    assert seen.body == body
+
+
 def test_what_a_client_of_the_provider_s_own_dialect_sends_is_its_own_affair(tmp_path: Path) -> None:
     body = b'{"model":"m", "max_tokens":9,"messages":[{"role":"user","content":"hi"}],"temperature":0.2}'
     seen, got = sent(tmp_path, "anthropic", asks("anthropic", body=body), models={"m": OPUS})

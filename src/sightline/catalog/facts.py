@@ -38,6 +38,10 @@ Sampler: TypeAlias = Literal[
 ]
 """Options of a request that some models refuse, under their canonical names."""
 
+PartRule: TypeAlias = Literal["assistant_documents", "user_citations"]
+"""Parts that a version of an API refuses where they stand: files in a message of the assistant's, and citations on the
+words of the user."""
+
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "budget", "off"]
 """The thinking modes of Claude models: as it sees fit, between tool calls only, up to a budget, or not at all."""
 
@@ -130,12 +134,15 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     request with tools, with a schema for its answer, or with reasoning on. `tool_kinds` are those that it takes beside
     functions.
 
-    What the model answers with an error: the options in `refuses`, and those in `refuses_while_reasoning` unless its
+    What the model answers with an error: the options in `refuses`, with `refuses_defaults` even where they say what
+    happens anyway, the parts in `refuses_parts`, and the options in `refuses_while_reasoning` unless its
     effort is none (`reasons_unasked` says whether it reasons where a request names no effort); with `one_sampler`
     temperature and top_p together; a thinking mode that `thinking` lacks; without `forced_tools` a tool choice that
     forces a call; without `inline_system` a system message inside the conversation; without `prefill` a last message
     of the assistant's; with `signed_calls` calls of the current turn without a thought signature; with
     `max_completion_tokens` the older `max_tokens` of Chat Completions.
+
+    `cache_minimum` are the tokens of the shortest prompt that its provider caches.
     """
 
     title: str = ""
@@ -150,6 +157,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     structured_output: bool | None = None
     refuses: tuple[Sampler, ...] | None = None
     refuses_while_reasoning: tuple[Sampler, ...] | None = None
+    refuses_defaults: bool | None = None
+    refuses_parts: tuple[PartRule, ...] | None = None
     reasons_unasked: bool | None = None
     one_sampler: bool | None = None
     thinking: tuple[ThinkingMode, ...] | None = None
@@ -158,6 +167,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     prefill: bool | None = None
     signed_calls: bool | None = None
     max_completion_tokens: bool | None = None
+    cache_minimum: Count | None = None
     tokenizer: Tokenizer = ""
     nearest_tokenizer: Tokenizer = ""
     chars_per_token: Ratio | None = None

@@ -13,7 +13,7 @@ import msgspec
 from sightline.catalog.facts import Facts, ThinkingMode
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning
-from sightline.model.parts import Text
+from sightline.model.parts import Document, Part, Text
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
@@ -37,7 +37,7 @@ _DEFAULTS: Mapping[str, object] = {
 """Values that say what every API does anyway: leaving them out changes no answer."""
 
 # What Google's own OpenAI-compatible endpoint makes of an effort for models that take a budget
-# (ai.google.dev/gemini-api/docs/openai, "Thinking", seen 2026-11).
+# (ai.google.dev/gemini-api/docs/openai, "Thinking", seen 2026-11). Claude models with a budget get the same.
 _BUDGETS: Mapping[str, int] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
 
 GO_ON = "Continue."
@@ -51,7 +51,8 @@ class Misfit:
     """One thing that the model refuses: where it is, what it is, and why it cannot stay.
 
     `field` says what it belongs to: the name of an option, or `mode`, `budget` or `effort` of reasoning, or all of
-    `reasoning`, or `tool_choice`. `instead` is the nearest that the model takes, None where it is left out.
+    `reasoning`, or `tool_choice`, or a `document` or the `citations` of a text. `instead` is the nearest that the model
+    takes, None where it is left out.
     `is_default`: the model does without being asked what is asked for.
     """
 
@@ -66,7 +67,7 @@ class Misfit:
 def fit_to_model(request: Request, facts: Facts, form: ReasoningForm, report: Report) -> Request:
     """The request without what the model refuses; each thing that goes is reported."""
     for misfit in misfits(request, facts, form):
-        severity: Severity = "identity" if misfit.is_default else "option"
+        severity: Severity = "identity" if misfit.is_default else "content" if misfit.field == "document" else "option"
         report.lose(misfit.pointer, misfit.what, misfit.why, severity)
         request = _without(request, misfit)
     return _with_last_word(_within_output(request, facts, report), facts, report)
@@ -107,6 +108,7 @@ def misfits(request: Request, facts: Facts, form: ReasoningForm) -> Iterator[Mis
     if reasoning is not None:
         yield from _reasoning_misfits(reasoning, facts, form, model)
     yield from _option_misfits(request.options, facts, model)
+    yield from _part_misfits(request, facts)
     choice = request.tool_choice
     if facts.forced_tools is False and choice is not None and choice.mode in ("required", "named"):
         why = f"{model} decides itself whether it calls a tool"
@@ -122,6 +124,37 @@ def is_reasoning(options: Options, facts: Facts) -> bool:
     if effort is None:
         return facts.reasons_unasked is not False
     return effort != "none"
+
+
+# --- parts ------------------------------------------------------------------------------------------
+
+
+def _part_misfits(request: Request, facts: Facts) -> Iterator[Misfit]:
+    refused = facts.refuses_parts or ()
+    for message in request.messages if refused else ():
+        for part in message.parts:
+            match part:
+                case Document() if message.role == "assistant" and "assistant_documents" in refused:
+                    why = "this version of the API takes none in a message of the assistant's"
+                    yield Misfit("document", part.at, "a document", why)
+                case Text() if message.role == "user" and part.citations and "user_citations" in refused:
+                    why = "this version of the API takes none on the words of the user"
+                    yield Misfit("citations", part.at, "citations", why)
+                case _:
+                    pass
+
+
+def _without_part(request: Request, misfit: Misfit) -> Request:
+    def fit(part: Part) -> Part | None:
+        if part.at != misfit.pointer:
+            return part
+        return msgspec.structs.replace(part, citations=()) if isinstance(part, Text) else None
+
+    messages = tuple(
+        msgspec.structs.replace(message, parts=tuple(kept for part in message.parts if (kept := fit(part)) is not None))
+        for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
 
 
 # --- options ----------------------------------------------------------------------------------------
@@ -160,7 +193,7 @@ def _reasoning_misfits(reasoning: Reasoning, facts: Facts, form: ReasoningForm, 
         return
     says_so_by_effort = form == "effort" or not is_off
     if effort is not None and facts.efforts is not None and effort not in facts.efforts and says_so_by_effort:
-        yield _effort_misfit(reasoning, effort, facts.efforts, form, model)
+        yield _effort_misfit(reasoning, effort, facts, form, model)
     if effort is None and form == "effort" and facts.efforts is not None and reasoning.budget is not None:
         # A budget that comes to an effort which the model does not take.
         word = effort_for(reasoning.budget)
@@ -198,18 +231,23 @@ def _mode_misfits(
             yield Misfit("mode", place, f"thinking {word}", f"{model} thinks with a budget only")
 
 
-def _effort_misfit(
-    reasoning: Reasoning, effort: str, efforts: tuple[str, ...], form: ReasoningForm, model: str
-) -> Misfit:
+def _effort_misfit(reasoning: Reasoning, effort: str, facts: Facts, form: ReasoningForm, model: str) -> Misfit:
+    efforts = facts.efforts or ()
     place = reasoning.places.get("effort", reasoning.places.get("mode", reasoning.at or "/reasoning"))
     what = f"effort {effort!r}"
-    if not efforts and form == "level" and effort in LADDER and reasoning.budget is None:
-        budget = _BUDGETS.get(effort, _BUDGETS["high"])
+    takes_budget = form == "level" or (form == "mode" and "budget" in (facts.thinking or ()))
+    if not efforts and takes_budget and effort in LADDER and reasoning.budget is None and reasoning.mode is None:
+        budget = budget_for(effort)
         return Misfit("effort", place, what, f"{model} takes a budget; the nearest is {budget} tokens", budget)
     nearest = nearest_effort(effort, efforts)
     if nearest is None:
         return Misfit("effort", place, what, f"{model} takes no effort" if not efforts else f"{model} does not know it")
     return Misfit("effort", place, what, f"the nearest that {model} takes is {nearest}", nearest)
+
+
+def budget_for(effort: str) -> int:
+    """The number of tokens that comes closest to an effort."""
+    return _BUDGETS.get(effort, _BUDGETS["high"])
 
 
 def effort_for(budget: int) -> str:
@@ -237,6 +275,8 @@ def _without(request: Request, misfit: Misfit) -> Request:
             choice = request.tool_choice
             at = "" if choice is None else choice.at
             return msgspec.structs.replace(request, tool_choice=ToolChoice("auto", at=at))
+        case "document" | "citations":
+            return _without_part(request, misfit)
         case "mode" | "budget" | "effort":
             reasoning = _reasoning_without(options.reasoning or Reasoning(), misfit)
             changed: dict[str, object] = {"reasoning": reasoning}

@@ -5,12 +5,13 @@ import re
 
 import msgspec
 
-from sightline.dialects.dialect import SystemPolicy
+from sightline.dialects.dialect import Dialect, SystemPolicy
 from sightline.dialects.losses import describe
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.wire.pointer import join
 
 SYSTEM_ROLES = ("system", "developer")
@@ -56,6 +57,28 @@ def _merge_leading(leading: tuple[Message, ...], report: Report) -> tuple[Messag
             )
     parts = tuple(part for message in leading for part in message.parts)
     return (Message(leading[0].role, parts, at=leading[0].at, extras=extras),)
+
+
+def without_private_lines(request: Request, source: Dialect, report: Report) -> Request:
+    """The request without the lines of its system prompt that only the provider of `source` is meant to read."""
+    beginnings = source.unread.private_lines
+    count = leading_count(request.messages) if beginnings else 0
+
+    def strip(part: Part) -> Part | None:
+        if not isinstance(part, Text) or not part.text.startswith(beginnings):
+            return part
+        line, _, others = part.text.partition("\n")
+        what = f"{line.partition(':')[0]} in the system prompt"
+        why = f"only {source.name} reads it; it changes with every request and would spoil every prompt cache"
+        report.lose(part.at, what, why, "identity")
+        return msgspec.structs.replace(part, text=others) if others else None
+
+    leading = [
+        msgspec.structs.replace(message, parts=kept)
+        for message in request.messages[:count]
+        if (kept := tuple(part for part in map(strip, message.parts) if part is not None)) or not message.parts
+    ]
+    return msgspec.structs.replace(request, messages=(*leading, *request.messages[count:])) if count else request
 
 
 def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tuple[Message, ...]:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from sightline.catalog.compose import DialectSupport
-from sightline.catalog.facts import Facts, Sampler
+from sightline.catalog.facts import Facts, PartRule, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.catalog.provider import Quirks
 from sightline.dialects.tool_names import NameRule
@@ -28,10 +28,11 @@ from sightline.wire.sse import Frame
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """`header` names the version, a date; `refuses` are the options that are refused from a version on."""
+    """`header` names the version, a date; `refuses` are the options and the parts that are refused from a version on,
+    whatever the model and also where an option says what happens anyway."""
 
     header: str
-    refuses: tuple[tuple[str, tuple[Sampler, ...]], ...]
+    refuses: tuple[tuple[str, tuple[Sampler, ...], tuple[PartRule, ...]], ...]
 
     def narrow(self, facts: Facts, headers: Iterable[tuple[str, str]]) -> Facts:
         """The facts of a model that is asked with these headers; of two that name a version the last one counts."""
@@ -39,13 +40,21 @@ class ApiVersions:
         for name, value in headers:
             if name.lower() == self.header:
                 version = value.strip()
-        more = tuple(name for since, names in self.refuses if since <= version for name in names)
-        if not more:
+        in_force = [(names, parts) for since, names, parts in self.refuses if since <= version]
+        if not in_force:
             return facts
-        return msgspec.structs.replace(facts, refuses=tuple(dict.fromkeys((*(facts.refuses or ()), *more))))
+        options = (*(facts.refuses or ()), *(name for names, _ in in_force for name in names))
+        parts = (*(facts.refuses_parts or ()), *(each for _, each_parts in in_force for each in each_parts))
+        return msgspec.structs.replace(
+            facts,
+            refuses=tuple(dict.fromkeys(options)),
+            refuses_defaults=True,
+            refuses_parts=tuple(dict.fromkeys(parts)),
+        )
 
 
 SystemPolicy = Literal["in_place", "merge_leading", "merge_all"]
+CachePolicy = Literal["auto", "off"]
 Paths: TypeAlias = tuple[tuple[str, ...], ...]
 """Paths of keys below a value; the first that leads somewhere is used."""
 Band: TypeAlias = tuple[float, float, float]
@@ -62,7 +71,9 @@ class Target:
 
     `quirks` are the provider's. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `facts` are those of the model that will read it: what it refuses is left out of a translation. None: nothing is
-    known of it. With `states_tools` a Responses request says that it has no tools.
+    known of it. With `states_tools` a Responses request says that it has no tools. `cache`: an agent's request gets
+    marks of what is to be cached, in a dialect that needs them, if its own dialect has none. `provider` is its name,
+    empty if it may be any.
     """
 
     system: SystemPolicy = "in_place"
@@ -70,13 +81,16 @@ class Target:
     max_tokens: int = 8192
     facts: Facts | None = None
     states_tools: bool = False
+    cache: CachePolicy = "auto"
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
     """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked.
 
-    `as_array` says that a stream is to be one JSON array, in the dialect that has that form.
+    `as_array` says that a stream is to be one JSON array, in the dialect that has that form. `request` is the reader's
+    own, for a dialect whose replies repeat it. `provider` is who answers: its seals are given back to it alone.
     """
 
     include_usage: bool = True
@@ -85,6 +99,8 @@ class Client:
     created: int = 0
     input_tokens: int = 0
     as_array: bool = False
+    request: Request | None = None
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +122,15 @@ class Unread:
 
     The loss of `bookkeeping` changes nothing that is read later; with `echoes` a reply repeats its request;
     `containers` hold modelled fields too, so that only their unknown members are lost; `stateful` fields refer to
-    messages which the provider keeps.
+    messages which the provider keeps. A line of a system prompt that begins with one of `private_lines` is for the
+    provider alone, and no model is meant to read it.
     """
 
     bookkeeping: frozenset[str]
     echoes: frozenset[str]
     containers: frozenset[str]
     stateful: frozenset[str]
+    private_lines: tuple[str, ...]
 
 
 class StreamReading(Protocol):
@@ -188,6 +206,7 @@ class Clients:
     A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
     version fits `versions`. `keep_alive` is the frame that keeps a waiting stream open, given the client's headers by
     lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
+    `beta_header` is the one in which they ask for features that are not in the API yet.
     `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
     of models, `show_model` one of them.
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
@@ -198,6 +217,7 @@ class Clients:
     versions: Pattern[str] | None
     keep_alive: Callable[[Mapping[str, str]], bytes]
     streams_array: Callable[[str], bool]
+    beta_header: str
     tries_websocket: bool
     list_models: Callable[[Sequence[ListedModel]], JsonObject]
     show_model: Callable[[ListedModel], JsonObject]

@@ -5,7 +5,25 @@ travels in that dialect's own field, wrapped so that it names its maker; when th
 and only the maker's dialect gets it again. It is never offered to another provider as if it were that provider's own.
 """
 
+import base64
+import binascii
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import msgspec
+
+from sightline.dialects.fields import object_at, objects_in
+from sightline.model.events import PartReceived, SignatureReceived, StreamEvent, ToolCallBegun
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Part, Thinking
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.document import WireDocument
+from sightline.wire.pointer import join
+
 _PREFIX = "sightline:"
+_CODED = "c2lnaHRsaW5lO"
+"""How base64 of a wrapped seal begins: Google's field takes nothing else."""
 
 NEXT = "next"
 """In place of an id: the seal belongs to the part that follows, because the dialect has no field for it there."""
@@ -23,3 +41,132 @@ def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
     signed_by, _, tail = text[len(_PREFIX) :].partition(":")
     item, _, signature = tail.partition(":")
     return signature or None, signed_by, item or None
+
+
+# --- which provider of a dialect ---
+
+
+class OriginMarker:
+    """Names the provider behind its dialect in the seals of a reply's reasoning: `anthropic@acme`.
+
+    Several providers may speak one dialect, and none can read what another has sealed. The seal of a call stays as it
+    is: only Google makes such, and some dialects have a field of Google's for it.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = quote(provider, safe="")
+        self._calls: set[tuple[int, int]] = set()
+
+    def mark(self, event: StreamEvent) -> StreamEvent:
+        """The event, as a client of another dialect is to bring its seal back."""
+        match event:
+            case ToolCallBegun(part, choice=choice):
+                self._calls.add((choice, part))
+            case SignatureReceived(part, _, signed_by, choice) if signed_by and (choice, part) not in self._calls:
+                return msgspec.structs.replace(event, signed_by=f"{signed_by}@{self._provider}")
+            case PartReceived(value=Thinking(signed_by=str(signed_by)) as thought) if signed_by:
+                marked = msgspec.structs.replace(thought, signed_by=f"{signed_by}@{self._provider}")
+                return msgspec.structs.replace(event, value=marked)
+            case _:
+                pass
+        return event
+
+
+def with_own_seals(request: Request, provider: str) -> Request:
+    """The request with the seals that this provider has made under the name of its dialect alone; those of other
+    providers stay foreign to everyone. Without a provider all of a dialect count as one."""
+    known = quote(provider, safe="")
+
+    def own(part: Part) -> Part:
+        if not isinstance(part, Thinking) or "@" not in (part.signed_by or ""):
+            return part
+        maker, _, origin = (part.signed_by or "").partition("@")
+        return msgspec.structs.replace(part, signed_by=maker) if origin == known or not known else part
+
+    if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
+        return request
+    messages = tuple(
+        msgspec.structs.replace(message, parts=tuple(own(part) for part in message.parts))
+        for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def decode_seal(text: str) -> str:
+    """The text of a field that may hold a wrapped seal in base64."""
+    if not text.startswith(_CODED):
+        return text
+    try:
+        return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return text
+
+
+# --- back to a provider of the client's own dialect ---
+
+UNCHECKED = "skip_thought_signature_validator"
+"""In place of Google's signature on a call: the call was made by another model, or its signature is lost."""
+
+_OF_THOUGHTS = frozenset({"signature", "data", "encrypted_content"})
+"""Fields without which the thought that holds them is worth nothing to its maker."""
+_OF_GOOGLE = frozenset({"thoughtSignature", "thought_signature"})
+_CALLS = ("functionCall", "function_call")
+_FIELDS = _OF_THOUGHTS | _OF_GOOGLE | {"reasoning_opaque"}
+_CONVERSATIONS = ("messages", "input", "contents")
+_PARTS = ("content", "parts")
+
+
+def may_hold_seals(body: bytes) -> bool:
+    """Whether a body may hold seals that we have wrapped; a glance for the many that hold none."""
+    return _PREFIX.encode() in body or _CODED.encode() in body
+
+
+def without_foreign_seals(wire: WireDocument, spoken: str, report: Report) -> WireDocument:
+    """A request for a provider of its client's own dialect, where earlier turns were made by another one's.
+
+    The provider would refuse a seal that is not its own. A thought that another one has sealed goes, with the message
+    that holds nothing else; a call that another one has signed stays. A wrapped seal of its own is unwrapped.
+    """
+    gone: dict[str, list[int]] = {}
+    for at, holder, key, sealed in list(_sealed(wire.document)):
+        signature, signed_by, item = unwrap(sealed, spoken)
+        if signed_by == spoken and signature is not None:
+            wire = wire.set(join(at, key), signature)
+            wire = wire.set(join(at, "id"), item) if item is not None and "id" in holder else wire
+            continue
+        report.lose(join(at, key), "a seal over reasoning", f"it is one of {signed_by or 'nobody'}", "identity")
+        if key in _OF_GOOGLE and any(holder.get(call) is not None for call in _CALLS):
+            wire = wire.set(join(at, key), UNCHECKED)
+        elif key in _OF_THOUGHTS or holder.get("thought") is True:
+            place, _, number = at.rpartition("/")
+            gone.setdefault(place, []).append(int(number))
+            if holder.get("thinking") or holder.get("summary") or holder.get("text"):
+                report.lose(at, "thinking", "only its own provider takes it", "content")
+        else:
+            wire = wire.remove(join(at, key))
+    return _without(wire, gone)
+
+
+def _without(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
+    """The document without these elements of lists, the last ones first, so that the places of the others hold."""
+    for place, numbers in reversed(gone.items()):
+        above, _, _ = place.rpartition("/")
+        whole = wire.get(place)
+        if above and isinstance(whole, list) and len(whole) == len(numbers):
+            wire = wire.remove(above)
+            continue
+        for number in reversed(numbers):
+            wire = wire.remove(f"{place}/{number}")
+    return wire
+
+
+def _sealed(document: Json) -> Iterator[tuple[str, JsonObject, str, str]]:
+    """The items and parts of a conversation that hold a wrapped seal, in order: place, object, field, and the seal."""
+    for conversation in _CONVERSATIONS:
+        for number, item in objects_in(object_at(document).get(conversation)):
+            at = f"/{conversation}/{number}"
+            parts = [(f"{at}/{key}/{index}", part) for key in _PARTS for index, part in objects_in(item.get(key))]
+            for place, holder in ((at, item), *parts):
+                for key, text in holder.items():
+                    if key in _FIELDS and isinstance(text, str) and (sealed := decode_seal(text)).startswith(_PREFIX):
+                        yield place, holder, key, sealed

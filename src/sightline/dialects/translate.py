@@ -5,17 +5,19 @@ Two forms are no provider's: the canonical request as JSON, and a reply as its e
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from sightline.catalog.fitting import fit_to_model
-from sightline.dialects.conversation import with_words
+from sightline.dialects.conversation import with_words, without_private_lines
 from sightline.dialects.dialect import Client, StreamWriting, Target
 from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
+from sightline.dialects.reasoning import ask_for_reasoning
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.signatures import OriginMarker, with_own_seals
 from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.errors import Code, Fault
@@ -54,7 +56,9 @@ class StreamTranslation:
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
         self._hearing = ReplyDecoder(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
-        self._writer = self._writer_of(client or Client())
+        client = replace(client or Client(), request=request)
+        self._marker = OriginMarker(client.provider) if client.provider and self._is_foreign else None
+        self._writer = self._writer_of(client)
         self._fold = Fold(source)
         self._is_broken = False
 
@@ -106,7 +110,7 @@ class StreamTranslation:
             for restored in [event] if self._restorer is None else self._restorer.feed(event):
                 self._fold.add(restored)
                 if self._writer is not None:
-                    out.append(self._writer.feed(restored))
+                    out.append(self._writer.feed(restored if self._marker is None else self._marker.mark(restored)))
         return b"".join(out)
 
     def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
@@ -238,14 +242,18 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     client's to decide.
     """
     writing = dialect(target)
-    if request.dialect and request.dialect != target:
-        UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
+    source = dialect(request.dialect) if request.dialect and request.dialect != target else None
+    if source is not None:
+        UnreadLosses(source.unread, target, report).of_request(request)
+        request = without_private_lines(with_own_seals(request, settings.provider), source, report)
         if not writing.carries_parts:
             messages = with_words(request.messages, report, target)
             request = msgspec.structs.replace(request, messages=messages)
         request = with_wire_names(request, writing.names, report, target, keeps_kinds=writing.keeps_kinds)
     if request.dialect != target and settings.facts is not None:
         request = fit_to_model(request, settings.facts, writing.reasoning, report)
+    if source is not None:
+        request = ask_for_reasoning(request, source, writing, settings.facts)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):
@@ -284,7 +292,12 @@ def translate_reply(
     for event in read:
         lose_call_kind(event, dialect(target), report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
-    return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
+    reader = replace(client or Client(), request=request)
+    shown = reply
+    if reader.provider:
+        marker = OriginMarker(reader.provider)
+        shown = fold([marker.mark(event) for event in events], source)
+    return ReplyTranslation(encode(dialect(target).write_reply(shown, reader, report)), report, reply)
 
 
 def restore_names(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:

@@ -112,7 +112,8 @@ def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
     """What the model answers with an error: the same that a translation to it would leave out."""
     form = dialect(request.dialect).reasoning
     for misfit in misfits(request, facts, form):
-        if not misfit.is_default:  # a default value is taken
+        # A default value is taken by most.
+        if not misfit.is_default or (facts.refuses_defaults and misfit.field in (facts.refuses or ())):
             yield Problem(misfit.pointer, f"{misfit.what}: {misfit.why}", rule=_RULES.get(misfit.field, ""))
     # The Messages API has a field of this name too, which every model takes.
     is_old = form == "effort" and request.options.places.get("max_tokens") == "/max_tokens"

@@ -13,6 +13,7 @@ from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import address, call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
+from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
@@ -115,6 +116,7 @@ def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
         request = msgspec.structs.replace(request, options=options)
     report = Report()
     body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    _lose_betas(client_request, spoken, report)
     is_strict = client_request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
@@ -161,9 +163,22 @@ def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Repor
             body, request.dialect, request.dialect, model=choice.model, settings=target_of(choice)
         )
         return rewritten.data, rewritten.report
+    body, report = _own_seals(body, request.dialect)
     if choice.model == request.model or dialect(request.dialect).model_in_path:
+        return body, report
+    return WireDocument(body).set("/model", choice.model).data, report
+
+
+def _own_seals(body: bytes, spoken: str) -> tuple[bytes, Report | None]:
+    """The client's bytes; without what another provider has sealed in a turn that was translated."""
+    if not may_hold_seals(body):
         return body, None
-    return WireDocument(body).set("/model", choice.model).data, None
+    report = Report()
+    try:
+        own = without_foreign_seals(WireDocument(body), spoken, report).data
+    except Fault:  # no JSON; the provider decides what it takes
+        return body, None
+    return (body, None) if own == body else (own, report)
 
 
 def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
@@ -247,6 +262,14 @@ def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
     if not kept:
         return
     raise dialect(request.dialect).clients.state_fault(kept[0])
+
+
+def _lose_betas(request: ClientRequest, spoken: str, report: Report) -> None:
+    """Report what the client asks for in its dialect's header for features to come: no other provider knows it."""
+    header = dialect(request.dialect).clients.beta_header
+    value = request.headers_by_name().get(header, "")
+    for beta in filter(None, map(str.strip, value.split(","))):
+        report.lose("", f"{header}: {beta}", f"{spoken} has no such feature", "identity")
 
 
 def _lossy(report: Report, spoken: str) -> Fault:

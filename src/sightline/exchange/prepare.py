@@ -97,6 +97,8 @@ def target_of(choice: ModelChoice) -> Target:
         quirks=choice.provider.quirks,
         max_tokens=_MOST_BY_DEFAULT if most is None else min(most, _MOST_BY_DEFAULT),
         facts=facts_for(choice, ()),
+        cache="auto" if route is None else route.cache,
+        provider=choice.provider_name,
     )
 
 

@@ -322,6 +322,7 @@ class Responder:
             created=int(self._clock.now()),
             input_tokens=tokens,
             as_array=exchange.request.wants_array,
+            provider=exchange.choice.provider_name,
         )
 
     def _settle(self, exchange: Exchange, sent: SentRequest, reply: Reply) -> None:

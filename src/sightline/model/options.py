@@ -6,6 +6,9 @@ import msgspec
 
 from sightline.model.json import Json, Value
 
+ADDED = ""
+"""The place of an option that was not asked for: a translation has added it."""
+
 
 class PlainFormat(Value, frozen=True, tag="text"):
     """The answer is free text, said explicitly."""

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from sightline.catalog.facts import Facts
 from sightline.dialects.anthropic.options import (
     any_open,
     close_objects,
@@ -397,3 +398,27 @@ def test_the_least_thinking_of_a_model_that_cannot_do_without_is_written():
         {"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}},
         [],
     )
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "most", "limit"),
+    [
+        (None, None, 99),
+        (Reasoning(effort="low"), None, 99),
+        (Reasoning(mode="off"), None, 99),
+        (Reasoning(budget=2000), None, 2099),
+        (Reasoning(mode="adaptive"), None, 24_675),
+        (Reasoning(budget=-1), None, 24_675),
+        (Reasoning(mode="adaptive"), 5000, 5000),
+        (Reasoning(mode="adaptive"), 50, 99),
+    ],
+)
+def test_a_limit_that_is_added_leaves_room_to_think(reasoning, most, limit):
+    body: dict[str, Any] = {}
+    facts = None if most is None else Facts(max_output=most)
+    write_settings(Options(reasoning=reasoning), Target(max_tokens=99, facts=facts), body, Report(), same=False)
+    assert body["max_tokens"] == limit
+    asked: dict[str, Any] = {}
+    known = Target(max_tokens=99, facts=Facts())
+    write_settings(Options(reasoning=reasoning, max_tokens=3000), known, asked, Report(), same=False)
+    assert asked["max_tokens"] == 3000

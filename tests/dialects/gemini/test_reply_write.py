@@ -209,7 +209,7 @@ def test_signature_in_pieces_is_written_once_at_the_end_of_its_part():
     )
     assert "error" in frames[-1]
     parts = [part for frame in frames[:-1] for part in frame["candidates"][0]["content"]["parts"]]
-    assert [part.get("thoughtSignature", "")[:4] for part in parts] == ["", "c2ln", "S", "", "", "T"]
+    assert [part.get("thoughtSignature", "")[:4] for part in parts] == ["", "c2ln", "S", "c2ln", "", "T"]
     frames, _ = write(TextReceived(0, "a"), Finished("stop"), SignatureReceived(0, "S", "gemini"), Ended())
     assert frames[1]["candidates"][0]["content"]["parts"] == [{"text": "", "thoughtSignature": "S"}]
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.gemini import DIALECT, problems
-from sightline.dialects.gemini.parts import UNCHECKED, for_client, read_signature, sign_calls
+from sightline.dialects.gemini.parts import for_client, read_signature, sign_calls
 from sightline.dialects.gemini.reply_write import StreamWriter
 from sightline.dialects.gemini.request import is_followed_by_pieces, read_request, with_joined_thoughts, write_request
+from sightline.dialects.signatures import UNCHECKED
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Finished, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.message import Message
@@ -472,7 +473,7 @@ def content(role: str, *kinds: str) -> dict[str, Any]:
     return {"role": role, "parts": [{kind: {}} if kind != "text" else {"text": "x"} for kind in kinds]}
 
 
-def test_calls_of_the_current_turn_are_signed_where_the_model_demands_it() -> None:
+def test_the_first_call_of_every_step_is_signed_where_the_model_demands_it() -> None:
     report = Report()
     own = {"functionCall": {}, "thoughtSignature": "b3du"}
     contents: list[Any] = [
@@ -488,12 +489,11 @@ def test_calls_of_the_current_turn_are_signed_where_the_model_demands_it() -> No
     ]
     before = copy.deepcopy(contents)
     sign_calls(contents, report)
-    before[4]["parts"][1]["thoughtSignature"] = UNCHECKED  # the first call of a step; older turns are not checked
+    for index, number in ((1, 0), (4, 1)):  # also in an older turn, which had it while it was the current one
+        before[index]["parts"][number]["thoughtSignature"] = UNCHECKED
     assert contents == before
-    assert [addition.pointer for addition in report.additions] == ["/contents/4/parts/1/thoughtSignature"]
-    only = [content("model", "functionCall")]
-    sign_calls(only, report)  # type: ignore[arg-type]
-    assert only[0]["parts"][0]["thoughtSignature"] == UNCHECKED
+    places = ["/contents/1/parts/0/thoughtSignature", "/contents/4/parts/1/thoughtSignature"]
+    assert [addition.pointer for addition in report.additions] == places
 
 
 @pytest.mark.parametrize("facts", [Facts(signed_calls=True), Facts(), None])

@@ -331,7 +331,10 @@ DIALECT = Dialect(
     keeps_kinds=False,
     reasoning="mode",
     # "Migrating to API version 2026-10-21" (platform.claude.com): these are errors for every model.
-    versions=ApiVersions("anthropic-version", (("2026-10-21", ("temperature", "top_p", "top_k")),)),
+    versions=ApiVersions(
+        "anthropic-version",
+        (("2026-10-21", ("temperature", "top_p", "top_k"), ("assistant_documents", "user_citations")),),
+    ),
     operation="chat",
     endpoint=Endpoint(
         path="/messages",
@@ -350,6 +353,7 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=lambda _headers: b'event: ping\ndata: {"type": "ping"}\n\n',
         streams_array=lambda _query: False,
+        beta_header="anthropic-beta",
         tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
@@ -419,5 +423,8 @@ DIALECT = Dialect(
         bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),
         containers=frozenset({"format", "output_config", "thinking"}),
         stateful=frozenset({"thread"}),
+        # Claude Code 2.1 begins its system prompt with it, and it differs from request to request: in front of another
+        # provider's cached prefix it would spoil all of it (seen 2026-11; vLLM leaves it out too, vllm#36829).
+        private_lines=("x-anthropic-billing-header:",),
     ),
 )

@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.dialect import Target
-from sightline.dialects.fields import compact, merge, opt_int, opt_object, opt_str, rest
+from sightline.dialects.fields import compact, merge, object_at, objects_in, opt_int, opt_object, opt_str, rest
 from sightline.dialects.json_schemas import JSON_SCHEMA, map_schema
 from sightline.dialects.option_table import (
     OF_ANTHROPIC,
@@ -24,7 +24,7 @@ from sightline.dialects.option_table import (
     write_options,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
 
 _KEY = "additionalProperties"
@@ -72,6 +72,8 @@ def _is_open(node: JsonObject) -> bool:
 
 
 LEAST_BUDGET = 1024
+_MOST_THINKING = 24_576
+"""What is left for thinking that sets itself no limit, in a request that sets none either."""
 
 BETWEEN_TOOLS = "between_tools"
 """The least thinking of models that cannot do without: only to them is it ever written from another dialect."""
@@ -144,6 +146,9 @@ class _Foreign:
     def write(self) -> JsonObject:
         """The thinking object; the effort goes into the body."""
         thinking = self._thinking()
+        if thinking and ADDED in (self._reasoning.places.get("mode"), self._reasoning.places.get("budget")):
+            why = "an effort alone does not make it think"
+            self._report.add("/thinking", f"thinking {thinking['type']}", why)
         self._effort(thinking)
         if self._reasoning.summary is not None:
             self._display(self._reasoning.summary, thinking)
@@ -207,7 +212,7 @@ class _Foreign:
             self._lose("summary", f"reasoning summary {summary!r}", f"{NAME} knows one kind of summary")
 
     def _lose(self, name: str, what: str, why: str) -> None:
-        self._report.lose(self._reasoning.places.get(name, self._reasoning.at), what, why, "option")
+        self._report.lose(self._reasoning.places.get(name) or self._reasoning.at, what, why, "option")
 
 
 TABLE: Table = {
@@ -307,9 +312,11 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
     if options.reasoning is not None:
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
-            # Thinking with a budget leaves no say in how tokens are drawn.
+            _lose_late_thinking(options.reasoning, body, report)
+            # Thinking leaves no say in how tokens are drawn ("Extended thinking", platform.claude.com, 2026-11).
             thinking = body.get("thinking")
-            if isinstance(thinking, dict) and thinking.get("type") == "enabled":
+            is_added = options.reasoning.places.get("mode") == ADDED
+            if isinstance(thinking, dict) and (thinking["type"] == "enabled" or is_added):
                 for name, excluded in (
                     ("temperature", options.temperature not in (None, 1)),
                     ("top_k", options.top_k is not None),
@@ -317,9 +324,22 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
                 ):
                     if excluded:
                         del body[name]
-                        report.lose(
-                            options.places.get(name, f"/{name}"), name, "thinking with a budget excludes it", "option"
-                        )
+                        report.lose(options.places.get(name, f"/{name}"), name, "thinking excludes it", "option")
+
+
+def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:
+    """Take back a thinking budget inside a turn whose thinking has not come back, as clients of other dialects may drop
+    it: "a final assistant message must start with a thinking block". Adaptive thinking is free of this rule."""
+    spoken = [message for _, message in objects_in(body.get("messages")) if message["role"] != "system"]
+    if object_at(body, "thinking").get("type") != "enabled" or len(spoken) < 2:
+        return
+    *_, turn, answer = spoken
+    kinds = [block["type"] for _, block in objects_in(turn["content"])]
+    is_going_on = any(block["type"] == "tool_result" for _, block in objects_in(answer["content"]))
+    if is_going_on and kinds[:1] not in (["thinking"], ["redacted_thinking"]):
+        del body["thinking"]
+        why = "the turn that goes on has begun without thinking"
+        report.lose(reasoning.places.get("budget") or reasoning.at, "thinking with a budget", why, "option")
 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
@@ -331,8 +351,11 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
             report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so by default", "identity")
     write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=frozenset(skip))
     if options.max_tokens is None:
-        body["max_tokens"] = target.max_tokens
-        report.add("/max_tokens", f"max_tokens {target.max_tokens}", f"{NAME} demands a limit")
+        limit = target.max_tokens + _room_to_think(options.reasoning)
+        if target.facts is not None and target.facts.max_output is not None:
+            limit = min(limit, max(target.facts.max_output, target.max_tokens))
+        body["max_tokens"] = limit
+        report.add("/max_tokens", f"max_tokens {limit}", f"{NAME} demands a limit")
     if options.temperature is not None:
         body["temperature"] = min(options.temperature, 1)
         if options.temperature > 1:
@@ -344,6 +367,15 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
             at = options.places.get("stop", "/stop")
             report.lose(at, "a blank stop sequence", f"{NAME} rejects it", "option")
         body["stop_sequences"] = kept
+
+
+def _room_to_think(reasoning: Reasoning | None) -> int:
+    """The tokens that a limit needs beside those of the answer, because thinking counts too."""
+    if reasoning is None or reasoning.mode == "off":
+        return 0
+    if reasoning.budget is not None and reasoning.budget >= 0:
+        return reasoning.budget
+    return _MOST_THINKING if reasoning.mode is not None or reasoning.budget is not None else 0
 
 
 def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, same: bool) -> None:

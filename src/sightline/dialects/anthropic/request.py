@@ -6,6 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.dialects.anthropic.blocks import BlockWriter, bare_text, read_cache, read_content, write_cache
+from sightline.dialects.anthropic.cache_marks import mark_for_cache
 from sightline.dialects.anthropic.names import NAME, ROLES
 from sightline.dialects.anthropic.options import MODELLED, any_open, close_objects, read_settings, write_settings
 from sightline.dialects.conversation import (
@@ -413,6 +414,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     write_tools(request, body, report, same=same)
     write_choice(request, body, report, same=same)
     write_settings(request.options, target, body, report, same=same)
+    if request.dialect and not same and target.cache == "auto":
+        mark_for_cache(body, request, target.facts, report)
     return merge(body, request.extras) if same else body
 
 

@@ -198,6 +198,7 @@ DIALECT = Dialect(
         # Google's readers take a comment for an error, but pass over blank lines.
         keep_alive=lambda _headers: b"\n\n",
         streams_array=lambda query: _EVENTS_REQUESTED.search(query) is None,
+        beta_header="",
         tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
@@ -265,6 +266,7 @@ DIALECT = Dialect(
     unread=Unread(
         echoes=frozenset(),
         stateful=frozenset(),
+        private_lines=(),
         bookkeeping=frozenset(
             {
                 "avgLogprobs",

@@ -10,7 +10,7 @@ from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, 
 from sightline.dialects.gemini.tools import read_schema, strip_refused, write_schema
 from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_tier, set_path, write_options
 from sightline.model.json import JsonObject
-from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
 
 _CONFIG = "generationConfig"
@@ -200,9 +200,11 @@ def _thinking(reasoning: Reasoning, report: Report) -> JsonObject:
         budget = _MODES.get(reasoning.mode) if reasoning.budget is None else reasoning.budget
         if budget is not None:
             thinking["thinkingBudget"] = budget
-    if reasoning.summary is not None:
-        if reasoning.summary in _SHOWN:
-            thinking["includeThoughts"] = _SHOWN[reasoning.summary]
-        if reasoning.summary not in ("auto", "none"):
-            lose("summary", "gemini shows its thoughts or does not")
+    if reasoning.summary is not None and reasoning.summary in _SHOWN:
+        thinking["includeThoughts"] = _SHOWN[reasoning.summary]
+        if reasoning.places.get("summary") == ADDED:
+            place = f"/{_CONFIG}/thinkingConfig/includeThoughts"
+            report.add(place, "thoughts in the reply", "the client shows what the model thinks")
+    if reasoning.summary not in (None, "auto", "none"):
+        lose("summary", "gemini shows its thoughts or does not")
     return thinking

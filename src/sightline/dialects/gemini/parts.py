@@ -5,7 +5,6 @@ wrapped and coded once more.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import assert_never
 
@@ -52,11 +51,7 @@ Seal = tuple[str | None, str | None, str | None]
 REDACTED = "redacted"
 """In place of an id: the seal is a block of reasoning whose text the provider withholds."""
 
-_WRAPPED = "c2lnaHRsaW5lO"
-"""How base64 of a wrapped seal begins."""
-UNCHECKED = "skip_thought_signature_validator"
-"""In place of a signature: the call was made by another model, or its signature is lost."""
-_SIGNED_CALL, _RESULT = "functionCall", "functionResponse"
+_SIGNED_CALL = "functionCall"
 _NOTHING: Seal = (None, None, None)
 
 
@@ -65,9 +60,7 @@ def read_signature(part: JsonObject, at: str) -> Seal:
     text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
     if text is None:
         return _NOTHING
-    if text.startswith(_WRAPPED):
-        text = _decode_base64(text)
-    return seals.unwrap(text, NAME)
+    return seals.unwrap(seals.decode_seal(text), NAME)
 
 
 def for_client(signature: str | None, signed_by: str | None, item: str | None = None) -> str | None:
@@ -80,33 +73,21 @@ def for_client(signature: str | None, signed_by: str | None, item: str | None = 
 
 
 def sign_calls(contents: list[Json], report: Report) -> None:
-    """Put a signature on the calls of the current turn that have none, for models which refuse them without.
+    """Put a signature on the calls that have none, for models which refuse them without.
 
-    Only the first call of each step is checked. Google documents the value for conversations that another model began
-    (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11).
+    Only the first call of each step is checked, and only in the current turn. Google documents the value for
+    conversations that another model began (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11). Calls of
+    earlier turns get it too: they had it when theirs was the current turn, and the cached prefix must stay as it was.
     """
-    turns = list(enumerate(map(object_at, contents)))
-    first = next((at for at, each in reversed(turns) if each.get("role") == "user" and not _holds(each, _RESULT)), -1)
-    for index, content in turns[first + 1 :]:
+    for index, content in enumerate(map(object_at, contents)):
         for number, part in objects_in(content.get("parts")):
             if _SIGNED_CALL not in part:
                 continue
             if "thoughtSignature" not in part:
-                part["thoughtSignature"] = UNCHECKED
+                part["thoughtSignature"] = seals.UNCHECKED
                 place = f"/contents/{index}/parts/{number}/thoughtSignature"
                 report.add(place, "signature of a call", "the model refuses a call without one", "identity")
             break
-
-
-def _holds(content: JsonObject, kind: str) -> bool:
-    return any(kind in part for _, part in objects_in(content.get("parts")))
-
-
-def _decode_base64(text: str) -> str:
-    try:
-        return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return text
 
 
 _TEXT = both("text", "thoughtSignature")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from sightline.dialects.dialect import Client
+from sightline.dialects.gemini.carried import is_carried, pack_thoughts
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
 from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, media_part
@@ -164,8 +165,14 @@ def _candidate(choice: Choice, index: int, report: Report, *, same: bool) -> Jso
     parts: list[Json] = []
     texts: list[tuple[int, str]] = []
     citations: list[tuple[int, Citation]] = []
+    carried: list[Part] = []
     for number, part in enumerate(choice.parts):
         wire = write_part(part, report, same=same)
+        if is_carried(part):
+            carried.append(part)
+        elif wire is not None and isinstance(part, ToolCall):
+            wire = _with_thoughts(wire, carried)
+            carried = []
         if wire is not None:
             parts.append(wire)
         if isinstance(part, (Text, Refusal)):
@@ -177,6 +184,11 @@ def _candidate(choice: Choice, index: int, report: Report, *, same: bool) -> Jso
         candidate["finishReason"] = write_finish(choice, choice.finish, report)
     candidate["index"] = index
     return candidate | about(citations, texts, choice.logprobs, choice.logprobs_at, report)
+
+
+def _with_thoughts(wire: JsonObject, carried: list[Part]) -> JsonObject:
+    """A call with the thoughts of another model's before it, unless Google has signed it."""
+    return wire if "thoughtSignature" in wire else add_signature(wire, pack_thoughts(carried))
 
 
 def _thought(part: Thinking, report: Report) -> JsonObject | None:
@@ -198,6 +210,7 @@ class _Call:
     fragments: list[str] = field(default_factory=list)
     seal: SignatureReceived | None = None
     is_complete: bool = False
+    carried: list[Part] = field(default_factory=list)
 
     def whole(self) -> ToolCall:
         begun, seal = self.begun, self.seal
@@ -223,6 +236,8 @@ class _Choice:
     texts: dict[int, list[str]] = field(default_factory=dict)
     pieces: dict[int, tuple[bool, int]] = field(default_factory=dict)
     thoughts: dict[int, str] = field(default_factory=dict)
+    words: dict[int, str] = field(default_factory=dict)
+    carried: list[Part] = field(default_factory=list)
     citations: list[tuple[int, Citation]] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     logprobs_at: str = ""
@@ -255,9 +270,10 @@ class StreamWriter:
             case ArgumentsReceived(part, fragment, choice):
                 self._choices[choice].calls[part].fragments.append(fragment)
             case ToolCallBegun(part, choice=choice):
-                sealed = self._seal(choice)
-                call = self._choices[choice].calls[part] = _Call(event)
-                self._choices[choice].waiting.append(call)
+                sealed, state = self._seal(choice), self._choices[choice]
+                call = state.calls[part] = _Call(event, carried=state.carried)
+                state.carried = []
+                state.waiting.append(call)
                 return sealed
             case ToolCallCompleted(part, choice):
                 self._choices[choice].calls[part].is_complete = True
@@ -272,6 +288,8 @@ class StreamWriter:
                 return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
             case PartReceived(part, value, choice):
                 wire = write_part(value, self._report)
+                if is_carried(value):
+                    self._choices[choice].carried.append(value)
                 return b"" if wire is None else self._say(choice, part, wire)
             case CitationReceived(part, citation, choice):
                 self._choices[choice].citations.append((part, citation))
@@ -315,6 +333,10 @@ class StreamWriter:
             return b""
         is_text = event.part in choice.texts
         seal = for_client(event.signature, event.signed_by, None if is_text else event.id)
+        words = choice.words.get(event.part, "")
+        thought = Thinking(words, id=event.id, signature=event.signature, signed_by=event.signed_by)
+        if not is_text and is_carried(thought):
+            choice.carried.append(thought)
         wire: JsonObject = {"text": ""} if is_text else {"text": "", "thought": True}
         return b"" if seal is None else self._say(number, event.part, add_signature(wire, seal))
 
@@ -329,6 +351,7 @@ class StreamWriter:
         if before != piece and (before[0] or event.summary):
             lose_pieces(at, NAME, self._report)
         text = event.text if before == piece else f"\n\n{event.text}"
+        choice.words[event.part] = choice.words.get(event.part, "") + text
         return self._say(event.choice, event.part, {"text": text, "thought": True})
 
     def _sign(self, event: SignatureReceived) -> bytes:
@@ -348,7 +371,11 @@ class StreamWriter:
         parts: list[Json] = []
         while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
             first = waiting.pop(0)
-            parts.append(write_part(first.whole(), self._report) if isinstance(first, _Call) else first)
+            if isinstance(first, _Call):
+                wire = write_part(first.whole(), self._report)
+                assert wire is not None  # a call can always be said
+                first = _with_thoughts(wire, first.carried)
+            parts.append(first)
         return self._content(number, parts) if parts else b""
 
     def _finish(self, event: Finished) -> bytes:

@@ -22,6 +22,7 @@ from sightline.dialects.conversation import (
 )
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest, unknown, wrong
+from sightline.dialects.gemini.carried import with_carried_thoughts
 from sightline.dialects.gemini.field_names import NAME, both, either, restore_extras, spelling_of
 from sightline.dialects.gemini.options import (
     CONFIG_KEYS,
@@ -72,7 +73,7 @@ def read_request(body: Json) -> Request:
         messages = [_message(contents, "/contents")]
     else:
         raise wrong(contents, "/contents", "a list")
-    messages = with_joined_thoughts(messages, document)
+    messages = with_carried_thoughts(with_joined_thoughts(messages, document))
     instruction = either(document, "systemInstruction")
     if instruction is not None:
         messages.insert(0, _system(instruction, f"/{spelling_of(document, 'systemInstruction')}"))
@@ -186,7 +187,7 @@ class ContentWriter:
         out: list[Json] = []
         seal: str | None = None
         for index, part in enumerate(message.parts):
-            if self._same and is_followed_by_pieces(message.parts, index):
+            if self._same and (is_followed_by_pieces(message.parts, index) or part.at.endswith("/thoughtSignature")):
                 continue
             if isinstance(part, Thinking) and part.id == seals.NEXT and part.signed_by == NAME and not part.text:
                 seal = part.signature

@@ -71,6 +71,7 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
+        beta_header="openai-beta",
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
@@ -140,6 +141,7 @@ DIALECT = Dialect(
     unread=Unread(
         echoes=frozenset(),
         stateful=frozenset(),
+        private_lines=(),
         bookkeeping=frozenset(
             {
                 "object",

@@ -122,6 +122,7 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=_keep_alive,
         streams_array=lambda _query: False,
+        beta_header="openai-beta",
         # Codex opens a WebSocket first, and opencode by default. Codex 0.166 falls back to HTTP at once on a 426; after
         # a 401, 404 or 501 it makes seven attempts in about six seconds (seen with a recording server, 2026-11).
         tries_websocket=True,
@@ -194,5 +195,6 @@ DIALECT = Dialect(
             {"allowed_tools", "custom", "environment", "format", "function", "reasoning", "stream_options", "text"}
         ),
         stateful=frozenset({"conversation"}),
+        private_lines=(),
     ),
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.losses import lose_choices, lose_partial
+from sightline.dialects.openai_responses.echo import echo
 from sightline.dialects.openai_responses.errors import write_error, write_failure
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.output import Output
@@ -55,11 +56,12 @@ class Ending:
 
 @dataclass(slots=True)
 class Envelope:
-    """What stands around the output of a reply."""
+    """What stands around the output of a reply. `echo` is what it repeats of its request, where that is known."""
 
     id: str
     model: str
     created: int
+    echo: JsonObject
 
     @property
     def shown_id(self) -> str:
@@ -68,6 +70,8 @@ class Envelope:
 
     def body(self, output: list[Json], ending: Ending, usage: JsonObject | None) -> JsonObject:
         """The `response` object."""
+        is_completed = ending.status == "completed"
+        time: JsonObject = {"completed_at": self.created if is_completed else None} if self.echo else {}
         return {
             "id": self.shown_id,
             "object": "response",
@@ -81,12 +85,18 @@ class Envelope:
             "tool_choice": "auto",
             "tools": [],
             "usage": usage,
+            **time,
+            **self.echo,
         }
 
     def whole(self, output: list[Json], ending: Ending, usage: Usage | None, report: Report) -> JsonObject:
         """The last `response` object; what is there because the API demands it is reported."""
-        for name, value in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
-            report.add(f"/{name}", f"{name}: {value}", f"{NAME} demands an echo of the request", "identity")
+        why = f"{NAME} demands an echo of the request"
+        if self.echo:
+            report.add("", "the settings of the request, and a time of completion", why, "identity")
+        else:
+            for name, value in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
+                report.add(f"/{name}", f"{name}: {value}", why, "identity")
         unknown = (("/id", self.id, DEFAULT_ID), ("/model", self.model, "''"), ("/created_at", self.created, "0"))
         for pointer, known, invented in unknown:
             if not known:
@@ -96,7 +106,9 @@ class Envelope:
 
 def envelope(reply_id: str | None, model: str | None, created: int | None, client: Client) -> Envelope:
     """The identity of a reply, the provider's where it gave one, else the client's."""
-    return Envelope(reply_id or client.id, model or client.model, client.created if created is None else created)
+    repeated = {} if client.request is None else echo(client.request)
+    when = client.created if created is None else created
+    return Envelope(reply_id or client.id, model or client.model, when, repeated)
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:

@@ -25,7 +25,7 @@ from sightline.dialects.option_table import (
     write_options,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
@@ -150,6 +150,9 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         place = options.places.get("include_usage", "/include_usage")
         report.lose(place, "token counts requested", f"{NAME} always sends them", "identity")
     write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=frozenset(skip))
+    if options.places.get("include") == ADDED:
+        for word in options.include or ():
+            report.add("/include", word, "without it the model's reasoning could not come back with the next turn")
     if options.logprobs:
         include: list[Json] = list(options.include or ())
         index = options.places.get("logprobs", "").removeprefix("/include/")
@@ -194,6 +197,8 @@ def write_reasoning(reasoning: Reasoning, report: Report, *, same: bool) -> Json
         key = reasoning.places.get("summary", "summary").rpartition("/")[2]
         return merge(compact({"effort": effort, key: reasoning.summary}), reasoning.extras)
     lose_reasoning(reasoning, report, NAME, summary=False)
+    if reasoning.places.get("summary") == ADDED:
+        report.add("/reasoning/summary", f"reasoning summary {reasoning.summary!r}", "the client shows what it thinks")
     return compact({"effort": effort, "summary": None if reasoning.summary == _OFF else reasoning.summary})
 
 

@@ -61,6 +61,7 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
+        beta_header="",
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
@@ -127,6 +128,7 @@ DIALECT = Dialect(
     unread=Unread(
         echoes=frozenset(),
         stateful=frozenset(),
+        private_lines=(),
         bookkeeping=frozenset(
             {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}
         ),
