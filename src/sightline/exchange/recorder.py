@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.hub import Hub
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, ExchangeEnd, FailedEnd, FinishedEnd
-from sightline.exchange.redaction import identify_caller
+from sightline.exchange.redaction import Caller
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -45,7 +45,7 @@ FactObserver: TypeAlias = Callable[[FactEntry], None]
 
 
 class Recorder:
-    """Keeps facts in memory until the next commit, and frames until the end. `secrets` are left out of all of them.
+    """Keeps facts in memory until the next commit, and frames until the end. The secrets of `caller` are left out.
 
     `observer` is the caller's, where the request is one of our own. It gets each fact even if the store does not take
     it. Frames are not observed: the caller reads the response itself.
@@ -57,13 +57,12 @@ class Recorder:
         exchange: str,
         hub: Hub,
         clock: Clock,
-        secrets: tuple[str, ...],
+        caller: Caller,
         observer: FactObserver | None = None,
     ) -> None:
         self.exchange = exchange
         self.request = request
         self.sha256 = sha256(request.body).hexdigest()
-        caller = identify_caller(request.headers, request.path, request.query, secrets)
         self.redaction = caller.redaction
         self.is_recorded = False
         """Whether the store has taken its first facts, so that its id can be looked up."""
@@ -74,7 +73,8 @@ class Recorder:
         self._waiting: list[Entry] = []
         self._count = self._frames = 0
         self._masking = self.redaction.masking()
-        self._reply = sha256()
+        self._shown: list[bytes] = []
+        """What is recorded of the response, without secrets."""
         self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
         self._attempted = clock.monotonic()
         self._first_byte = 0.0
@@ -141,7 +141,7 @@ class Recorder:
 
     def _frame(self, data: bytes, elapsed: float) -> None:
         self._frames += 1
-        self._reply.update(data)
+        self._shown.append(data)
         entry = self._note(FrameArrived(data, elapsed - self._attempted))
         if self._hub.watching:
             self._hub.show(entry)
@@ -212,10 +212,10 @@ class Recorder:
             reply.choice.finish or ("" if end.warning else "stop"),  # what was not read may have ended in any way
             self._status,
             self._headers,
-            self._reply.hexdigest(),
+            self._reply_sha256(),
             reply.model or "",
             _plain_usage(reply.usage),
-            tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
+            _tools_of(reply),
             self._first_byte,
             self._seconds_since_received(),
             self.redaction.text(end.warning) if end.warning else "",
@@ -228,11 +228,14 @@ class Recorder:
             self.redaction.text(end.fault.hint),
             end.status or self._status,
             self._headers,
-            self._reply.hexdigest() if self._status else "",
+            self._reply_sha256() if self._status else "",
             _plain_usage(end.usage),
             self._first_byte,
             self._seconds_since_received(),
         )
+
+    def _reply_sha256(self) -> str:
+        return sha256(self._shown[0] if len(self._shown) == 1 else b"".join(self._shown)).hexdigest()
 
     def settle(self, end: ExchangeEnd) -> None:
         """The response is complete: record what redaction held back of it, and hide secrets that came in pieces."""
@@ -252,7 +255,7 @@ class Recorder:
         if self.redaction.text(text) == text:
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
-        self._reply = sha256(whole)
+        self._shown = [whole]
         shown = FrameArrived(whole, self._clock.monotonic() - self._attempted)
         waiting, self._waiting = self._waiting, []
         self._count -= sum(isinstance(entry, FactEntry) for entry in waiting)
@@ -331,6 +334,13 @@ class Recorder:
 
     def _seconds_since_received(self) -> float:
         return self._clock.monotonic() - self.request.received
+
+
+def _tools_of(reply: Reply) -> tuple[str, ...]:
+    """The tools that it calls, each once."""
+    if not any(each.parts for each in reply.choices):
+        return ()
+    return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
 
 
 def _is_frame(entry: FactEntry) -> bool:

@@ -14,6 +14,7 @@ from sightline.exchange.interception.final_body import FinalBody
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.interceptor import Interceptor
 from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
+from sightline.exchange.lane import Lanes
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
@@ -56,6 +57,7 @@ class Relay:
         """The configured keys, which nothing that is recorded or sent to a client may contain."""
         self.catalog = catalog
         self.router = Router(catalog, environment)
+        self._lanes = Lanes(self.secrets)
         self._services = ExchangeServices(
             router=self.router,
             interceptor=Interceptor(self.holds, clock),
@@ -94,6 +96,7 @@ class Relay:
             self._hub,
             self._clock,
             self.secrets,
+            self._lanes.lane_of(request),
             observer=observer,
             on_streamed=self._forget,
         )

@@ -8,13 +8,15 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class AsgiScope(TypedDict):
-    """The head of a request. `raw_path` is the path as sent; header names are in lower case."""
+    """The head of a request. `raw_path` is the path as sent; header names are in lower case. `head` is the same object
+    for each request with this head, whatever the length of its body, so that what follows from it can be kept."""
 
     type: str
     method: str
     raw_path: bytes
     query_string: bytes
     headers: Headers
+    head: NotRequired[object]
 
 
 class RequestEvent(TypedDict):
@@ -59,6 +61,10 @@ class ClientWriter(Send, Protocol):
     @property
     def is_paused(self) -> bool:
         """Whether the client takes no more for now."""
+        ...
+
+    def take_body(self) -> bytes | None:
+        """The body of the request, if all of it is here and none was taken; else None, and it is to be received."""
         ...
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
