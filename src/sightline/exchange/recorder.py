@@ -244,12 +244,15 @@ class Recorder:
         self._is_settled = True
         if held := self._masking.close():
             self._frame(held, self._clock.monotonic())
-        if isinstance(end, FinishedEnd) and self._frames > 1:
+        # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
+        if isinstance(end, FinishedEnd) and (self._frames > 1 or not self._masking.has_found):
             self._hide_split_secrets(end.reply)
 
     def _hide_split_secrets(self, reply: Reply) -> None:
         """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
         redacted reply is recorded in place of the frames."""
+        if not any(choice.parts for choice in reply.choices):
+            return
         parts = (part for choice in reply.choices for part in choice.parts)
         text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
         if self.redaction.text(text) == text:
