@@ -144,14 +144,14 @@ class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     refusal: None = None
 
 
-class _ChunkChoice(msgspec.Struct, forbid_unknown_fields=True):
+class _ChunkChoice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     index: Literal[0]
     delta: _Delta
     finish_reason: Literal["stop", "length", "content_filter"] | None = None
     logprobs: None = None
 
 
-class _Chunk(msgspec.Struct):
+class _Chunk(msgspec.Struct, gc=False):
     choices: Annotated[list[_ChunkChoice], msgspec.Meta(max_length=1)]
     id: str | None = None
     model: str | None = None
