@@ -140,7 +140,10 @@ class HttpCall:
 
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body, whether or not the client takes it yet."""
-        self.write_body(data, is_last=False)
+        if self._is_chunked and data:
+            self._connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        else:
+            self.write_body(data, is_last=False)
 
     async def until_writable(self) -> None:
         """Wait until the client takes more."""

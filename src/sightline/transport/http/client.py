@@ -221,7 +221,7 @@ class Response:
                 if not done.done():
                     done.set_exception(error)
                 return
-            if not goes_on or answer.is_over():
+            if not goes_on or answer.is_complete or answer.fault is not None:
                 connection.listener = None
                 if not done.done():
                     done.set_result(None)
