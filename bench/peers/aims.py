@@ -16,6 +16,9 @@ CHUNK_MILLISECONDS = 0.25
 CROWD_SHARE = 0.7
 MEMORY_MEGABYTES = 80.0
 WORKERS_RATIO = 1.8
+PAGE_RATIO = 1.1
+RULE_RATIO = 2.0
+TRANSLATED_RATIO = 3.0
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,23 @@ def _verdicts_on(comparison: Comparison, kind: str) -> list[Verdict]:
     seen = pair and 2 * pair[0].cpu_in_all / pair[1].cpu_in_all
     aim = f"requests per second, {whole}, 2 workers on 2 cores: at least {WORKERS_RATIO:g}x those of 1 on 1, by CPU"
     found.append(_verdict(aim, seen, "{:.2f}x", seen is not None and seen >= WORKERS_RATIO))
+    for name, title, limit in (("page", "with the page open", PAGE_RATIO), ("rule", "with a rule", RULE_RATIO)):
+        found.append(_beside_plain(comparison, name, title, whole, limit))
+    translated = (whole, burst)
+    found += [_beside_plain(comparison, "translating", "translated", each, TRANSLATED_RATIO) for each in translated]
     few, many = comparison.figures(OURS, whole), comparison.figures(OURS, crowd)
     share = many.per_second / few.per_second if few and many else None
     aim = f"no collapse: requests per second at {crowd} at least {CROWD_SHARE:g}x those at {whole}"
     found.append(_verdict(aim, share, "{:.2f}x", share is not None and share >= CROWD_SHARE))
     return found
+
+
+def _beside_plain(comparison: Comparison, name: str, title: str, scenario: str, limit: float) -> Verdict:
+    """What another way of running Sightline costs, as a multiple of the plain one."""
+    ours, other = comparison.figures(OURS, scenario), comparison.figures(name, scenario)
+    seen = other.cpu_in_all / ours.cpu_in_all if ours and other else None
+    aim = f"CPU, {scenario}, {title}: at most {limit:g}x that without"
+    return _verdict(aim, seen, "{:.2f}x", seen is not None and seen <= limit)
 
 
 def _pair(comparison: Comparison, other: str, scenario: str) -> tuple[Figures, Figures] | None:

@@ -44,8 +44,9 @@ def compare(subjects: list[Subject], scenarios: Sequence[Scenario], rounds: int)
 
 
 def _measure(comparison: Comparison, subject: Subject, port: int) -> None:
+    scenarios = [each for each in comparison.scenarios if not each.name.startswith(subject.skips or ("-",))]
     with running(subject, port, comparison.scenarios[0]) as subject_running:
-        subject_running.warm_up(comparison.scenarios)
-        for scenario in comparison.scenarios:
+        subject_running.warm_up(scenarios)
+        for scenario in scenarios:
             figures = subject_running.figures(scenario)
             comparison.taken.setdefault((subject.name, scenario.name), []).append(figures)

@@ -143,7 +143,8 @@ def running(subject: Subject, upstream: int, probe: Scenario) -> Iterator[Runnin
     tree = Tree(launch.command, folder, launch.environment, PROXY_CORE)
     try:
         port = _answering(subject, tree, launch.address_file, port, upstream, probe)
-        yield Running(subject, tree, port, upstream, folder)
+        with subject.beside(folder, port):
+            yield Running(subject, tree, port, upstream, folder)
     finally:
         tree.stop()
     # After a failure it stays, with the log.

@@ -2,15 +2,20 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 from bench.peers import workshop
 from bench.peers.scenarios import KEY
+from sightline.exchange.interception.core.rules import Interception, Rules
+from sightline.exchange.interception.store import KeptInterception
 
 MODELS = ("bench-whole", "bench-burst", "bench-paced")
 LITELLM = "litellm[proxy]==1.106.2"
@@ -42,6 +47,10 @@ class Subject:
     path: str = "/v1/chat/completions"
     model_prefix: str = ""
     headers: Callable[[int], dict[str, str]] = lambda _upstream: {}
+    beside: Callable[[Path, int], AbstractContextManager[None]] = lambda _folder, _port: nullcontext()
+    """What goes on beside the load: it gets the folder, and the port at which the subject listens."""
+    skips: tuple[str, ...] = ()
+    """Loads that it is not for, by the beginnings of their names."""
 
 
 # --- nginx ------------------------------------------------------------------------------------------------------
@@ -97,8 +106,8 @@ def _nginx_version() -> str:
 
 SIGHTLINE = """\
 [providers.bench]
-dialect = "openai-chat"
-base_url = "http://127.0.0.1:{upstream}/v1"
+dialect = "{dialect}"
+base_url = "http://127.0.0.1:{upstream}{version}"
 
 [[routes]]
 model = "bench-*"
@@ -106,9 +115,11 @@ provider = "bench"
 """
 
 
-def _launch_sightline(folder: Path, port: int, upstream: int) -> Launch:
+def _launch_sightline(
+    folder: Path, port: int, upstream: int, dialect: str = "openai-chat", version: str = "/v1"
+) -> Launch:
     config = folder / "sightline.toml"
-    config.write_text(SIGHTLINE.format(upstream=upstream))
+    config.write_text(SIGHTLINE.format(upstream=upstream, dialect=dialect, version=version))
     program = str(Path(sys.executable).with_name("sightline"))
     return Launch(
         [program, "serve", "--no-open", "--port", str(port), "--config", str(config), "--data", str(folder / "data")]
@@ -118,6 +129,39 @@ def _launch_sightline(folder: Path, port: int, upstream: int) -> Launch:
 def _launch_workers(folder: Path, port: int, upstream: int) -> Launch:
     launch = _launch_sightline(folder, port, upstream)
     return Launch([*launch.command, "--workers", "2"])
+
+
+def _launch_translating(folder: Path, port: int, upstream: int) -> Launch:
+    return _launch_sightline(folder, port, upstream, "anthropic", "")
+
+
+def _launch_with_a_rule(folder: Path, port: int, upstream: int) -> Launch:
+    """With a rule that holds what never comes, so that each request is looked at for it."""
+    rules = Rules.of([{"filter": "model:another", "action": "hold"}])
+    KeptInterception(folder / "data").write(Interception(mode="rules", rules=rules), ())
+    return _launch_sightline(folder, port, upstream)
+
+
+@contextmanager
+def _page(folder: Path, port: int) -> Iterator[None]:
+    """The live events, read as the page reads them while it is open."""
+    token = (folder / "data" / "token").read_text().strip()
+    lines = ("GET /api/events HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}", "", "")
+    with socket.create_connection(("127.0.0.1", port)) as events:
+        events.sendall("\r\n".join(lines).encode())
+        if b" 200 " not in events.recv(1 << 16):
+            raise workshop.MissingError("it shows no live events")
+        reading = threading.Thread(target=_read_all, args=(events,), daemon=True)
+        reading.start()
+        yield
+        events.shutdown(socket.SHUT_RDWR)
+        reading.join()
+
+
+def _read_all(events: socket.socket) -> None:
+    with suppress(OSError):
+        while events.recv(1 << 20):
+            pass
 
 
 def _sightline_version() -> str:
@@ -208,6 +252,15 @@ SUBJECTS = {
         Subject("nginx", "plain proxy, kept connections, no buffering", _nginx_version, _launch_nginx),
         SIGHTLINE_SUBJECT,
         Subject("sightline-2", "2 workers, on the same core", _sightline_version, _launch_workers),
+        Subject("page", "sightline while its page is open", _sightline_version, _launch_sightline, beside=_page),
+        Subject("rule", "sightline with a rule that matches nothing", _sightline_version, _launch_with_a_rule),
+        Subject(
+            "translating",
+            "sightline, to an upstream that speaks Anthropic's API",
+            _sightline_version,
+            _launch_translating,
+            skips=("paced", "varied paced"),
+        ),
         Subject(
             "tensorzero",
             "embedded Rust gateway, records nothing",

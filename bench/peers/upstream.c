@@ -44,6 +44,7 @@ static Connection *connections[CONNECTIONS];
 static int highest, poller, timer;
 static long long answered;
 static Buffer whole, burst, varied_whole, varied_burst;
+static Buffer message, varied_message, message_burst, varied_message_burst; /* as Anthropic's API says them */
 #define STREAM_HEADERS \
   "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n" \
   "Transfer-Encoding: chunked\r\n"
@@ -123,7 +124,59 @@ static void prepare_burst(Buffer *buffer, const char *head, size_t size, int is_
   append(buffer, STREAM_END, sizeof STREAM_END - 1);
 }
 
+static void append_event(Buffer *buffer, const char *name, const char *data) {
+  char event[1024], head[16];
+  int size = snprintf(event, sizeof event, "event: %s\ndata: %s\n\n", name, data);
+  append(buffer, head, (size_t)snprintf(head, sizeof head, "%x\r\n", size));
+  append(buffer, event, (size_t)size);
+  append(buffer, "\r\n", 2);
+}
+
+#define MESSAGE \
+  "\"id\":\"msg_bench\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"bench\",\"stop_sequence\":null,"
+
+static void prepare_message(Buffer *buffer, const char *pattern) {
+  char body[2048], text[800], head[256];
+  for (size_t i = 0; i < sizeof text - 1; i++) text[i] = pattern[i % 5];
+  text[sizeof text - 1] = 0;
+  int size = snprintf(body, sizeof body,
+                      "{" MESSAGE "\"content\":[{\"type\":\"text\",\"text\":\"@@0; %s\"}],"
+                      "\"stop_reason\":\"end_turn\",\"usage\":{\"input_tokens\":230,\"output_tokens\":160}}",
+                      text);
+  append(buffer, head,
+         (size_t)snprintf(head, sizeof head,
+                          "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size));
+  append(buffer, body, (size_t)size);
+}
+
+static void prepare_message_burst(Buffer *buffer, int is_varied) {
+  char data[512];
+  append(buffer, STREAM_HEAD, sizeof STREAM_HEAD - 1);
+  append_event(buffer, "message_start",
+               "{\"type\":\"message_start\",\"message\":{" MESSAGE "\"content\":[],\"stop_reason\":null,"
+               "\"usage\":{\"input_tokens\":230,\"output_tokens\":1}}}");
+  append_event(buffer, "content_block_start",
+               "{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}");
+  for (int i = 1; i <= BURST_CHUNKS; i++) {
+    snprintf(data, sizeof data,
+             "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\","
+             "\"text\":\"%s %03d @@0; \"}}",
+             word(is_varied), i);
+    append_event(buffer, "content_block_delta", data);
+  }
+  append_event(buffer, "content_block_stop", "{\"type\":\"content_block_stop\",\"index\":0}");
+  append_event(buffer, "message_delta",
+               "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null},"
+               "\"usage\":{\"output_tokens\":160}}");
+  append_event(buffer, "message_stop", "{\"type\":\"message_stop\"}");
+  append(buffer, "0\r\n\r\n", 5);
+}
+
 static void prepare_answers(void) {
+  prepare_message(&message, "word ");
+  prepare_message(&varied_message, "~~~~~");
+  prepare_message_burst(&message_burst, 0);
+  prepare_message_burst(&varied_message_burst, 1);
   prepare_whole(&whole, "", "word ");
   prepare_whole(&varied_whole, OPENAI_HEADERS, "~~~~~");
   prepare_burst(&burst, STREAM_HEAD, sizeof STREAM_HEAD - 1, 0);
@@ -203,7 +256,7 @@ static void append_answer(Connection *c, const char *bytes, size_t size) {
   if (c->is_varied) vary(c->out.bytes + before, size);
 }
 
-static int answer(Connection *c, const char *body, size_t size) {
+static int answer(Connection *c, const char *body, size_t size, int is_message) {
   answered++;
   c->is_varied = memmem(body, size, "in varied words", 15) != NULL;
   int is_stream = memmem(body, size, "\"stream\":true", 13) || memmem(body, size, "\"stream\": true", 14);
@@ -218,6 +271,10 @@ static int answer(Connection *c, const char *body, size_t size) {
   }
   const Buffer *ready =
       c->is_varied ? (is_stream ? &varied_burst : &varied_whole) : (is_stream ? &burst : &whole);
+  if (is_message) {
+    ready = c->is_varied ? (is_stream ? &varied_message_burst : &varied_message)
+                         : (is_stream ? &message_burst : &message);
+  }
   append_answer(c, ready->bytes, ready->size);
   return flush(c);
 }
@@ -255,7 +312,8 @@ static void read_requests(Connection *c) {
   while ((size = request_size(c, &head))) {
     size_t rest = c->in.size - size;
     int is_question = !memcmp(c->in.bytes, "GET ", 4); /* there are at least the four bytes that end the head */
-    if (!(is_question ? tell_answered(c) : answer(c, c->in.bytes + head, size - head))) return;
+    int is_message = !memcmp(c->in.bytes, "POST /v1/messages", 17);
+    if (!(is_question ? tell_answered(c) : answer(c, c->in.bytes + head, size - head, is_message))) return;
     memmove(c->in.bytes, c->in.bytes + size, rest);
     c->in.size = rest;
   }

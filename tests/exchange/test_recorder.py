@@ -6,8 +6,9 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
+from sightline.exchange.lane import Lane
 from sightline.exchange.phase import DroppedEnd, FailedEnd, FinishedEnd
-from sightline.exchange.recorder import Recorder
+from sightline.exchange.recorder import FactObserver, Recorder
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -31,10 +32,21 @@ from tests.fake_clock import FakeClock
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
 
 
+def recorder_for(
+    request: ClientRequest,
+    exchange: str,
+    hub: Hub,
+    clock: FakeClock,
+    secrets: tuple[str, ...],
+    observer: FactObserver | None = None,
+) -> Recorder:
+    return Recorder(request, exchange, hub, clock, Lane(request, secrets).caller, observer)
+
+
 def recorderd(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
     clock = clock or FakeClock(100.0)
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
-    return Recorder(asked, "x_1", Hub(kept.extend), clock, ("configured-key",), lambda _: None)
+    return recorder_for(asked, "x_1", Hub(kept.extend), clock, ("configured-key",), lambda _: None)
 
 
 def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
@@ -75,7 +87,7 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
 def test_what_bodies_resemble() -> None:
     def near(*headers: tuple[str, str], session: str = "") -> str:
         kept: list[Entry] = []
-        recorder = Recorder(
+        recorder = recorder_for(
             ClientRequest("anthropic", b"", headers, "/", model="m", session=session),
             "x_1",
             Hub(kept.extend),
@@ -115,7 +127,7 @@ def test_recording_failure_is_logged_and_not_raised(caplog: pytest.LogCaptureFix
         raise OverflowError("too large")
 
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = Recorder(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
+    recorder = recorder_for(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
     recorder.record_end(FinishedEnd(Reply(usage=Usage(input_tokens=10**30))))
     assert "x_1 could not be recorded" in caplog.text
 
@@ -160,7 +172,7 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
         kept.extend(entries)
 
     hub = Hub(record)
-    recorder = Recorder(
+    recorder = recorder_for(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
     assert not recorder.ensure_recorded()
@@ -175,7 +187,7 @@ def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatc
     kept: list[Entry] = []
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
     hub = Hub(kept.extend)
-    recorder = Recorder(
+    recorder = recorder_for(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
     monkeypatch.setattr(hub, "_record", no_room)
@@ -189,7 +201,7 @@ def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatc
 def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
     hub = Hub(kept.extend)
-    recorder = Recorder(
+    recorder = recorder_for(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
     assert recorder.ensure_recorded()
@@ -218,7 +230,7 @@ def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
         observed.append(fact)
 
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = Recorder(asked, "x_1", Hub(kept.extend), FakeClock(100.0), (), observe)
+    recorder = recorder_for(asked, "x_1", Hub(kept.extend), FakeClock(100.0), (), observe)
     recorder.record_attempt(AttemptStarted(1, "acme", "aa"))
     assert [type(each.fact) for each in observed] == [Received, AttemptStarted], "it is told of an attempt at once"
     recorder.record_chunk(b"data")
@@ -230,6 +242,6 @@ def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
 def test_an_observer_gets_facts_that_could_not_be_recorded() -> None:
     observed: list[FactEntry] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = Recorder(asked, "x_1", Hub(no_room), FakeClock(100.0), (), observed.append)
+    recorder = recorder_for(asked, "x_1", Hub(no_room), FakeClock(100.0), (), observed.append)
     recorder.commit()
     assert [type(each.fact) for each in observed] == [Received]

@@ -2,7 +2,7 @@ import asyncio
 import gzip
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 import pytest
 
@@ -82,7 +82,14 @@ def test_a_stream_is_handed_on_piece_by_piece(server: Running) -> None:
 
 def test_last_byte_of_a_sized_answer_waits_for_the_record() -> None:
     async def story() -> None:
-        recorded, sent = asyncio.Event(), asyncio.Queue[ResponseStart | ResponseChunk]()
+        class Sent(asyncio.Queue[ResponseStart | ResponseChunk]):
+            def __call__(self, message: ResponseStart | ResponseChunk) -> Awaitable[None]:
+                return self.put(message)
+
+            def take_body(self) -> None:
+                """It is to be received."""
+
+        recorded, sent = asyncio.Event(), Sent()
         relay = ToldRelay()
         relay.answer = Told([b"ab", b"c", recorded], headers=[(b"content-length", b"3")])
         scope: AsgiScope = {
@@ -93,7 +100,7 @@ def test_last_byte_of_a_sized_answer_waits_for_the_record() -> None:
             return {"type": "http.request", "body": b'{"model":"m"}', "more_body": False}
 
         gateway = Gateway(relay, CATALOG, has_key, lambda: 0.0)  # type: ignore[arg-type]
-        serving = asyncio.ensure_future(gateway.serve(scope, receive, sent.put))  # type: ignore[arg-type]
+        serving = asyncio.ensure_future(gateway.serve(scope, receive, sent))  # type: ignore[arg-type]
         assert (await sent.get())["type"] == "http.response.start"
         assert await sent.get() == response_body(b"ab", more=True)
         await asyncio.sleep(0)

@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from sightline.server.http_connection import ClientConnection, HttpCall
+from sightline.server.http_call import HttpCall
+from sightline.server.http_connection import ClientConnection
 from sightline.web.asgi import AsgiScope, Headers, response_body, response_start
 
 

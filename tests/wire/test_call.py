@@ -97,3 +97,8 @@ def test_what_could_lead_elsewhere_is_found(path: str) -> None:
 )
 def test_names_of_models_stay_where_they_are(path: str) -> None:
     assert not can_stray(path)
+
+
+def test_a_request_with_another_body_is_the_same_but_for_that() -> None:
+    request = HttpRequest("POST", "http://a/b", (("a", "b"),), b"one", is_passed_on=True)
+    assert request.with_body(b"two") == HttpRequest("POST", "http://a/b", (("a", "b"),), b"two", is_passed_on=True)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable
 from copy import copy
+from functools import lru_cache
 from math import ceil
 from typing import Protocol, Self
 
@@ -11,7 +12,7 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
 from sightline.exchange.reply_reader import ReplyReader
 from sightline.transport.sender import RawHeaders
-from sightline.web.asgi import ClientWriter
+from sightline.web.asgi import ChunkWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
@@ -34,7 +35,7 @@ class ResponseBody(ABC):
         None where the caller has to read them itself."""
         return None
 
-    async def write_to(self, client: ClientWriter) -> None:
+    async def write_to(self, client: ChunkWriter) -> None:
         """Write all of it to a client, as fast as that takes it."""
         async for data in self:
             client.write(data)
@@ -88,7 +89,7 @@ class ClientResponse:
         """The body, where all of it is here; None where it is still to come."""
         self._body: ResponseBody = body
 
-    async def write_to(self, client: ClientWriter) -> None:
+    async def write_to(self, client: ChunkWriter) -> None:
         """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
         await self._body.write_to(client)
 
@@ -170,17 +171,26 @@ def whole(
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
-    passed: Headers = []
-    named: set[bytes] = set()
-    for name, value in headers:
-        low = name.lower()
-        if low == b"connection":
-            named |= {word.strip().lower() for word in value.split(b",")}
-        elif low not in _FRAMING and not low.startswith(b"x-sightline-"):
-            passed.append((name, value))
-    if named:
+    places, has_connection = _places_for_client(tuple([name for name, _ in headers]))
+    passed = [headers[place] for place in places]
+    if has_connection:
+        values = [value for name, value in headers if name.lower() == b"connection"]
+        named = {word.strip().lower() for value in values for word in value.split(b",")}
         passed = [each for each in passed if each[0].lower() not in named]
-    return [(name, without(value, secrets)) for name, value in passed] if secrets else passed
+    if secrets and without(joined := b"\n".join([value for _, value in passed]), secrets) != joined:
+        return [(name, without(value, secrets)) for name, value in passed]
+    return passed
+
+
+@lru_cache(maxsize=256)
+def _places_for_client(names: tuple[bytes, ...]) -> tuple[tuple[int, ...], bool]:
+    """Which of the headers with these names are for the client, and whether one is about the connection. The answers of
+    a provider have the same names again and again."""
+    low = [name.lower() for name in names]
+    places = tuple(
+        place for place, name in enumerate(low) if name not in _FRAMING and not name.startswith(b"x-sightline-")
+    )
+    return places, b"connection" in low
 
 
 def without(data: bytes, secrets: tuple[str, ...]) -> bytes:

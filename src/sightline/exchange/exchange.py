@@ -13,6 +13,7 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, refusal
 from sightline.exchange.hub import Hub
+from sightline.exchange.lane import Lane
 from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, FailedEnd
 from sightline.exchange.recorder import FactObserver, Recorder
 from sightline.transport.clock import Clock
@@ -39,6 +40,7 @@ class Exchange:
         hub: Hub,
         clock: Clock,
         secrets: tuple[str, ...] = (),
+        lane: Lane | None = None,
         *,
         observer: FactObserver | None = None,
         on_streamed: Callable[["Exchange"], None] | None = None,
@@ -48,8 +50,9 @@ class Exchange:
         self.id = exchange
         self.secrets = secrets
         self.client = client
+        self.lane = lane or Lane(request, secrets)
         self.phase = ExchangePhase.RECEIVED
-        self.recorder = Recorder(request, exchange, hub, clock, secrets, observer)
+        self.recorder = Recorder(request, exchange, hub, clock, self.lane.caller, observer)
         self.losses = 0
         self.sent_body = b""
         self.abort_reason: Fault | None = None

@@ -16,7 +16,8 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
+from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
+from sightline.exchange.lane import Lane
 from sightline.exchange.prepare import target_of
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
@@ -32,7 +33,6 @@ _NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
 _PREFIXES = ("proxy-", "x-sightline-")
 _PATH = re.compile(r"/*(?:(v\d+[a-z0-9]*)/+)*(.*?)/*")
 _MODEL_IN_PATH = re.compile(r"(?:models/)?.+?(?=:\w+$)")
-_MOST_KNOWN = 512
 _WANTS = re.compile(r"\s*([^\s;,]+)[^,]*")
 
 
@@ -50,35 +50,23 @@ class Outbound(msgspec.Struct, frozen=True):
         if body == self.body:
             return self
         headers = tuple(each for each in self.request.headers if each[0].lower() != "content-encoding")
-        request = replace(self.request, headers=headers, body=body)
+        request = msgspec.structs.replace(self.request, headers=headers, body=body)
         return msgspec.structs.replace(self, request=request, body=body)
 
 
-class PassThrough:
-    """Requests for providers of their clients' own dialect. A client sends the same headers to the same place again and
-    again: what goes out for them is worked out once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, TextHeaders, str, str, bool], tuple[ModelChoice, HttpRequest]] = {}
-
-    def on(self, client_request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
-        """The request as it goes to its provider."""
-        body, report, _ = body_of(client_request, choice)
-        is_untouched = body is client_request.body
+def pass_through(
+    client_request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], lane: Lane
+) -> Outbound:
+    """The request as it goes to a provider of its client's own dialect."""
+    body, report = _own_body(client_request, choice)
+    is_untouched = body is client_request.body
+    known = lane.sent.get((id(choice), is_untouched))
+    if known is not None and not choice.provider.embedded:
         sent = client_request.coded if is_untouched and client_request.coded is not None else body
-        # While the choice is held here, nothing else has its id.
-        key = id(choice), client_request.headers, client_request.path, client_request.query, is_untouched
-        known = self._known.get(key)
-        if known is not None and not choice.provider.embedded:
-            request = known[1]
-            return Outbound(
-                HttpRequest(request.method, request.url, request.headers, sent, is_passed_on=True), body, report
-            )
-        request = own_call(client_request, choice, variables, body).fill(variables)
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[key] = choice, replace(request, body=b"")
-        return Outbound(request, body, report)
+        return Outbound(known[1].with_body(sent), body, report)
+    request = own_call(client_request, choice, variables, body).fill(variables)
+    lane.keep_sent(choice, request.with_body(b""), is_untouched=is_untouched)
+    return Outbound(request, body, report)
 
 
 def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], body: bytes) -> RequestTemplate:

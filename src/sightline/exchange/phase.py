@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
+import msgspec
+
 from sightline.errors import CancelReason, Fault
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
@@ -21,6 +23,8 @@ class ExchangePhase(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     DROPPED = "dropped"
+
+    __hash__ = str.__hash__  # that of an Enum is written in Python
 
     @property
     def is_end(self) -> bool:
@@ -47,8 +51,7 @@ TRANSITIONS: Mapping[ExchangePhase, frozenset[ExchangePhase]] = {
 """The phases that may follow each phase."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedEnd:
+class FinishedEnd(msgspec.Struct, frozen=True):
     """The reply is complete. `warning` says what could not be read of it."""
 
     phase: ClassVar = ExchangePhase.FINISHED

@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.hub import Hub
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, ExchangeEnd, FailedEnd, FinishedEnd
-from sightline.exchange.redaction import identify_caller
+from sightline.exchange.redaction import Caller
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -45,7 +45,7 @@ FactObserver: TypeAlias = Callable[[FactEntry], None]
 
 
 class Recorder:
-    """Keeps facts in memory until the next commit, and frames until the end. `secrets` are left out of all of them.
+    """Keeps facts in memory until the next commit, and frames until the end. The secrets of `caller` are left out.
 
     `observer` is the caller's, where the request is one of our own. It gets each fact even if the store does not take
     it. Frames are not observed: the caller reads the response itself.
@@ -57,13 +57,12 @@ class Recorder:
         exchange: str,
         hub: Hub,
         clock: Clock,
-        secrets: tuple[str, ...],
+        caller: Caller,
         observer: FactObserver | None = None,
     ) -> None:
         self.exchange = exchange
         self.request = request
         self.sha256 = sha256(request.body).hexdigest()
-        caller = identify_caller(request.headers, request.path, request.query, secrets)
         self.redaction = caller.redaction
         self.is_recorded = False
         """Whether the store has taken its first facts, so that its id can be looked up."""
@@ -74,7 +73,8 @@ class Recorder:
         self._waiting: list[Entry] = []
         self._count = self._frames = 0
         self._masking = self.redaction.masking()
-        self._reply = sha256()
+        self._shown: list[bytes] = []
+        """What is recorded of the response, without secrets."""
         self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
         self._attempted = clock.monotonic()
         self._first_byte = 0.0
@@ -141,9 +141,12 @@ class Recorder:
             self._frame(shown, elapsed)
 
     def _frame(self, data: bytes, elapsed: float) -> None:
+        # For each chunk of each stream: as few steps as can be.
         self._frames += 1
-        self._reply.update(data)
-        entry = self._note(FrameArrived(data, elapsed - self._attempted))
+        self._shown.append(data)
+        entry = FactEntry(self.exchange, self._count, self._clock.now(), FrameArrived(data, elapsed - self._attempted))
+        self._count += 1
+        self._waiting.append(entry)
         if self._hub.watching:
             self._hub.show(entry)
 
@@ -213,10 +216,10 @@ class Recorder:
             reply.choice.finish or ("" if end.warning else "stop"),  # what was not read may have ended in any way
             self._status,
             self._headers,
-            self._reply.hexdigest(),
+            self._reply_sha256(),
             reply.model or "",
             _plain_usage(reply.usage),
-            tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
+            _tools_of(reply),
             self._first_byte,
             self._seconds_since_received(),
             self.redaction.text(end.warning) if end.warning else "",
@@ -229,11 +232,14 @@ class Recorder:
             self.redaction.text(end.fault.hint),
             end.status or self._status,
             self._headers,
-            self._reply.hexdigest() if self._status else "",
+            self._reply_sha256() if self._status else "",
             _plain_usage(end.usage),
             self._first_byte,
             self._seconds_since_received(),
         )
+
+    def _reply_sha256(self) -> str:
+        return sha256(self._shown[0] if len(self._shown) == 1 else b"".join(self._shown)).hexdigest()
 
     def settle(self, end: ExchangeEnd) -> None:
         """The response is complete: record what redaction held back of it, and hide secrets that came in pieces."""
@@ -242,18 +248,21 @@ class Recorder:
         self._is_settled = True
         if held := self._masking.close():
             self._frame(held, self._clock.monotonic())
-        if isinstance(end, FinishedEnd) and self._frames > 1:
+        # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
+        if isinstance(end, FinishedEnd) and (self._frames > 1 or not self._masking.has_found):
             self._hide_split_secrets(end.reply)
 
     def _hide_split_secrets(self, reply: Reply) -> None:
         """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
         redacted reply is recorded in place of the frames."""
+        if not any(choice.parts for choice in reply.choices):
+            return
         parts = (part for choice in reply.choices for part in choice.parts)
         text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
         if self.redaction.text(text) == text:
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
-        self._reply = sha256(whole)
+        self._shown = [whole]
         shown = FrameArrived(whole, self._clock.monotonic() - self._attempted)
         waiting, self._waiting = self._waiting, []
         self._count -= sum(isinstance(entry, FactEntry) for entry in waiting)
@@ -332,6 +341,13 @@ class Recorder:
 
     def _seconds_since_received(self) -> float:
         return self._clock.monotonic() - self.request.received
+
+
+def _tools_of(reply: Reply) -> tuple[str, ...]:
+    """The tools that it calls, each once."""
+    if not any(each.parts for each in reply.choices):
+        return ()
+    return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
 
 
 def _is_frame(entry: FactEntry) -> bool:

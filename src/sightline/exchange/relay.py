@@ -18,8 +18,9 @@ from sightline.exchange.interception.final_body import FinalBody
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.interceptor import Interceptor
 from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
+from sightline.exchange.lane import Lanes
 from sightline.exchange.memory import Memory
-from sightline.exchange.outbound import body_of, secrets_of_provider
+from sightline.exchange.outbound import body_of, pass_through, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
@@ -67,6 +68,7 @@ class Relay:
         """The configured keys, which nothing that is recorded or sent to a client may contain."""
         self.catalog = catalog
         self.router = Router(catalog, environment)
+        self._lanes = Lanes(self.secrets)
         self._services = ExchangeServices(
             router=self.router,
             interceptor=Interceptor(self.holds, clock),
@@ -110,6 +112,7 @@ class Relay:
             self._hub,
             self._clock,
             self.secrets,
+            self._lanes.lane_of(request),
             observer=observer,
             on_streamed=self._forget,
             client=client,
@@ -169,7 +172,7 @@ class Relay:
             or is_rewritten
         ):
             return choice, None
-        sent = self._services.pass_through.on(request, choice, self._services.environment).request
+        sent = pass_through(request, choice, self._services.environment, self._lanes.lane_of(request)).request
         refuse_own_address(sent.url, self._services)
         return choice, sent
 

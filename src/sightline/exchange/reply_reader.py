@@ -2,7 +2,7 @@
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
@@ -170,3 +170,21 @@ class BodyDecoder:
         except Fault as fault:
             self._decoding, self.trouble = None, fault.message
             return b""
+
+
+def unreadable(why: str) -> Fault:
+    """The fault of a response that cannot be translated because it cannot be read."""
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the provider's answer cannot be read: {why}",
+        hint="Check that the provider's base_url leads to its API, and that it speaks the dialect that is set for it.",
+    )
+
+
+def key_repeated() -> Fault:
+    """The fault of a coded response that contains a key."""
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
+        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
+    )

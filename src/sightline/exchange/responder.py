@@ -19,9 +19,9 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import FailedEnd, FinishedEnd
 from sightline.exchange.redaction import FrameMasking
-from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for
+from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, unreadable
 from sightline.exchange.request_counter import RequestCounter, read_count
-from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap, unreadable
+from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage, possible
@@ -196,7 +196,10 @@ class Responder:
         reply, reading, warning = None, None, ""
         is_own = exchange.request.is_own  # such a caller wants the events, which the quick reader does not make
         if not (body.trouble or is_own):
-            reply = read_plain_reply(dialect(exchange.choice.dialect), body.plain)
+            spoken = dialect(exchange.choice.dialect)
+            if body.is_one_piece and spoken.read_ending is not None:  # nothing else needs what the reply says
+                reply = spoken.read_ending(body.plain)
+            reply = reply or read_plain_reply(spoken, body.plain)
         if reply is None:
             reading = ReplyReader(exchange.choice.dialect, keeps_events=is_own)
             if body.trouble:
@@ -343,11 +346,13 @@ async def _unwind(stack: AsyncExitStack, fault: Fault | None) -> None:
 
 
 class _Body(NamedTuple):
-    """A whole body as it came and after content decoding; `trouble` says why it cannot be decoded."""
+    """A whole body as it came and after content decoding; `trouble` says why it cannot be decoded. In one piece, no
+    secret can be split over several frames of it."""
 
     body: bytes
     plain: bytes
     trouble: str
+    is_one_piece: bool = False
 
 
 def _take(response: ProviderResponse, exchange: Exchange) -> _Body | None:
@@ -355,7 +360,7 @@ def _take(response: ProviderResponse, exchange: Exchange) -> _Body | None:
     if response.header("content-encoding") or (body := response.take_whole()) is None:
         return None
     exchange.recorder.record_chunk(body)
-    return _Body(body, body, "")
+    return _Body(body, body, "", is_one_piece=True)
 
 
 async def _read(response: ProviderResponse, exchange: Exchange) -> _Body:

@@ -23,7 +23,8 @@ PLACEHOLDER = "sightline-needs-no-key"
 
 
 class Router:
-    """Routes requests by the catalogue and the keys that are set, and remembers the routes of recent ones."""
+    """Routes requests by the catalogue and the keys that are set. A choice is the same object for all requests that
+    lead to it."""
 
     def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
         self._catalog = catalog

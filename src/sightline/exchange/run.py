@@ -6,7 +6,7 @@ exchange's recorder. A response that streams is read by its pump (`stream_pump`)
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from sightline.catalog.choose import ModelChoice
@@ -18,7 +18,7 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.final_body import refuse_other
 from sightline.exchange.interception.hold import ByHand, Let
 from sightline.exchange.interception.interceptor import Interceptor
-from sightline.exchange.outbound import Outbound, PassThrough, outbound_for
+from sightline.exchange.outbound import Outbound, outbound_for, pass_through
 from sightline.exchange.phase import ExchangePhase
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
@@ -41,7 +41,6 @@ class ExchangeServices:
     embedded: EmbeddedModel
     environment: Mapping[str, str]
     own_addresses: frozenset[tuple[str, int]]
-    pass_through: PassThrough = field(default_factory=PassThrough)
     foreign_url: tuple[str, frozenset[tuple[str, int]]] = ("", frozenset())
     """The last URL that was found not to be this server's, so that the next request to it need not be checked."""
 
@@ -52,7 +51,12 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
     Raises a Fault where there is no response, and CancelledError if the client has gone.
     """
     request, interceptor = exchange.request, services.interceptor
-    choice = exchange.choice = services.router.route_for(request)
+    lane = exchange.lane
+    choice = lane.routes.get((request.dialect, request.provider, request.model))
+    if choice is None:
+        choice = services.router.route_for(request)
+        lane.keep_route(request, choice)
+    exchange.choice = choice
     if request.counts and choice.dialect != request.dialect:
         return services.responder.answer_with_estimate(exchange)
 
@@ -60,7 +64,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
     released: Let | None = None
     if interceptor.concerns(request):
         # A request is held before it takes the embedded model's turn, which would block all others.
-        outbound = _outbound_for(request, choice, services, _preview_variables(choice.provider, services))
+        outbound = _outbound_for(exchange, _preview_variables(choice.provider, services))
         digest = _record_body(exchange, outbound)
         final = interceptor.apply_masks(exchange, outbound, digest)
         decision = await interceptor.hold_request(exchange, outbound, final)
@@ -70,11 +74,11 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
 
     if not choice.provider.embedded:
         if outbound is None:
-            outbound = _outbound_for(request, choice, services, services.environment)
+            outbound = _outbound_for(exchange, services.environment)
         return await _send_and_respond(exchange, outbound, released, services, None)
     async with AsyncExitStack() as turn:
         variables = await _variables_for(exchange, services, turn)  # its address is known only now
-        outbound = _outbound_for(request, choice, services, variables)
+        outbound = _outbound_for(exchange, variables)
         return await _send_and_respond(exchange, outbound, released, services, turn)
 
 
@@ -103,12 +107,11 @@ async def _send_and_respond(
         raise
 
 
-def _outbound_for(
-    request: ClientRequest, choice: ModelChoice, services: ExchangeServices, variables: Mapping[str, str]
-) -> Outbound:
+def _outbound_for(exchange: Exchange, variables: Mapping[str, str]) -> Outbound:
     """The request as it goes to the provider: the client's own bytes, or a translation."""
+    request, choice = exchange.request, exchange.choice
     if choice.dialect == request.dialect:
-        return services.pass_through.on(request, choice, variables)
+        return pass_through(request, choice, variables, exchange.lane)
     return outbound_for(request, choice, variables)
 
 

@@ -12,17 +12,17 @@ from typing import Protocol, Self
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import StreamTranslation
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_response import ResponseBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd
-from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
+from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, key_repeated, unreadable
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.transport.sender import ProviderResponse
-from sightline.web.asgi import ClientWriter
+from sightline.web.asgi import ChunkWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 from sightline.wire.sse import SseDecoder, encode_frame
@@ -37,6 +37,8 @@ _NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
 _KEPT_FOR_NUMBERS = 1 << 16
 _READ_SIZE = 1 << 13
 """Bytes that are read together: many small chunks are read faster as one."""
+_MOST_UNREAD = 1 << 18
+"""Bytes of a stream that may wait to be read together at its end; to read more takes so long that others would wait."""
 _MOST_EARLY = 1 << 20
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
@@ -133,7 +135,7 @@ class StreamPump(ResponseBody):
             tap.catch_up()  # the tap held these bytes back, and has to read them
         raise StopAsyncIteration
 
-    async def write_to(self, client: ClientWriter) -> None:
+    async def write_to(self, client: ChunkWriter) -> None:
         """Write each chunk to the client in the callback that reads it from the provider's socket. The task wakes up
         for the first bytes and the last, and for a client that is slower than the provider: while it waits, the
         provider's socket is not read."""
@@ -230,6 +232,9 @@ class VerbatimTap:
         and each chunk when it comes."""
         self._unread: list[bytes] = []
         self._unread_size = 0
+        self._plain = dialect(spoken).plain_stream if self._is_framed else None
+        """What reads the whole stream at its end; None once the reader has begun to read it, or has to."""
+        self._reply: Reply | None = None
         self._early: bytearray | None = bytearray()
         """What is held back until the reply begins; None from then on."""
         self._rest = b""
@@ -241,6 +246,7 @@ class VerbatimTap:
         if not self._is_framed:
             return None
         self._is_shared = True
+        self._plain = None
         self._reading = ReplyReader(self._spoken, keeps_events=True)
         return self._reading
 
@@ -252,6 +258,8 @@ class VerbatimTap:
     @property
     def reply(self) -> Reply:
         """What has been read of the response so far."""
+        if self._reply is not None:
+            return self._reply
         self._read()
         return self._reading.reply
 
@@ -283,12 +291,15 @@ class VerbatimTap:
         self._unread_size += len(plain)
         self._masking.feed(plain)
         if self._masking.has_found:
-            raise _key_repeated()
+            raise key_repeated()
         return data if self._early is None else self._hold_until_reply(self._early, data)
 
     def _hold_until_reply(self, early: bytearray, shown: bytes) -> bytes:
         """The bytes that can be passed on before anything of a reply has arrived."""
         early += shown
+        if self._plain is not None and len(early) == self._unread_size and self._plain.begins(bytes(early)):
+            self._early = None
+            return bytes(early)
         self._read()
         reading = self._reading
         is_refused = reading.has_failed and not reading.was_cut and self._is_framed
@@ -304,7 +315,7 @@ class VerbatimTap:
 
     def catch_up(self) -> None:
         """Read what was passed on, once it is large enough."""
-        if self._unread_size >= _READ_SIZE:
+        if self._unread_size >= (_READ_SIZE if self._plain is None else _MOST_UNREAD):
             self._read()
 
     def _read(self) -> None:
@@ -312,6 +323,7 @@ class VerbatimTap:
             data = b"".join(self._unread)
             self._unread.clear()
             self._unread_size = 0
+            self._plain = None
             self._reading.feed(data)
 
     def _read_rest(self) -> None:
@@ -325,6 +337,12 @@ class VerbatimTap:
 
     def end(self) -> bytes:
         """The bytes that were held back, and an error where the stream ended before the reply was complete."""
+        if self._plain is not None:
+            self._reply = self._plain.read(b"".join(self._unread))
+            if self._reply is not None:
+                self._rest += self._masking.close()
+                self._exchange.end_response(FinishedEnd(self._reply))
+                return self._flush()
         self._read_rest()
         was_sent = self._reading.has_failed and not self._reading.has_unnamed_error
         self._reading.close()
@@ -478,20 +496,3 @@ def failure_frame(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes
     if numbers := _NUMBER.findall(last[-_KEPT_FOR_NUMBERS:]):
         data = _NUMBER.sub(b'"sequence_number":%d' % (int(numbers[-1]) + 1), data, count=1)
     return data
-
-
-def unreadable(why: str) -> Fault:
-    """The fault of a response that cannot be translated because it cannot be read."""
-    return Fault(
-        Code.UPSTREAM_PROTOCOL,
-        f"the provider's answer cannot be read: {why}",
-        hint="Check that the provider's base_url leads to its API, and that it speaks the dialect that is set for it.",
-    )
-
-
-def _key_repeated() -> Fault:
-    return Fault(
-        Code.UPSTREAM_PROTOCOL,
-        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
-        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
-    )

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -86,16 +85,24 @@ class _Typed(msgspec.Struct):
 _READER = msgspec.json.Decoder(_Typed)
 
 
-async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, received: float) -> ClientRequest:
-    """The request as the relay takes it; a fault for what no dialect can mean."""
-    headers = scope["headers"]
-    head = _read_head(
-        place.path, scope["query_string"], tuple([each for each in headers if each[0] != b"content-length"])
-    )
+async def read_request(
+    scope: AsgiScope, receive: Receive, place: GatewayPath, received: float, body: bytes | None = None
+) -> ClientRequest:
+    """The request as the relay takes it; a fault for what no dialect can mean. `body` is its body, if it is here."""
+    known = scope.get("head")
+    head = _KNOWN.get(known)
+    if head is None:
+        head = _read_head(place.path, scope)
+        if known is not None:
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[known] = head
     if head.can_stray:
         hint = "Send the path without dot segments, backslashes and control characters."
         raise _bad("the path leads out of the provider's API", hint)
-    came = await _body(receive, headers, is_waiting=head.is_waiting)
+    came = body if body is not None else await _body(receive, scope["headers"], is_waiting=head.is_waiting)
+    if len(came) > MOST_BYTES:
+        raise _too_large()
     body = await _plain(came, head.coding) if head.coding else came
     if is_too_deep(body):
         raise _bad("the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text.")
@@ -115,6 +122,7 @@ async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, r
         strict=head.strict,
         counts=place.counts,
         received=received,
+        head=known,
     )
 
 
@@ -130,14 +138,18 @@ class _Head(NamedTuple):
     can_stray: bool
 
 
-@lru_cache(maxsize=512)
-def _read_head(path: str, query: bytes, headers: tuple[tuple[bytes, bytes], ...]) -> _Head:
-    """A client sends the same head with all of its requests, but for the length of the body, which the body tells."""
-    listed = list(headers)
+_MOST_KNOWN: Final = 512
+_KNOWN: dict[object, _Head] = {}
+"""By the object that the server has for each head: a client sends the same one with all of its requests."""
+
+
+def _read_head(path: str, scope: AsgiScope) -> _Head:
+    """The head without the length of the body, which the body tells."""
+    listed = [each for each in scope["headers"] if each[0] != b"content-length"]
     coding = header(listed, b"content-encoding").strip().lower()
     return _Head(
-        tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers),
-        query.decode("latin-1"),
+        tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in listed),
+        scope["query_string"].decode("latin-1"),
         "" if coding == "identity" else coding,
         header(listed, b"x-sightline-strict").strip().lower() in ("1", "true"),
         bool(header(listed, b"expect")),
@@ -266,7 +278,7 @@ class Gateway:
         self, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
     ) -> None:
         try:
-            request = await read_request(scope, receive, place, received)
+            request = await read_request(scope, receive, place, received, send.take_body())
         except ClientGoneError:
             return
         except Fault as fault:
@@ -293,8 +305,8 @@ class Gateway:
         if refused is not None:
             await refused.to(send)
             return
-        headers = tuple(headers_for_provider(scope["headers"]))
-        head = _read_head(place.path, scope["query_string"], headers)
+        headers = list(headers_for_provider(scope["headers"]))
+        head = _read_head(place.path, {**scope, "headers": headers})
         template = ClientRequest(
             dialect=place.dialect,
             body=b"",

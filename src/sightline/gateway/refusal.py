@@ -39,3 +39,20 @@ def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
     """A known path that is asked for in another way."""
     fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed}.", status=405)
     return refusal_response(spoken, fault, headers=[(b"allow", allowed.encode())])
+
+
+def not_http() -> Fault:
+    """What a client sent is not HTTP/1.1."""
+    return Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
+
+
+def head_too_large() -> Fault:
+    """The head of a request is too large."""
+    hint = "Send shorter headers."
+    return Fault(Code.REQUEST_TOO_LARGE, "the head of the request is larger than 64 KiB", hint=hint, status=431)
+
+
+def foreign_target() -> Fault:
+    """A request for another server."""
+    hint = "Set its address as the client's base URL, not as its proxy."
+    return Fault(Code.PERMISSION, "this server is no forward proxy", hint=hint, status=403)

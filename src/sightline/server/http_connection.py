@@ -1,247 +1,27 @@
-"""HTTP/1.1 of the server: the connection of one client, and each request on it with its response.
+"""HTTP/1.1 of the server: the connection of one client.
 
 llhttp parses, strictly; what it tolerates and we do not is refused here. The requests of a connection are answered one
 after another by one task, which ends with the connection: what works for a client that has gone is cancelled.
 """
 
 import asyncio
-import logging
-import socket
-import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import lru_cache
-from http import HTTPStatus
 from typing import Final, cast
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.gateway.paths import caller_of, parse_path
-from sightline.gateway.refusal import refusal_response
+from sightline.gateway.refusal import foreign_target, head_too_large, not_http, refusal_response
 from sightline.server.hand_over import OtherProcess
+from sightline.server.http_call import Application, HttpCall
+from sightline.server.request_head import MOST_HEAD_BYTES, KnownHead, find_head, remember_head, split_url
+from sightline.server.response_head import join_head
 from sightline.server.upgrade import Upgrade, without_offer
-from sightline.web.asgi import (
-    AsgiScope,
-    ClientWriter,
-    Headers,
-    Receive,
-    RequestEvent,
-    ResponseChunk,
-    ResponseStart,
-    UpgradeReceiver,
-    WebResponse,
-    header,
-)
-
-Application = Callable[[AsgiScope, Receive, ClientWriter], Awaitable[None]]
-
-MOST_HEAD_BYTES: Final = 64 * 1024
-_MOST_BODY_WAITING: Final = 64 * 1024
-"""Bytes of a body that wait for the application; the client is not read meanwhile."""
+from sightline.web.asgi import AsgiScope, Headers
 
 _LINE_END: Final = 4
 """The colon, the space and the line break around a header."""
-
-_LOG = logging.getLogger("sightline.server")
-_WITHOUT_BODY: Final = frozenset({204, 304})
-_STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
-_CONTROLS: Final = bytes(({*range(32), 127}) - set(b"\t\r\n"))
-
-
-class HttpCall:
-    """One request and its response. `receive` is ASGI's, and the call itself is ASGI's `send`."""
-
-    __slots__ = (
-        "_connection",
-        "_ends_by_closing",
-        "_head",
-        "_is_chunked",
-        "_is_http_1_0",
-        "_left",
-        "_pieces",
-        "_waiting",
-        "_was_asked_for",
-        "has_begun",
-        "has_body",
-        "is_answered",
-        "keeps_alive",
-        "scope",
-    )
-
-    def __init__(
-        self,
-        connection: "ClientConnection",
-        scope: AsgiScope,
-        *,
-        keeps_alive: bool,
-        is_http_1_0: bool,
-    ) -> None:
-        self.scope = scope
-        self.keeps_alive = keeps_alive
-        self.has_body = False
-        """Whether the whole request is here."""
-        self.has_begun = False
-        """Whether the head of the response was made."""
-        self.is_answered = False
-        self._connection = connection
-        self._is_http_1_0 = is_http_1_0
-        self._pieces: list[bytes] = []
-        self._waiting = 0
-        self._was_asked_for = False
-        """Whether a client that waits for leave to send its body has got it."""
-        self._head = b""
-        """The head of a response of known length, until it is written with the body: each write is a packet."""
-        self._is_chunked = False
-        self._ends_by_closing = False
-        self._left = 0
-        """Bytes of a body of known length that are still to come."""
-
-    # --- the request ---
-
-    def add_body(self, data: bytes) -> None:
-        """A piece of the body has arrived."""
-        if self.is_answered:
-            return  # the application did without it
-        self._pieces.append(data)
-        self._waiting += len(data)
-        if self._waiting > _MOST_BODY_WAITING:
-            self._connection.pause_reading()
-
-    async def receive(self) -> RequestEvent:
-        """What has arrived of the body since the last time."""
-        connection = self._connection
-        if not self._pieces and not self.has_body and not self._was_asked_for:
-            self._was_asked_for = True
-            if header(self.scope["headers"], b"expect").lower() == "100-continue":
-                connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        while not self._pieces and not self.has_body and not self.is_answered:
-            connection.resume_reading()
-            await connection.next_change()
-        if self.is_answered:
-            return {"type": "http.disconnect"}
-        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        self._waiting = 0
-        return {"type": "http.request", "body": body, "more_body": not self.has_body}
-
-    # --- the response ---
-
-    async def __call__(self, message: ResponseStart | ResponseChunk, /) -> None:
-        """Write the next piece of the response, once the client takes it."""
-        if self._connection.is_writing_paused:
-            await self._connection.until_writable()
-        if message["type"] == "http.response.start":
-            self.write_head(message["status"], message["headers"])
-        else:
-            self.write_body(message["body"], is_last=not message["more_body"])
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
-        return self._connection.is_writing_paused
-
-    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        """Write a whole response."""
-        self.write_head(status, headers)
-        self.write_body(body, is_last=True)
-
-    def write(self, data: bytes, /) -> None:
-        """Write a chunk of the body, whether or not the client takes it yet."""
-        self.write_body(data, is_last=False)
-
-    async def until_writable(self) -> None:
-        """Wait until the client takes more."""
-        await self._connection.until_writable()
-
-    def upgrade(self, headers: Headers, receiver: UpgradeReceiver, /) -> asyncio.Transport:
-        """Answer with 101: the rest of the connection is another protocol's."""
-        assert self._connection.upgrade is not None, "no other protocol was asked for"
-        self.has_begun = True
-        return self._connection.upgrade.accept(headers, receiver)
-
-    def write_head(self, status: int, headers: Headers) -> None:
-        """Write the head at once, or with the body if its length is known."""
-        lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
-        has_length = False
-        if self._connection.is_closing_soon:
-            self.keeps_alive = False
-        for name, value in headers:
-            name = name.lower()
-            if name == b"content-length":
-                self._left, has_length = int(value), True
-            elif name == b"connection" and b"close" in value.lower():
-                self.keeps_alive = False
-                continue
-            lines.append(b"%b: %b\r\n" % (name, value))
-        if not has_length and self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY:
-            if self._is_http_1_0:
-                # HTTP/1.0 has no chunks: the end of the connection is the end of the body.
-                self._ends_by_closing, self.keeps_alive = True, False
-                self._reset_on_close(is_reset=True)
-            else:
-                self._is_chunked = True
-                lines.append(b"transfer-encoding: chunked\r\n")
-        if not self.keeps_alive:
-            lines.append(b"connection: close\r\n")
-        head = b"".join(lines)
-        if (
-            head.count(b"\n") != len(lines)
-            or head.count(b"\r") != len(lines)
-            or head != head.translate(None, _CONTROLS)
-        ):
-            raise RuntimeError("a header cannot be sent")
-        self.has_begun = True
-        if self._is_chunked or self._ends_by_closing:
-            self._connection.transport.write(head + b"\r\n")
-        else:
-            self._head = head + b"\r\n"
-
-    def _reset_on_close(self, *, is_reset: bool) -> None:
-        """Whether closing the connection resets it. A body that the close ends must not look whole when it broke off,
-        and a reset is the only way in which HTTP/1.0 can say so."""
-        raw = self._connection.transport.get_extra_info("socket")
-        if raw is not None:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(is_reset), 0))
-
-    def write_body(self, body: bytes, *, is_last: bool) -> None:
-        """Write a piece of the body."""
-        write = self._connection.transport.write
-        if self._is_chunked:
-            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            if chunk or is_last:
-                write(chunk + b"0\r\n\r\n" if is_last else chunk)
-        elif self._ends_by_closing:
-            if body:
-                write(body)
-            if is_last:
-                self._reset_on_close(is_reset=False)
-        else:
-            if self.scope["method"] == "HEAD":
-                self._left, body = 0, b""
-            self._left -= len(body)
-            if self._left < 0 or (is_last and self._left):
-                raise RuntimeError("a response has another length than its head says")
-            head, self._head = self._head, b""
-            write(head + body)
-        if is_last:
-            self.is_answered = True
-            if not self.keeps_alive:
-                self._connection.transport.close()
-
-    async def run(self, app: Application) -> None:
-        """Have it answered. Whatever the application does, the client gets a whole response or sees that it is none."""
-        try:
-            await app(self.scope, self.receive, self)
-        except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
-            _LOG.exception("a request failed")
-        if not self.has_begun:
-            # Either the failure of before, or the request was left without an answer, as one whose body never came.
-            failed = WebResponse(500, b"Internal Server Error", [(b"content-type", b"text/plain; charset=utf-8")])
-            self.keeps_alive = False
-            await failed.to(self)
-        elif not self.is_answered:
-            self._connection.transport.close()  # without an end it does not look whole
 
 
 class ClientConnection(asyncio.Protocol):
@@ -267,6 +47,9 @@ class ClientConnection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None
         self._refusal: bytes | None = None
         """What ends the connection, because no more requests can be read from it."""
+        self._latest_head: KnownHead | None = None
+        self._missing = 0
+        """Bytes that are still to come of the body of a request whose head was known."""
         self.upgrade: Upgrade | None = None
         self._is_reading_paused = False
         self.is_writing_paused = False
@@ -299,9 +82,54 @@ class ClientConnection(asyncio.Protocol):
             self.upgrade.feed(data)
         if self._refusal is not None:
             return
-        if self.other is not None and not (self._calls or self._is_within_request) and self.other.wants(data):
+        is_between = not (self._calls or self._is_within_request or self._missing)
+        if self.other is not None and is_between and self.other.wants(data):
             self.other.take(self, data)
             return
+        is_first = False
+        if self._missing:
+            data = self._add_missing(data)
+        elif self._reads_head and not self._head_bytes:
+            if self._begin_known(data):
+                self._wake()
+                return
+            is_first = not self._calls
+        if data:
+            self._parse(data)
+            if is_first and len(self._calls) == 1 and self._calls[0].has_body and self._calls[0].keeps_alive:
+                remember_head(data, self._calls[0].scope)
+        self._wake()
+
+    def _begin_known(self, data: bytes) -> bool:
+        """Begin a request whose head was read before. False where llhttp has to read it."""
+        head = self._latest_head
+        length = None if head is None else head.length_in(data)
+        if head is None or length is None:
+            head = find_head(data)
+            length = None if head is None else head.length_in(data)
+        if head is None or length is None or self.is_closing_soon:
+            return False
+        self._latest_head = head
+        if self._calls:
+            self.pause_reading()  # it waits for its turn
+        self._calls.append(HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False))
+        self._missing = int(length)
+        if rest := self._add_missing(data[len(head.before) + len(length) + len(head.after) :]):
+            self.data_received(rest)
+        return True
+
+    def _add_missing(self, data: bytes) -> bytes:
+        """Take what is missing of the body of a request whose head was known; returns what follows it."""
+        body, rest = (data, b"") if len(data) <= self._missing else (data[: self._missing], data[self._missing :])
+        self._missing -= len(body)
+        if self._calls:  # else its response is complete already
+            call = self._calls[-1]
+            if body:
+                call.add_body(body)
+            call.has_body = not self._missing
+        return rest
+
+    def _parse(self, data: bytes) -> None:
         self._latest = len(data)
         self._head_bytes += self._latest
         if self._reads_head and data.find(b"h2c", 0, MOST_HEAD_BYTES) >= 0:
@@ -317,11 +145,10 @@ class ClientConnection(asyncio.Protocol):
         except HttpParserError as error:
             # A fault of ours that was raised in a callback is the context of llhttp's error.
             context = error.__context__
-            self._refuse(context if isinstance(context, Fault) else _not_http())
+            self._refuse(context if isinstance(context, Fault) else not_http())
         else:
             if self._reads_head and self._head_bytes > MOST_HEAD_BYTES:
-                self._refuse(_head_too_large())
-        self._wake()
+                self._refuse(head_too_large())
 
     def pause_writing(self) -> None:
         """The client takes no more for now."""
@@ -358,10 +185,10 @@ class ClientConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._reads_head = False
         if self._first_piece + self._head_bytes > MOST_HEAD_BYTES and self._head_size() > MOST_HEAD_BYTES:
-            raise _head_too_large()
+            raise head_too_large()
         if not self._url.startswith(b"/"):
-            raise _foreign_target()
-        (path, query), parser = _split_url(self._url), self._parser
+            raise foreign_target()
+        (path, query), parser = split_url(self._url), self._parser
         scope: AsgiScope = {
             "type": "http",
             "method": parser.get_method().decode("ascii"),
@@ -474,9 +301,7 @@ class ClientConnection(asyncio.Protocol):
         response = refusal_response(caller_of(place, self._headers, ""), fault)
         lines = [b"connection: close", b"content-length: %d" % len(response.body)]
         lines += [b"%b: %b" % each for each in response.headers]
-        self._refusal = b"".join(
-            (_STATUS_LINES[response.status], *(b"%b\r\n" % line for line in lines), b"\r\n", response.body)
-        )
+        self._refusal = join_head(response.status, lines) + response.body
         self.pause_reading()
         if self._calls and not self._calls[-1].has_body:
             # The body of this one is broken. Its work is cancelled when the connection ends.
@@ -485,24 +310,3 @@ class ClientConnection(asyncio.Protocol):
                 self.transport.write(b"" if broken.has_begun else self._refusal)
                 self.transport.close()
                 self.task.cancel()
-
-
-@lru_cache(maxsize=256)
-def _split_url(url: bytes) -> tuple[bytes, bytes]:
-    """The path and the query of a request's target, as they were written."""
-    parsed = parse_url(url)
-    return parsed.path, parsed.query or b""
-
-
-def _not_http() -> Fault:
-    return Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
-
-
-def _head_too_large() -> Fault:
-    hint = "Send shorter headers."
-    return Fault(Code.REQUEST_TOO_LARGE, "the head of the request is larger than 64 KiB", hint=hint, status=431)
-
-
-def _foreign_target() -> Fault:
-    hint = "Set its address as the client's base URL, not as its proxy."
-    return Fault(Code.PERMISSION, "this server is no forward proxy", hint=hint, status=403)

@@ -15,7 +15,8 @@ from typing import Final
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
 from sightline.server.hand_over import OtherProcess
-from sightline.server.http_connection import Application, ClientConnection
+from sightline.server.http_call import Application
+from sightline.server.http_connection import ClientConnection
 from sightline.web.access import LOOPBACK, OriginGuard, host_name
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
 from sightline.workbench.workbench import Workbench
@@ -36,6 +37,7 @@ _SWEEP: Final = 5
 _MOST_ACCEPTED: Final = 256
 _ACCEPT_AGAIN: Final = 1.0
 _LOOK: Final = 0.05
+_MOST_KNOWN: Final = 512
 
 
 def bind_sockets(host: str, port: int) -> list[socket.socket]:
@@ -95,13 +97,22 @@ class App:
         self._guard: Final = guard
         self._gateway: Final = gateway
         self._workbench: Final = workbench
+        self._let_in: set[object] = set()
+        """Heads that were found to be the gateway's, and not a foreign page's."""
 
     def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited. A coroutine around another would cost time for each chunk."""
+        head = scope.get("head")
+        if head in self._let_in:
+            return self._gateway.serve(scope, receive, send)
         serving = self._workbench if self._workbench.serves(scope) else self._gateway
         refusal = self._guard.refusal(scope["headers"])
         if refusal is not None:
             return serving.refusal(scope, refusal).to(send)
+        if head is not None and serving is self._gateway:
+            if len(self._let_in) >= _MOST_KNOWN:
+                self._let_in.clear()
+            self._let_in.add(head)
         return serving.serve(scope, receive, send)
 
 

@@ -235,10 +235,9 @@ class Account:
         """A request went out."""
         self.minute.add(at, 1, tokens)
         self.day.add(at, 1, tokens)
-        if self._observations or self._unread:
-            for seen in self._reports():
-                seen.requests += 1
-                seen.tokens += tokens
+        for seen in self._reports():
+            seen.requests += 1
+            seen.tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """What went out at that time is so much more."""
@@ -250,6 +249,8 @@ class Account:
                 seen.tokens = max(0, seen.tokens + tokens)
 
     def _reports(self) -> "list[AllowanceObservation | _UnreadHeaders]":
+        if not self._unread:
+            return list(self._observations.values())
         return [*self._observations.values(), *self._unread.values()]
 
     def observe(self, seen: AllowanceObservation) -> None:

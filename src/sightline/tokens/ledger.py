@@ -52,8 +52,7 @@ class Wait:
 READY = Wait()
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
+class SentRequest(msgspec.Struct, frozen=True):
     """One request that was counted, so that its estimate can be replaced by what it really took.
 
     `at` is by the account's own clock, which is never set back.
@@ -77,6 +76,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._accounts: BoundedCache[tuple[str, str], Account] = BoundedCache(MOST_ACCOUNTS)
+        self._latest: tuple[tuple[str, str], Account] | None = None
         self._has_news = False
         self.catch_up: Callable[[], None] | None = None
         """Called before a limit is looked at, if others count for this ledger: it counts in what they have sent."""
@@ -204,8 +204,13 @@ class Ledger:
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
         """The account, and this moment by its own clock."""
-        account = self._accounts.get((provider, model))
-        if account is None:
-            account = Account()
-            self._accounts.put((provider, model), account)
+        key = provider, model
+        if self._latest is not None and key == self._latest[0]:  # as for each step of a request
+            account = self._latest[1]
+        else:
+            found = self._accounts.get(key)
+            account = found or Account()
+            if found is None:
+                self._accounts.put(key, account)
+            self._latest = key, account
         return account, account.time(at)

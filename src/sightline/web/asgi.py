@@ -9,13 +9,15 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class AsgiScope(TypedDict):
-    """The head of a request. `raw_path` is the path as sent; header names are in lower case."""
+    """The head of a request. `raw_path` is the path as sent; header names are in lower case. `head` is the same object
+    for each request with this head, whatever the length of its body, so that what follows from it can be kept."""
 
     type: str
     method: str
     raw_path: bytes
     query_string: bytes
     headers: Headers
+    head: NotRequired[object]
 
 
 class RequestEvent(TypedDict):
@@ -53,17 +55,13 @@ class Send(Protocol):
         ...
 
 
-class ClientWriter(Send, Protocol):
-    """Sends a response, and writes chunks of its body without waiting for the client, who may be behind: then it
-    `is_paused`, and the sender waits until it is not."""
+class ChunkWriter(Protocol):
+    """Writes chunks of a body without waiting for the client, who may be behind: then it `is_paused`, and the sender
+    waits until it is not."""
 
     @property
     def is_paused(self) -> bool:
         """Whether the client takes no more for now."""
-        ...
-
-    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        """Write a whole response; its length is among the headers."""
         ...
 
     def write(self, data: bytes, /) -> None:
@@ -72,6 +70,18 @@ class ClientWriter(Send, Protocol):
 
     async def until_writable(self) -> None:
         """Wait until the client takes more."""
+        ...
+
+
+class ClientWriter(Send, ChunkWriter, Protocol):
+    """Sends a response, piece by piece or whole, and has the body of its request."""
+
+    def take_body(self) -> bytes | None:
+        """The body of the request, if all of it is here and none was taken; else None, and it is to be received."""
+        ...
+
+    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
+        """Write a whole response; its length is among the headers."""
         ...
 
 

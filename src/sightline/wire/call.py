@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import unquote
 
+import msgspec
+
 from sightline.errors import Code, Fault
 
 
@@ -24,8 +26,7 @@ class Variable:
 TemplateValue: TypeAlias = str | Variable
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True):
     """What goes to the socket, secrets and all. Its repr shows none of them.
 
     One that `is_passed_on` is a client's, and does not say that it is ours.
@@ -39,6 +40,10 @@ class HttpRequest:
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.url.partition('?')[0]}, {len(self.body)} bytes)"
+
+    def with_body(self, body: bytes) -> "HttpRequest":
+        """The same request with another body."""
+        return HttpRequest(self.method, self.url, self.headers, body, self.is_passed_on)
 
 
 @dataclass(frozen=True, slots=True)

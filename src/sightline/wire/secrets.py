@@ -47,8 +47,12 @@ class SecretForms:
         # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
         # Escapes are looked for first as they begin: that takes a tenth of the time of a pattern that finds nothing.
         has_escape = ("\\u" in text or "%" in text) and self._escaped.search(text) is not None
-        may_be_there = has_escape or any(form in text for form in self.literal)
-        return self._pattern.sub(MASK, text) if may_be_there else text
+        if has_escape:
+            return self._pattern.sub(MASK, text)
+        for form in self.literal:
+            if form in text:
+                return self._pattern.sub(MASK, text)
+        return text
 
 
 @dataclass(frozen=True, slots=True)

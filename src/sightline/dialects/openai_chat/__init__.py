@@ -14,6 +14,7 @@ from sightline.dialects.dialect import (
     Editing,
     Endpoint,
     LeafPaths,
+    PlainStream,
     RequestRules,
     TokenRules,
     Unread,
@@ -24,7 +25,7 @@ from sightline.dialects.dialect import (
 )
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.openai_chat.plain import PLAIN_TEXTS
+from sightline.dialects.openai_chat.plain import PLAIN_TEXTS, begins_stream, read_ending, read_stream
 from sightline.dialects.openai_chat.reply_read import ChatMachine, read_plain, read_reply
 from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_reply
 from sightline.dialects.openai_chat.request_read import read_request
@@ -40,6 +41,8 @@ DIALECT = Dialect(
     write_reply=write_reply,
     stream_reader=lambda: StreamReader(ChatMachine(), TextDeltas()),
     read_plain=read_plain,
+    read_ending=read_ending,
+    plain_stream=PlainStream(begins=begins_stream, read=read_stream),
     plain_texts=PLAIN_TEXTS,
     stream_writer=ChatStreamWriter,
     read_error=read_error,

@@ -3,11 +3,14 @@
 A shape is taken only where all its fields are known here; whatever does not fit is left to the full readers.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from sightline.dialects.dialect import PlainTexts
+from sightline.model.parts import Text
+from sightline.model.reply import Choice, Finish, Reply
+from sightline.model.usage import Usage
 
 
 class _Part(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
@@ -59,6 +62,144 @@ class _Reply(msgspec.Struct, forbid_unknown_fields=True):
     system_fingerprint: str | None = None
 
 
+class _PromptDetails(msgspec.Struct, gc=False):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _CompletionDetails(msgspec.Struct, gc=False):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
+
+
+class _Spoken(msgspec.Struct, forbid_unknown_fields=True):
+    role: Literal["assistant"]
+    content: str
+    refusal: None = None
+    annotations: tuple[()] | None = None
+    tool_calls: tuple[()] | None = None
+    function_call: None = None
+    audio: None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+
+class _EndedChoice(msgspec.Struct, forbid_unknown_fields=True):
+    index: Literal[0]
+    message: _Spoken
+    finish_reason: Literal["stop", "length", "content_filter"]
+    logprobs: None = None
+
+
+class _Ended(msgspec.Struct):
+    choices: tuple[_EndedChoice]
+    id: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+    error: None = None
+
+
+_ENDED = msgspec.json.Decoder(_Ended)
+
+
+def read_ending(data: bytes) -> Reply | None:
+    """How a whole reply of one text ended, its model and its counts, as the full reader says, but none of its parts;
+    None for any other reply."""
+    try:
+        ended = _ENDED.decode(data)
+    except (ValueError, RecursionError):
+        return None
+    choice = ended.choices[0]
+    if not choice.message.content:
+        return None
+    usage = None if ended.usage is None else _counts(ended.usage)
+    return Reply(choices=(_ENDS[choice.finish_reason],), id=ended.id, model=ended.model or None, usage=usage)
+
+
+def _counts(counted: _Usage) -> Usage:
+    prompt, completion = counted.prompt_tokens_details, counted.completion_tokens_details
+    thought = None if completion is None else completion.reasoning_tokens
+    written, total = counted.completion_tokens, counted.total_tokens
+    if thought and total == (counted.prompt_tokens or 0) + (written or 0) + thought:
+        written = (written or 0) + thought  # some servers count the reasoning beside the output
+    return Usage(
+        input_tokens=counted.prompt_tokens,
+        output_tokens=written,
+        cached_tokens=None if prompt is None else prompt.cached_tokens,
+        cache_write_tokens=None if prompt is None else prompt.cache_write_tokens,
+        reasoning_tokens=thought,
+    )
+
+
+class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    refusal: None = None
+
+
+class _ChunkChoice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    index: Literal[0]
+    delta: _Delta
+    finish_reason: Literal["stop", "length", "content_filter"] | None = None
+    logprobs: None = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    choices: Annotated[list[_ChunkChoice], msgspec.Meta(max_length=1)]
+    id: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+    error: None = None
+
+
+_CHUNKS, _FIRST_CHUNK = msgspec.json.Decoder(list[_Chunk]), msgspec.json.Decoder(_Chunk)
+_BEGIN, _BETWEEN, _DONE = b"data: ", b"\n\ndata: ", b"\n\ndata: [DONE]\n\n"
+
+
+def begins_stream(data: bytes) -> bool:
+    """Whether a stream of one text begins like this, its first frame being complete."""
+    end = data.find(b"\n\n")
+    if end < 0 or not data.startswith(_BEGIN):
+        return False
+    try:
+        first = _FIRST_CHUNK.decode(data[len(_BEGIN) : end])
+    except (ValueError, RecursionError):
+        return False
+    return bool((first.id or first.model) and first.choices)
+
+
+def read_stream(data: bytes) -> Reply | None:
+    """A whole stream of one text, with its text, as the full reader says; None for any other stream. All its frames are
+    decoded as one list, at the speed of C."""
+    if not (data.startswith(_BEGIN) and data.endswith(_DONE)):
+        return None
+    try:
+        chunks = _CHUNKS.decode(b"[" + data[len(_BEGIN) : -len(_DONE)].replace(_BETWEEN, b",") + b"]")
+    except (ValueError, RecursionError):
+        return None
+    spoken = [each.choices[0] for each in chunks if each.choices]
+    words = [each.finish_reason for each in spoken if each.finish_reason is not None]
+    text = "".join([each.delta.content or "" for each in spoken])
+    first = chunks[0]
+    if len(words) != 1 or spoken[-1].finish_reason is None or not text or not first.id:
+        return None
+    counted = [each.usage for each in chunks if each.usage is not None]
+    if len(counted) > 1:
+        return None
+    choice = Choice(parts=(Text(text),), finish=words[0])
+    usage = _counts(counted[0]) if counted else None
+    return Reply(choices=(choice,), id=first.id, model=first.model or None, usage=usage)
+
+
+_WORDS: tuple[Finish, ...] = ("stop", "length", "content_filter")
+_ENDS = {word: Choice(finish=word) for word in _WORDS}
 _REQUEST, _REPLY = msgspec.json.Decoder(_Request), msgspec.json.Decoder(_Reply)
 
 

@@ -6,13 +6,13 @@ The connection that was used last is reused first, and waiting requests are serv
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Self
+from typing import NamedTuple, Self
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import HttpConnection
 from sightline.transport.http.dialling import Trust, dial, dial_for
-from sightline.transport.http.framing import AnswerParser, request_head
+from sightline.transport.http.framing import AnswerParser, around_length, with_length
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
 
@@ -36,15 +36,21 @@ class ConnectionPool:
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
+    def take_idle(self) -> HttpConnection | None:
+        """A connection that is open and free, if there is one."""
+        while self._idle and not self._is_closed:
+            connection, since = self._idle.popitem()
+            if self._loop.time() - since < self._keep_alive and connection.is_usable():
+                return connection
+            connection.abort()
+        return None
+
     async def acquire(self, connect: float) -> HttpConnection:
         """A connection for one exchange: an idle one, or a new one made within `connect` seconds, or, where there
         are too many, the next that becomes free."""
         while not self._is_closed:
-            while self._idle:
-                connection, since = self._idle.popitem()
-                if self._loop.time() - since < self._keep_alive and connection.is_usable():
-                    return connection
-                connection.abort()
+            if (connection := self.take_idle()) is not None:
+                return connection
             if self._taken < self._limit:
                 self._taken += 1
                 return await self._dial_connection(connect)
@@ -165,7 +171,7 @@ class Response:
         self.status: int = answer.status
         self.reason: bytes = answer.reason
         self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
-        self._named: dict[bytes, bytes] | None = None
+        self.named = answer.named
         self._answer = answer
         self._connection: HttpConnection | None = connection
         self._place = connection.place
@@ -173,9 +179,7 @@ class Response:
 
     def header(self, name: str) -> str:
         """The first value of a header, whatever the case of its name; nothing where it is absent."""
-        if self._named is None:
-            self._named = {key.lower(): value for key, value in reversed(self.headers)}
-        return self._named.get(name.lower().encode("latin-1"), b"").decode("latin-1")
+        return self.named.get(name.lower().encode("latin-1"), b"").decode("latin-1")
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -217,7 +221,7 @@ class Response:
                 if not done.done():
                     done.set_exception(error)
                 return
-            if not goes_on or answer.is_over():
+            if not goes_on or answer.is_complete or answer.fault is not None:
                 connection.listener = None
                 if not done.done():
                     done.set_result(None)
@@ -281,6 +285,16 @@ class Response:
 
 _PROXY_AUTHENTICATION_REQUIRED = 407
 _MOST_WAYS = 1024
+_MOST_HEADS = 64
+
+
+class _Way(NamedTuple):
+    """What requests to one address need. `heads` are the heads of those that were sent, but for their length."""
+
+    aim: HttpTarget
+    proxy: Proxy | None
+    pool: ConnectionPool
+    heads: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[bytes, bytes, str | None]]
 
 
 class HttpClient:
@@ -298,7 +312,7 @@ class HttpClient:
         self._max_connections = max_connections
         self._keep_alive = keep_alive
         self._pools: dict[tuple[Origin, Proxy | None], ConnectionPool] = {}
-        self._ways: dict[tuple[str, bool], tuple[HttpTarget, Proxy | None, ConnectionPool]] = {}
+        self._ways: dict[tuple[str, bool], _Way] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -307,9 +321,15 @@ class HttpClient:
 
         To be cancelled closes the connection at once.
         """
-        aim, proxy, pool = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
-        head = request_head(request, aim, proxy)
-        connection = await pool.acquire(timeouts.connect)
+        aim, proxy, pool, heads = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
+        key = request.method, request.headers, request.is_passed_on
+        parts = heads.get(key)
+        if parts is None:
+            if len(heads) >= _MOST_HEADS:
+                heads.clear()
+            parts = heads[key] = around_length(request, aim, proxy)
+        head = with_length(request, *parts)
+        connection = pool.take_idle() or await pool.acquire(timeouts.connect)
         answer = await connection.exchange(head, request.body, timeouts, bodiless=request.method == "HEAD")
         response = Response(connection, answer, pool)
         if answer.status == _PROXY_AUTHENTICATION_REQUIRED and proxy is not None and not aim.origin.is_tls:
@@ -317,14 +337,14 @@ class HttpClient:
             raise faults.proxy_refused(proxy.place, proxy.variable, answer.status, aim.origin.place)
         return response
 
-    def _way(self, url: str, *, direct: bool) -> tuple[HttpTarget, Proxy | None, ConnectionPool]:
+    def _way(self, url: str, *, direct: bool) -> "_Way":
         """What a request to this address needs; most of them go to a few."""
         aim = target(url)
         proxy = None if direct else self._proxies.for_origin(aim.origin)
         pool = self._pools.get((aim.origin, proxy)) or self._new_pool(aim.origin, proxy)
         if len(self._ways) >= _MOST_WAYS:
             self._ways.clear()
-        self._ways[url, direct] = way = (aim, proxy, pool)
+        self._ways[url, direct] = way = _Way(aim, proxy, pool, {})
         return way
 
     def _new_pool(self, origin: Origin, proxy: Proxy | None) -> ConnectionPool:

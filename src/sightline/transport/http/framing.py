@@ -5,7 +5,7 @@ early, or frame the body twice, is refused.
 """
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -35,6 +35,8 @@ class AnswerParser:
         self.status = 0
         self.reason = b""
         self.headers: list[tuple[bytes, bytes]] = []
+        self.named: dict[bytes, bytes] = {}
+        """The headers by name in lower case, once all are here; of several with one name the first."""
         self.pieces: list[bytes] = []
         self.has_head = False
         self.is_complete = False
@@ -154,16 +156,13 @@ class AnswerParser:
             raise _EnoughError
 
     def _look_at_framing(self) -> None:
-        framed = self.status in _NO_BODY
-        for name, value in self.headers:
-            key = name.lower()
-            if key == b"content-length":
-                framed = True
-            elif key == b"transfer-encoding":
-                framed = True
-                if value.lower() != b"chunked":
-                    self._refuse("its transfer encoding is not chunked")
-        self._until_close = not framed
+        named = self.named = {name.lower(): value for name, value in reversed(self.headers)}
+        is_chunked = b"transfer-encoding" in named
+        self._until_close = not (is_chunked or b"content-length" in named or self.status in _NO_BODY)
+        if is_chunked and any(
+            name.lower() == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers
+        ):
+            self._refuse("its transfer encoding is not chunked")
 
     def _refuse(self, why: str) -> None:
         self._fail(why)
@@ -181,9 +180,12 @@ _WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
 
 def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> bytes:
     """The request line and the headers: ours first, then the given ones in their order and spelling."""
-    before, after, length = _around_length(
-        request.method, request.headers, target, proxy, is_passed_on=request.is_passed_on
-    )
+    before, after, length = around_length(request, target, proxy)
+    return with_length(request, before, after, length)
+
+
+def with_length(request: HttpRequest, before: bytes, after: bytes, length: str | None) -> bytes:
+    """The head with the length of this body between what `around_length` has made."""
     size = len(request.body)
     if length is None and (size or request.method not in _WITHOUT_BODY):
         return b"%bContent-Length: %d\r\n%b" % (before, size, after)
@@ -192,12 +194,10 @@ def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) 
     return before + after
 
 
-@lru_cache(maxsize=512)
-def _around_length(
-    method: str, headers: tuple[tuple[str, str], ...], target: HttpTarget, proxy: Proxy | None, *, is_passed_on: bool
-) -> tuple[bytes, bytes, str | None]:
+def around_length(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> tuple[bytes, bytes, str | None]:
     """The head before and after our Content-Length, and the length that was given. All but the length is the same for
     each request of a client."""
+    method, headers, is_passed_on = request.method, request.headers, request.is_passed_on
     if not TOKEN.fullmatch(method) or method == "CONNECT":
         raise _refusal("the method of the request cannot be sent")
     given = {name.lower(): value for name, value in headers}

@@ -4,7 +4,6 @@ answer cache are kept at home."""
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -129,8 +128,7 @@ class HostLine:
 _WAITS = frozenset({"retry-after", "retry-after-ms", "date"})
 
 
-@dataclass(frozen=True, slots=True)
-class FarSent(SentRequest):
+class FarSent(SentRequest, frozen=True):
     """A sent request that home counted under number `n`."""
 
     n: int = 0

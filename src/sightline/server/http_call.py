@@ -1,0 +1,228 @@
+"""One request of a client and its response, as HTTP/1.1 carries them."""
+
+import asyncio
+import logging
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from sightline.server.response_head import join_head, lines_of
+from sightline.web.asgi import (
+    AsgiScope,
+    ClientWriter,
+    Headers,
+    Receive,
+    RequestEvent,
+    ResponseChunk,
+    ResponseStart,
+    UpgradeReceiver,
+    WebResponse,
+    header,
+)
+
+if TYPE_CHECKING:
+    from sightline.server.http_connection import ClientConnection
+
+Application = Callable[[AsgiScope, Receive, ClientWriter], Awaitable[None]]
+
+_MOST_BODY_WAITING: Final = 64 * 1024
+"""Bytes of a body that wait for the application; the client is not read meanwhile."""
+
+_LOG = logging.getLogger("sightline.server")
+_WITHOUT_BODY: Final = frozenset({204, 304})
+
+
+class HttpCall:
+    """One request and its response. `receive` is ASGI's, and the call itself is ASGI's `send`."""
+
+    __slots__ = (
+        "_connection",
+        "_ends_by_closing",
+        "_head",
+        "_is_chunked",
+        "_is_http_1_0",
+        "_left",
+        "_pieces",
+        "_waiting",
+        "_was_asked_for",
+        "has_begun",
+        "has_body",
+        "is_answered",
+        "keeps_alive",
+        "scope",
+    )
+
+    def __init__(
+        self,
+        connection: "ClientConnection",
+        scope: AsgiScope,
+        *,
+        keeps_alive: bool,
+        is_http_1_0: bool,
+    ) -> None:
+        self.scope = scope
+        self.keeps_alive = keeps_alive
+        self.has_body = False
+        """Whether the whole request is here."""
+        self.has_begun = False
+        """Whether the head of the response was made."""
+        self.is_answered = False
+        self._connection = connection
+        self._is_http_1_0 = is_http_1_0
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._was_asked_for = False
+        """Whether a client that waits for leave to send its body has got it."""
+        self._head = b""
+        """The head of a response of known length, until it is written with the body: each write is a packet."""
+        self._is_chunked = False
+        self._ends_by_closing = False
+        self._left = 0
+        """Bytes of a body of known length that are still to come."""
+
+    # --- the request ---
+
+    def add_body(self, data: bytes) -> None:
+        """A piece of the body has arrived."""
+        if self.is_answered:
+            return  # the application did without it
+        self._pieces.append(data)
+        self._waiting += len(data)
+        if self._waiting > _MOST_BODY_WAITING:
+            self._connection.pause_reading()
+
+    async def receive(self) -> RequestEvent:
+        """What has arrived of the body since the last time."""
+        connection = self._connection
+        if not self._pieces and not self.has_body and not self._was_asked_for:
+            self._was_asked_for = True
+            if header(self.scope["headers"], b"expect").lower() == "100-continue":
+                connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while not self._pieces and not self.has_body and not self.is_answered:
+            connection.resume_reading()
+            await connection.next_change()
+        if self.is_answered:
+            return {"type": "http.disconnect"}
+        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self._waiting = 0
+        return {"type": "http.request", "body": body, "more_body": not self.has_body}
+
+    def take_body(self) -> bytes | None:
+        """The whole body, if all of it is here and nobody has received any of it."""
+        pieces = self._pieces
+        if not self.has_body or self.is_answered or self._was_asked_for:
+            return None
+        self._was_asked_for = True
+        self._waiting = 0
+        self._pieces = []
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    # --- the response ---
+
+    async def __call__(self, message: ResponseStart | ResponseChunk, /) -> None:
+        """Write the next piece of the response, once the client takes it."""
+        if self._connection.is_writing_paused:
+            await self._connection.until_writable()
+        if message["type"] == "http.response.start":
+            self.write_head(message["status"], message["headers"])
+        else:
+            self.write_body(message["body"], is_last=not message["more_body"])
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client takes no more for now."""
+        return self._connection.is_writing_paused
+
+    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
+        """Write a whole response."""
+        self.write_head(status, headers)
+        self.write_body(body, is_last=True)
+
+    def write(self, data: bytes, /) -> None:
+        """Write a chunk of the body, whether or not the client takes it yet."""
+        if self._is_chunked and data:
+            self._connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        else:
+            self.write_body(data, is_last=False)
+
+    async def until_writable(self) -> None:
+        """Wait until the client takes more."""
+        await self._connection.until_writable()
+
+    def upgrade(self, headers: Headers, receiver: UpgradeReceiver, /) -> asyncio.Transport:
+        """Answer with 101: the rest of the connection is another protocol's."""
+        assert self._connection.upgrade is not None, "no other protocol was asked for"
+        self.has_begun = True
+        return self._connection.upgrade.accept(headers, receiver)
+
+    def write_head(self, status: int, headers: Headers) -> None:
+        """Write the head at once, or with the body if its length is known."""
+        lines, length, closes = lines_of(headers)
+        if closes or self._connection.is_closing_soon:
+            self.keeps_alive = False
+        if length is not None:
+            self._left = length
+        elif self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY:
+            if self._is_http_1_0:
+                # HTTP/1.0 has no chunks: the end of the connection is the end of the body.
+                self._ends_by_closing, self.keeps_alive = True, False
+                self._reset_on_close(is_reset=True)
+            else:
+                self._is_chunked = True
+                lines.append(b"transfer-encoding: chunked")
+        if not self.keeps_alive:
+            lines.append(b"connection: close")
+        head = join_head(status, lines)
+        self.has_begun = True
+        if self._is_chunked or self._ends_by_closing:
+            self._connection.transport.write(head)
+        else:
+            self._head = head
+
+    def _reset_on_close(self, *, is_reset: bool) -> None:
+        """Whether closing the connection resets it. A body that the close ends must not look whole when it broke off,
+        and a reset is the only way in which HTTP/1.0 can say so."""
+        raw = self._connection.transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(is_reset), 0))
+
+    def write_body(self, body: bytes, *, is_last: bool) -> None:
+        """Write a piece of the body."""
+        write = self._connection.transport.write
+        if self._is_chunked:
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            if chunk or is_last:
+                write(chunk + b"0\r\n\r\n" if is_last else chunk)
+        elif self._ends_by_closing:
+            if body:
+                write(body)
+            if is_last:
+                self._reset_on_close(is_reset=False)
+        else:
+            if self.scope["method"] == "HEAD":
+                self._left, body = 0, b""
+            self._left -= len(body)
+            if self._left < 0 or (is_last and self._left):
+                raise RuntimeError("a response has another length than its head says")
+            head, self._head = self._head, b""
+            write(head + body)
+        if is_last:
+            self.is_answered = True
+            if not self.keeps_alive:
+                self._connection.transport.close()
+
+    async def run(self, app: Application) -> None:
+        """Have it answered. Whatever the application does, the client gets a whole response or sees that it is none."""
+        try:
+            await app(self.scope, self.receive, self)
+        except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
+            _LOG.exception("a request failed")
+        if not self.has_begun:
+            # Either the failure of before, or the request was left without an answer, as one whose body never came.
+            failed = WebResponse(500, b"Internal Server Error", [(b"content-type", b"text/plain; charset=utf-8")])
+            self.keeps_alive = False
+            await failed.to(self)
+        elif not self.is_answered:
+            self._connection.transport.close()  # without an end it does not look whole

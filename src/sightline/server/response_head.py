@@ -1,0 +1,48 @@
+"""The head of a response as bytes."""
+
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from sightline.web.asgi import Headers
+
+STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_CONTROLS: Final = bytes({*range(32), 127} - {9})
+
+
+class HeaderLines(NamedTuple):
+    """Headers as lines without their ends; the `length` of the body that they name, and whether the connection `closes`
+    after it, which has no line here."""
+
+    lines: list[bytes]
+    length: int | None
+    closes: bool
+
+
+def lines_of(headers: Headers) -> HeaderLines:
+    """These headers as lines."""
+    begins, length_at, connection_at = _begin_lines(tuple([name for name, _ in headers]))
+    closes = connection_at is not None and b"close" in headers[connection_at][1].lower()
+    if closes:
+        headers = [each for each in headers if each[0].lower() != b"connection"]
+        begins, length_at, _ = _begin_lines(tuple([name for name, _ in headers]))
+    length = None if length_at is None else int(headers[length_at][1])
+    return HeaderLines([begin + each[1] for begin, each in zip(begins, headers, strict=True)], length, closes)
+
+
+def join_head(status: int, lines: list[bytes]) -> bytes:
+    """The whole head; a RuntimeError where a line has characters that no header can have."""
+    said = b"".join(lines)
+    # Nearly every head is printable, which is seen at once; a tab and letters of other languages are legal too.
+    if not said.decode("latin-1").isprintable() and said != said.translate(None, _CONTROLS):
+        raise RuntimeError("a header cannot be sent")
+    return (STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + b"\r\n".join([*lines, b"", b""])
+
+
+@lru_cache(maxsize=256)
+def _begin_lines(names: tuple[bytes, ...]) -> tuple[tuple[bytes, ...], int | None, int | None]:
+    """How the lines of headers with these names begin, and which of them say the length and what becomes of the
+    connection. Most responses have the same names."""
+    low = [name.lower() for name in names]
+    places = {name: place for place, name in enumerate(low)}
+    return tuple(b"%b: " % name for name in low), places.get(b"content-length"), places.get(b"connection")
