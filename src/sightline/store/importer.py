@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.journal import (
     Torn,
     known_slots,
@@ -41,7 +41,7 @@ class Sink(Protocol):
     A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
     """
 
-    def apply(self, batch: Sequence[Entry], slot: int) -> None:
+    def apply(self, batch: Sequence[KeptEntry], slot: int) -> None:
         """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
         nothing."""
         ...
@@ -159,7 +159,7 @@ class Importer:
         if state is None or (is_living and not state.has_head):
             return False  # a process of an earlier version brings its records in itself
         start = at = state.imported
-        batch: list[list[Entry]] = []
+        batch: list[list[KeptEntry]] = []
         for record in records(path, start, state.end):
             if isinstance(record, Torn):
                 if is_living:
@@ -182,7 +182,7 @@ class Importer:
             mark_imported(path, at)
         return at > state.imported
 
-    def _import(self, batch: Sequence[Sequence[Entry]], slot: int) -> None:
+    def _import(self, batch: Sequence[Sequence[KeptEntry]], slot: int) -> None:
         """Bring these records in, with all that is to be done for them."""
         if not batch:
             return
@@ -203,7 +203,7 @@ class Importer:
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("an exchange could not be read for search; it is on record all the same")
 
-    def _import_record(self, sink: Sink, record: Sequence[Entry], slot: int) -> None:
+    def _import_record(self, sink: Sink, record: Sequence[KeptEntry], slot: int) -> None:
         try:
             sink.apply(record, slot)
         except Fault:

@@ -22,7 +22,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.store.entries import Entry
+from sightline.store.entries import KeptEntry, kept_entries
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -33,7 +33,7 @@ _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
 _NUMBER = struct.Struct("<Q")
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(list[Entry])
+_DECODER = msgspec.msgpack.Decoder(list[KeptEntry])
 
 
 class Torn(NamedTuple):
@@ -44,8 +44,9 @@ class Torn(NamedTuple):
     size: int
 
 
-def frame_record(entries: Sequence[Entry]) -> bytearray:
-    """One record: its length, a checksum, and the entries."""
+def frame_record(entries: Sequence[KeptEntry]) -> bytearray:
+    """One record: its length, a checksum, and the entries, frames that came one behind the other as one."""
+    entries = kept_entries(entries)
     record = bytearray(RECORD_HEAD.size)
     try:
         _ENCODER.encode_into(entries, record, RECORD_HEAD.size)
@@ -246,7 +247,7 @@ def mark_imported(path: Path, at: int) -> None:
         file.write(_NUMBER.pack(at))
 
 
-def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[Entry], int] | Torn]:
+def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[KeptEntry], int] | Torn]:
     """The records of a file from one byte to another, each with the place behind it; a torn end comes last."""
     with path.open("rb") as file:
         size = file.seek(0, 2) if stop is None else stop
@@ -264,7 +265,7 @@ def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tup
             yield entries, at
 
 
-def _entries(data: bytes) -> list[Entry] | None:
+def _entries(data: bytes) -> list[KeptEntry] | None:
     try:
         return _DECODER.decode(data)
     except msgspec.DecodeError:
@@ -282,7 +283,7 @@ def is_imported(wanted: dict[Path, int]) -> bool:
     return all((state := state_of(path)) is None or state.imported >= end for path, end in wanted.items())
 
 
-def quarantine(folder: Path, slot: int, entries: Sequence[Entry]) -> Path:
+def quarantine(folder: Path, slot: int, entries: Sequence[KeptEntry]) -> Path:
     """Keep entries that the database refuses in a file of their own, so that they do not block later ones; returns its
     path. Sightline never reads it again."""
     path = folder / f"refused-{slot:03}.journal"

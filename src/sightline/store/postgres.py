@@ -238,8 +238,8 @@ class PostgresStore(JournaledStore):
         """The facts of an exchange in their order; none if there is no such exchange."""
         return await self._ask(lambda connection: facts_of(connection, exchange))
 
-    async def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
+    async def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
         return await self._ask(lambda connection: body_of(connection, Codec(), sha256))
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:

@@ -114,8 +114,8 @@ class Store(Protocol):
         """The facts of an exchange in their order; none if there is no such exchange."""
         ...
 
-    async def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
+    async def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
         ...
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
