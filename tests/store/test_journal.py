@@ -13,6 +13,7 @@ from sightline.store import journal as journal_module
 from sightline.store.entries import BodyEntry, Entry, FactEntry, kept_entries
 from sightline.store.journal import (
     RECORD_HEAD,
+    SEGMENT_SIZE,
     JournalWriter,
     SegmentState,
     Torn,
@@ -21,7 +22,9 @@ from sightline.store.journal import (
     known_slots,
     mark_imported,
     pending,
+    put_aside,
     records,
+    remove_spares,
     segments,
     state_of,
 )
@@ -120,6 +123,47 @@ def test_who_waits_sees_how_far_others_are(tmp_path: Path) -> None:
     (later,) = pending(tmp_path).items()
     later[0].unlink()
     assert is_imported(dict([later]))
+    journal.close()
+
+
+def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path)
+    append(journal, 0)
+    append(journal, 1, size=SEGMENT_SIZE)  # has a segment of its own
+    append(journal, 2)
+    (_, small), (_, large), (_, latest) = segments(tmp_path)
+    put_aside(small)
+    put_aside(large)
+    put_aside(large)
+    spare = tmp_path / "spare-0"
+    assert {path.name for path in tmp_path.iterdir()} == {"001.lock", latest.name, "spare-0"}
+    assert spare.read_bytes() == bytes(SEGMENT_SIZE)
+    number = spare.stat().st_ino
+    append(journal, 3, size=SEGMENT_SIZE // 2)
+    append(journal, 4, size=SEGMENT_SIZE // 2)
+    assert [path.stat().st_ino for _, path in segments(tmp_path)][1:2] == [number]
+    assert written_to(tmp_path) == ["x_2", "x_3", "x_4"]
+    journal.close()
+
+
+def test_only_a_few_segments_are_kept_to_be_used_again(tmp_path: Path) -> None:
+    for number in range(9):
+        path = tmp_path / f"001-{number:08}.log"
+        path.write_bytes(b"x" * SEGMENT_SIZE)
+        put_aside(path)
+    assert {path.name for path in tmp_path.iterdir()} == {f"spare-{number}" for number in range(4)}
+    (tmp_path / "spare.draft").write_bytes(b"of one that was killed")
+    remove_spares(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spare_of_another_size_is_made_one_of_this(tmp_path: Path) -> None:
+    (tmp_path / "spare-2").write_bytes(b"x" * 5000)
+    journal = JournalWriter(tmp_path)
+    append(journal, 0)
+    ((_, path),) = segments(tmp_path)
+    assert path.stat().st_size == SEGMENT_SIZE
+    assert written_to(tmp_path) == ["x_0"]
     journal.close()
 
 

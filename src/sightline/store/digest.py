@@ -348,7 +348,9 @@ def _title(messages: list[Message]) -> str:
 
 
 def _shorten(text: str) -> str:
-    line = " ".join(text[: 4 * MOST_IN_TITLE].split())
+    line = " ".join(text[: 2 * MOST_IN_TITLE].split())  # enough, unless there are many spaces
+    if len(line) <= MOST_IN_TITLE:
+        line = " ".join(text[: 4 * MOST_IN_TITLE].split())
     return line if len(line) <= MOST_IN_TITLE else line[: MOST_IN_TITLE - 1] + "…"
 
 

@@ -22,8 +22,10 @@ from sightline.store.journal import (
     lock,
     lock_path,
     mark_imported,
+    put_aside,
     quarantine,
     records,
+    remove_spares,
     segments,
     state_of,
     unwritable,
@@ -124,6 +126,8 @@ class Importer:
             _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
         for slot in dead:
             self._remove(slot)
+        if not living:
+            remove_spares(self._folder)
         self._has_ended_all = True
 
     def close(self) -> None:
@@ -149,9 +153,8 @@ class Importer:
             os.close(file)
 
     def _remove(self, slot: int) -> None:
-        for each, path in segments(self._folder):
-            if each == slot:
-                path.unlink(missing_ok=True)
+        for path in self._folder.glob(f"{slot:03}-*"):
+            path.unlink(missing_ok=True)
         lock_path(self._folder, slot).unlink(missing_ok=True)
 
     def _import_segment(self, slot: int, path: Path, *, is_living: bool) -> bool:
@@ -177,7 +180,7 @@ class Importer:
                 batch, start = [], at
         self._import(batch, slot)
         if state.is_sealed and at >= state.end:
-            path.unlink(missing_ok=True)
+            put_aside(path)
         elif state.has_head and at > state.imported:
             mark_imported(path, at)
         return at > state.imported
