@@ -147,11 +147,11 @@ def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(tm
 
 
 def test_only_a_few_segments_are_kept_to_be_used_again(tmp_path: Path) -> None:
-    for number in range(9):
+    for number in range(20):
         path = tmp_path / f"001-{number:08}.log"
         path.write_bytes(b"x" * SEGMENT_SIZE)
         put_aside(path)
-    assert {path.name for path in tmp_path.iterdir()} == {f"spare-{number}" for number in range(4)}
+    assert {path.name for path in tmp_path.iterdir()} == {f"spare-{number}" for number in range(16)}
     (tmp_path / "spare.draft").write_bytes(b"of one that was killed")
     remove_spares(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -174,11 +174,11 @@ class DigestReader:
         if spoken is None:
             return _unread(body)
         try:
-            if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
-                return self._read_grown(spoken, body)
             texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
             if texts is not None and (digest := _read_texts(texts)) is not None:
                 return digest
+            if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
+                return self._read_grown(spoken, body)
             return _read(request := spoken.read_request(decode(body)), fingerprints(request))
         except Fault:
             return _unread(body)

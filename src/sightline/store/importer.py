@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -33,8 +33,11 @@ from sightline.store.journal import (
 from sightline.store.summary import Unfinished, interruptions
 
 _LOG = logging.getLogger(__name__)
+Fsync: TypeAlias = Literal["never", "batches", "records"]
+"""What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
 _LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
-_MOST_IN_BATCH = 1 << 20
+_MOST_IN_BATCH, _MOST_BYTES = 128, 1 << 20
+"""Records, and bytes of them: a batch of more small ones costs memory and saves little."""
 
 
 class Sink(Protocol):
@@ -173,7 +176,7 @@ class Importer:
                 break
             entries, at = record
             batch.append(entries)
-            if at - start >= _MOST_IN_BATCH:
+            if len(batch) >= _MOST_IN_BATCH or at - start >= _MOST_BYTES:
                 self._import(batch, slot)
                 if state.has_head:
                     mark_imported(path, at)

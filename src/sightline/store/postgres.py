@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.importer import Importer
+from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
 from sightline.store.postgres_connection import (
     TROUBLE,
@@ -30,7 +30,7 @@ from sightline.store.postgres_connection import (
 )
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
-from sightline.store.recording import Fsync, JournaledStore, RecorderProcess
+from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.store import Line, Log, Pruned, load_migrations, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 

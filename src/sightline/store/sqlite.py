@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.importer import Importer
+from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
-from sightline.store.recording import Fsync, JournaledStore, RecorderProcess
+from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.sqlite_blocks import block_numbers, forget_pieces
 from sightline.store.sqlite_database import (
     FILE_NAME,

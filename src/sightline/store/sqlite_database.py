@@ -35,7 +35,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -4000",
+    "PRAGMA cache_size = -1000",
     "PRAGMA secure_delete = FAST",
     "PRAGMA journal_size_limit = 16777216",
 )

@@ -199,13 +199,11 @@ _GROWTH: dict[tuple[type, type], Callable[[Any], str]] = {
 
 def _spoken(block: _Text | _Thinking | _ToolUse, grown: str) -> list[str]:
     """The words of a block that has grown by these; a KeyError for a call whose arguments came with its beginning."""
-    match block:
-        case _Text(text=text) | _Thinking(thinking=text):
-            return [text + grown]
-        case _ToolUse(name=name):
-            if not grown:
-                raise KeyError(name)
-            return [name, grown]
+    if not isinstance(block, _ToolUse):
+        return [(block.text if isinstance(block, _Text) else block.thinking) + grown]
+    if not grown:
+        raise KeyError(block.name)
+    return [block.name, grown]
 
 
 PLAIN_TEXTS = PlainTexts(request=_read_request, reply=_read_reply)
