@@ -94,20 +94,28 @@ def test_frames_come_back_with_their_numbers_and_times() -> None:
 
 
 def test_frames_that_come_one_behind_the_other_are_one_entry_and_come_back_as_they_were() -> None:
-    others: list[Entry] = [
-        BodyEntry("00", b"{}"),
-        FactEntry("x_1", 1, 0.5, Held()),
-        FactEntry("x_2", 203, 0.5, FrameArrived(b"of another")),
-        FactEntry("x_2", 300, 0.5, FrameArrived(b"behind a gap")),
-    ]
-    entries = [*others[:2], *NOTED, *others[2:]]
+    others: list[Entry] = [BodyEntry("00", b"{}"), FactEntry("x_1", 2, 0.5, Held())]
+    entries = [*others, *NOTED, FactEntry("x_1", 203, 0.5, Held())]
     kept = kept_entries(entries)
     assert kept[2] == FramesEntry(
         "x_1", 3, [each.at for each in NOTED], [each.after for each in FRAMES], [each.data for each in FRAMES]
     )
-    assert [type(each) for each in kept] == [BodyEntry, FactEntry, FramesEntry, FramesEntry, FramesEntry]
+    assert [*kept[:2], kept[3]] == [*others, entries[-1]]
     assert plain_entries(kept) == entries == plain_entries(kept_entries(kept))
-    assert raw_reply(entries[:-2]) == raw_reply(kept[:-2]) == b"".join(each.data for each in FRAMES)
+    assert raw_reply(entries) == raw_reply(kept) == b"".join(each.data for each in FRAMES)
+    assert kept_entries(others) == others
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [*NOTED, FactEntry("x_2", 203, 0.5, FrameArrived(b"of another"))],
+        [*NOTED, FactEntry("x_1", 300, 0.5, FrameArrived(b"behind a gap"))],
+        [*NOTED[:9], FactEntry("x_1", 12, 0.5, Held()), *NOTED[10:]],
+    ],
+)
+def test_frames_that_come_in_any_other_way_stay_as_they_are(entries: list[Entry]) -> None:
+    assert kept_entries(entries) == entries
 
 
 def test_facts_from_a_number_on_are_the_rest_of_frames_or_all_or_nothing() -> None:
