@@ -134,7 +134,9 @@ def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[flo
     names = [hashlib.sha256(body).hexdigest() for body in bodies]
     hashed = process_time() - started
     asked = [_asked(f"x_{n:06}", body, name) for n, (body, name) in enumerate(zip(bodies, names, strict=True))]
-    answered = [_answered(f"x_{n:06}", name, frames, words(random.Random(-n - 1), 200)) for n, name in enumerate(names)]
+    answered = [
+        _answered(f"x_{n:06}", name, frames, words(random.Random(f"reply {n}"), 200)) for n, name in enumerate(names)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         caller = _called(Path(folder), [*asked, *answered])
     with tempfile.TemporaryDirectory() as folder:
@@ -167,7 +169,7 @@ def _import_report() -> str:
             for number in range(done, done + waiting):
                 body = _small(number, 1000, _varied)
                 sha256, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
-                answer = _answered(exchange, sha256, 1, _varied(random.Random(-number - 1), 200))
+                answer = _answered(exchange, sha256, 1, _varied(random.Random(f"reply {number}"), 200))
                 journal.append(frame_record([*_asked(exchange, body, sha256), *answer]))
             done += waiting
             started, began = process_time(), perf_counter()
@@ -282,8 +284,10 @@ def _answered(exchange: str, name: str, count: int, text: str) -> list[Entry]:
         frames = [
             b'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"%s "}}]}\n\n'
             % word.encode()
-            for word in text.split()[:count]
+            for word in text.split()[: count - 2]
         ]
+        frames.append(b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n')
+        frames.append(b"data: [DONE]\n\n")
     end = ExchangeFinished("stop", 200, HEADERS, "", "m", Usage(input_tokens=1, output_tokens=2), (), 0.1, 0.2)
     facts: list[Fact] = [AttemptStarted(1, "acme", name, dialect="openai-chat")]
     facts += [FrameArrived(frame, 0.01 * n) for n, frame in enumerate(frames)]

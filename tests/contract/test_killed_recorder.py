@@ -1,5 +1,6 @@
 """A server whose processes are killed at any moment under load: every answer that a client saw whole is on record."""
 
+import asyncio
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.contract.loopback import Provider, provider
@@ -140,6 +142,9 @@ def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Pa
         found = server.states()
         assert found.keys() >= set(answered)
         assert set(found.values()) == {"finished"}
+        for exchange in chance.sample(answered, 3):  # what was brought in twice is there once
+            kinds = [fact["kind"] for fact in server.api(f"/api/exchanges/{exchange}")["facts"]]
+            assert [kinds.count(kind) for kind in ("received", "attempt", "finished")] == [1, 1, 1]
         with load_on(server) as more:
             sleep(chance.random())
             if seed:
@@ -154,6 +159,47 @@ def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Pa
         assert "store" not in server.api("/api/health")
         server.stop()
         assert not list((tmp_path / "data" / "journal").glob("*.log"))
+
+
+@contextmanager
+def stopped(url: str) -> Iterator[None]:
+    """A database server that does not answer: what it has running for this database stands still."""
+
+    async def workers() -> list[int]:
+        connection = await asyncpg.connect(url)
+        try:
+            other = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            return [row["pid"] for row in await connection.fetch(other)]
+        finally:
+            await connection.close()
+
+    pids = asyncio.run(workers())
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_stopped_database_keeps_no_client_waiting_and_gets_everything_later(tmp_path: Path) -> None:
+    with database() as url, provider() as upstream:
+        upstream.says(json.dumps(ANSWER).encode())
+        server = Server(tmp_path, upstream, url)
+        answered = [server.ask(number) for number in range(3)]
+        assert server.states().keys() == set(answered)
+        with stopped(url):
+            answered += [server.ask(number) for number in range(10, 20)]
+            os.kill(server.recorder(), signal.SIGKILL)
+            answered += [server.ask(number) for number in range(20, 30)]
+        found = server.states()
+        assert sorted(found) == sorted(answered)
+        assert set(found.values()) == {"finished"}
+        kinds = [fact["kind"] for fact in server.api(f"/api/exchanges/{answered[5]}")["facts"]]
+        assert [kinds.count(kind) for kind in ("received", "attempt", "finished")] == [1, 1, 1]
+        server.stop()
 
 
 def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def check(store: SqliteStore, line: str) -> None:
     facts = [noted.fact for noted in await store.facts(exchange)]
     body = body_of(name, int(number))
     assert facts, line
-    assert await store.body(sha256(body)) == body
+    assert await store.body(exchange, sha256(body)) == body
     if how_far == "finished":
         frames = [fact.data for fact in facts if isinstance(fact, FrameArrived)]
         assert frames == noise(name, int(number))
@@ -133,7 +133,7 @@ async def main(folder, limit):
             troubles.append(fault)
     for exchange, body in kept:
         assert [noted.exchange for noted in await store.facts(exchange)] == [exchange]
-        assert await store.body(sha256(body)) == body
+        assert await store.body(exchange, sha256(body)) == body
     store.record(received("x_later", b"{}"))
     await store.settle()
     assert store.trouble is None

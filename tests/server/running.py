@@ -103,7 +103,7 @@ class ListStore:
     async def facts(self, exchange: str) -> list[FactEntry]:
         return [each for each in self.entries if isinstance(each, FactEntry) and each.exchange == exchange]
 
-    async def body(self, sha256: str) -> bytes | None:
+    async def body(self, _exchange: str, sha256: str) -> bytes | None:
         return next((each.data for each in self.entries if isinstance(each, BodyEntry) and each.sha256 == sha256), None)
 
     async def find(self, wanted: object, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:

@@ -103,7 +103,7 @@ class StoreConformance:
             store.record(entries)
             await store.settle()
             assert await store.facts("x_1") == [entry for entry in entries if isinstance(entry, FactEntry)]
-            assert await store.body(sha256(body)) == body
+            assert await store.body("x_1", sha256(body)) == body
 
         told(opening, story)
 
@@ -132,8 +132,8 @@ class StoreConformance:
     def test_what_is_not_there_is_nothing(self, opening: Opening) -> None:
         async def story(store: Store) -> None:
             assert await store.facts("x_1") == []
-            assert await store.body(sha256(b"nothing")) is None
-            assert await store.body("no hash") is None
+            assert await store.body("x_1", sha256(b"nothing")) is None
+            assert await store.body("x_1", "no hash") is None
             assert await ids(store) == []
 
         told(opening, story)
@@ -159,7 +159,7 @@ class StoreConformance:
 
         async def after(store: Store) -> None:
             assert await ids(store, "text:hello") == ["x_1"]
-            assert await store.body(sha256(body)) == body
+            assert await store.body("x_1", sha256(body)) == body
 
         told(opening, before)
         told(opening, after)
@@ -348,8 +348,8 @@ class StoreConformance:
             for turn, body in enumerate(bodies):
                 store.record(received(f"x_{turn:03}", body))
             await store.settle()
-            for body in bodies:
-                assert await store.body(sha256(body)) == body
+            for turn, body in enumerate(bodies):
+                assert await store.body(f"x_{turn:03}", sha256(body)) == body
 
         told(opening, story)
 
@@ -360,8 +360,8 @@ class StoreConformance:
             for number, body in enumerate(bodies):
                 store.record(received(f"x_{number}", body))
             await store.settle()
-            for body in bodies:
-                assert await store.body(sha256(body)) == body
+            for number, body in enumerate(bodies):
+                assert await store.body(f"x_{number}", sha256(body)) == body
 
         told(opening, story)
 
@@ -390,13 +390,13 @@ class StoreConformance:
             assert pruned.exchanges == 7
             assert await ids(store) == ["x_9", "x_8", "x_7"]
             assert await store.facts("x_6") == []
-            assert [await store.body(sha256(body)) for body in bodies[:7]] == [None] * 7
-            assert [await store.body(sha256(body)) for body in bodies[7:]] == bodies[7:]
+            found = [await store.body(f"x_{turn}", sha256(body)) for turn, body in enumerate(bodies)]
+            assert found == [None] * 7 + bodies[7:]
             assert await ids(store, "text:unusual-12") == []
             assert await ids(store, "text:unusual-18") == ["x_9"]
             store.record(whole("x_a", bodies[0], "again", at=NOON + 200))
             assert await ids(store, "text:unusual-0") == ["x_a"]
-            assert await store.body(sha256(bodies[0])) == bodies[0]
+            assert await store.body("x_a", sha256(bodies[0])) == bodies[0]
 
         told(opening, story)
 
@@ -407,7 +407,7 @@ class StoreConformance:
             store.record(whole("x_2", body, "yes", at=NOON + 50))
             await store.settle()
             assert (await store.prune(older_than=NOON + 1)).exchanges == 1
-            assert await store.body(sha256(body)) == body
+            assert await store.body("x_2", sha256(body)) == body
 
         told(opening, story)
 

@@ -107,7 +107,7 @@ def test_error_reading_a_body_is_logged_and_stops_nothing(
 
     monkeypatch.setattr("sightline.store.digest.fingerprints", broken)
     monkeypatch.setattr("sightline.store.digest.fold", broken)
-    body = anthropic({"role": "user", "content": "hi"})
+    body = anthropic({"role": "user", "content": "hi"}, top_k=1)
     assert digest_of("anthropic", body).new_text == body.decode()
     assert "Good" in read_reply("openai-chat", chat_stream("Good")[0])[0]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
@@ -152,6 +152,13 @@ def test_plain_texts_say_what_the_full_readers_say_of_recorded_replies(case: Cas
     assert_same_without_plain_texts(case.dialect, b"{}", case.file("reply.json"))
 
 
+@pytest.mark.parametrize("case", cases("stream.sse"), ids=str)
+def test_plain_texts_say_what_the_full_readers_say_of_recorded_streams(case: Case) -> None:
+    stream = case.file("stream.sse")
+    for reply in (stream, stream.rstrip(b"\n"), stream[: len(stream) // 2], stream.replace(b"\n", b"\r\n")):
+        assert_same_without_plain_texts(case.dialect, b"{}", reply)
+
+
 WORDS = (
     st.sampled_from(["", " ", "hi", "a title", "<env>x</env>", "<env>x</env> so", "Ünï \n", "\ud800", "\0"]) | st.text()
 )
@@ -170,6 +177,86 @@ def test_plain_texts_say_what_the_full_readers_say_of_any_texts(
     assert_same_without_plain_texts("openai-chat", json.dumps(request).encode(), json.dumps(reply).encode())
 
 
+@given(st.lists(st.fixed_dictionaries({"role": ROLES, "content": CONTENT}), max_size=5), CONTENT, st.booleans())
+def test_plain_texts_say_what_the_full_readers_say_of_any_messages(
+    messages: list[Json], system: Json, has_more: bool
+) -> None:
+    more = {"tools": []} if has_more else {"temperature": 1}
+    request = {"model": "m", "max_tokens": 9, "messages": messages, "system": system, **more}
+    assert_same_without_plain_texts("anthropic", json.dumps(request).encode(), b"{}")
+
+
+BLOCKS: list[Json] = [
+    {"type": "text", "text": "a"},
+    {"type": "thinking", "thinking": "", "signature": ""},
+    {"type": "tool_use", "id": "t", "name": "look", "input": {}},
+]
+DELTAS: list[Json] = [
+    {"type": "text_delta", "text": "so "},
+    {"type": "thinking_delta", "thinking": "h"},
+    {"type": "signature_delta", "signature": "s"},
+    {"type": "input_json_delta", "partial_json": "{}"},
+]
+EVENTS: list[Json] = [
+    {"type": "message_start", "message": {"id": "m", "content": [], "usage": {"input_tokens": 3}}},
+    {"type": "ping"},
+    *({"type": "content_block_start", "index": n, "content_block": block} for n, block in enumerate(BLOCKS)),
+    *({"type": "content_block_delta", "index": n, "delta": delta} for n in range(3) for delta in DELTAS),
+    *({"type": "content_block_stop", "index": n} for n in range(3)),
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+    {"type": "message_stop"},
+    {"type": "error", "error": {"type": "overloaded_error", "message": "later"}},
+]
+SPOKEN = [EVENTS[n] for n in (0, 2, 5, 5, 17, 3, 10, 11, 18, 4, 16, 19, 20, 21)]
+EVENT = st.sampled_from(EVENTS)
+
+
+@given(st.lists(st.tuples(st.integers(0, 13), EVENT | st.none()), max_size=3))
+def test_plain_texts_say_what_the_full_readers_say_of_any_stream(changes: list[tuple[int, Json]]) -> None:
+    events: list[Json] = list(SPOKEN)
+    for place, other in changes:
+        events[place] = other
+    stream = b"".join(
+        b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), json.dumps(event).encode())
+        for event in events
+        if isinstance(event, dict)
+    )
+    assert_same_without_plain_texts("anthropic", b"{}", stream)
+
+
+DELTA = st.sampled_from(
+    [
+        {"content": "so "},
+        {"role": "assistant", "content": ""},
+        {"content": None},
+        {},
+        {"refusal": "n"},
+        {"tool_calls": []},
+    ]
+)
+CHUNK = st.fixed_dictionaries(
+    {
+        "choices": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "index": st.sampled_from([0, 0, 0, 1]),
+                    "delta": DELTA,
+                    "finish_reason": st.sampled_from([None, None, None, "stop", "length", "error"]),
+                }
+            ),
+            max_size=2,
+        ),
+        "usage": st.sampled_from([None, {"prompt_tokens": 3}]),
+    }
+)  # fmt: skip
+
+
+@given(st.lists(CHUNK, max_size=5), st.booleans())
+def test_plain_texts_say_what_the_full_readers_say_of_any_chunks(chunks: list[Json], is_done: bool) -> None:
+    frames = [b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks]
+    assert_same_without_plain_texts("openai-chat", b"{}", b"".join(frames) + b"data: [DONE]\n\n" * is_done)
+
+
 def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     spoken, seen = dialect("anthropic"), list[int]()
 
@@ -178,7 +265,7 @@ def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPa
         return spoken.read_request(document)
 
     turns = [said(role, f"{role} {n} " * 1000) for n in range(3) for role in ("user", "assistant")]
-    bodies = [anthropic(*turns[:count]) for count in (1, 3, 5)]
+    bodies = [anthropic(*turns[:count], top_k=1) for count in (1, 3, 5)]  # one that is nothing but texts is read anew
     expected = [digest_of("anthropic", body) for body in bodies]
     monkeypatch.setattr("sightline.store.digest.find_dialect", lambda _: replace(spoken, read_request=read_request))
     reader = DigestReader()

@@ -19,16 +19,22 @@ from sightline.store.entries import (
     Codec,
     Entry,
     FactEntry,
+    FramesEntry,
     Recent,
     common_ends,
     fact_of,
+    kept_entries,
     may_share,
+    next_number,
     pack_frames,
-    pack_run,
+    plain_entries,
     raw_bytes,
+    raw_reply,
+    since,
     unpack_frames,
 )
-from sightline.store.sqlite_database import FILE_NAME, open_database, run_id
+from sightline.store.sqlite_blocks import BlockWriter
+from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from tests.store.traffic import chat_body, noted, prices, sha256, whole
@@ -59,8 +65,11 @@ def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_
     sink = SqliteSink(connection, prices)
     sink.apply(whole("x_1", chat_body("hi"), "yes"))
     sink.apply(whole("x_2", chat_body("ho"), "yes"))
-    run = pack_run(Codec(), [(99, 1.0, msgspec.Raw(NEWER))])
-    connection.execute("INSERT INTO runs VALUES (?, ?)", (run_id(2, 99), run))
+    blocks = BlockWriter(connection, Codec())
+    blocks.begin()
+    newer = {"type": "fact", "exchange": "x_2", "n": 99, "at": 1.0, "fact": msgspec.Raw(NEWER)}
+    connection.execute("UPDATE exchanges SET blocks = ? WHERE seq = 2", (str(blocks.add(2, [newer])),))
+    blocks.end()
     sink.refresh()
     with pytest.raises(ValueError, match="sung"):  # it is about this exchange, and keeps back no other
         sink.apply(noted("x_2", [Held()], first=100))
@@ -82,6 +91,40 @@ def test_frames_come_back_with_their_numbers_and_times() -> None:
     assert unpack_frames(codec, "x_1", data) == NOTED
     assert raw_bytes(codec, data) == b"".join(frame.data for frame in FRAMES)
     assert len(data) < 3000
+
+
+def test_frames_that_come_one_behind_the_other_are_one_entry_and_come_back_as_they_were() -> None:
+    others: list[Entry] = [BodyEntry("00", b"{}"), FactEntry("x_1", 2, 0.5, Held())]
+    entries = [*others, *NOTED, FactEntry("x_1", 203, 0.5, Held())]
+    kept = kept_entries(entries)
+    assert kept[2] == FramesEntry(
+        "x_1", 3, [each.at for each in NOTED], [each.after for each in FRAMES], [each.data for each in FRAMES]
+    )
+    assert [*kept[:2], kept[3]] == [*others, entries[-1]]
+    assert plain_entries(kept) == entries == plain_entries(kept_entries(kept))
+    assert raw_reply(entries) == raw_reply(kept) == b"".join(each.data for each in FRAMES)
+    assert kept_entries(others) == others
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [*NOTED, FactEntry("x_2", 203, 0.5, FrameArrived(b"of another"))],
+        [*NOTED, FactEntry("x_1", 300, 0.5, FrameArrived(b"behind a gap"))],
+        [*NOTED[:9], FactEntry("x_1", 12, 0.5, Held()), *NOTED[10:]],
+    ],
+)
+def test_frames_that_come_in_any_other_way_stay_as_they_are(entries: list[Entry]) -> None:
+    assert kept_entries(entries) == entries
+
+
+def test_facts_from_a_number_on_are_the_rest_of_frames_or_all_or_nothing() -> None:
+    (frames,) = kept_entries(NOTED)
+    fact = FactEntry("x_1", 3, 0.5, Held())
+    assert [since(fact, 3), since(fact, 4)] == [fact, None]
+    assert [since(frames, 3), since(frames, 203)] == [frames, None]
+    assert plain_entries([since(frames, 150)]) == NOTED[147:]
+    assert [next_number(fact), next_number(frames)] == [4, 203]
 
 
 CODEC = Codec()

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.model.exchange import ExchangeFailed, FrameArrived
 from sightline.store import journal as journal_module
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry, kept_entries
 from sightline.store.journal import (
     RECORD_HEAD,
+    SEGMENT_SIZE,
     JournalWriter,
     SegmentState,
     Torn,
@@ -21,7 +22,9 @@ from sightline.store.journal import (
     known_slots,
     mark_imported,
     pending,
+    put_aside,
     records,
+    remove_spares,
     segments,
     state_of,
 )
@@ -123,6 +126,47 @@ def test_who_waits_sees_how_far_others_are(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path)
+    append(journal, 0)
+    append(journal, 1, size=SEGMENT_SIZE)  # has a segment of its own
+    append(journal, 2)
+    (_, small), (_, large), (_, latest) = segments(tmp_path)
+    put_aside(small)
+    put_aside(large)
+    put_aside(large)
+    spare = tmp_path / "spare-0"
+    assert {path.name for path in tmp_path.iterdir()} == {"001.lock", latest.name, "spare-0"}
+    assert spare.read_bytes() == bytes(SEGMENT_SIZE)
+    number = spare.stat().st_ino
+    append(journal, 3, size=SEGMENT_SIZE // 2)
+    append(journal, 4, size=SEGMENT_SIZE // 2)
+    assert [path.stat().st_ino for _, path in segments(tmp_path)][1:2] == [number]
+    assert written_to(tmp_path) == ["x_2", "x_3", "x_4"]
+    journal.close()
+
+
+def test_only_a_few_segments_are_kept_to_be_used_again(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / f"001-{number:08}.log"
+        path.write_bytes(b"x" * SEGMENT_SIZE)
+        put_aside(path)
+    assert {path.name for path in tmp_path.iterdir()} == {f"spare-{number}" for number in range(16)}
+    (tmp_path / "spare.draft").write_bytes(b"of one that was killed")
+    remove_spares(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spare_of_another_size_is_made_one_of_this(tmp_path: Path) -> None:
+    (tmp_path / "spare-2").write_bytes(b"x" * 5000)
+    journal = JournalWriter(tmp_path)
+    append(journal, 0)
+    ((_, path),) = segments(tmp_path)
+    assert path.stat().st_size == SEGMENT_SIZE
+    assert written_to(tmp_path) == ["x_0"]
+    journal.close()
+
+
 def test_a_forced_journal_is_on_the_disk(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, is_forced=True)
     append(journal, 1)
@@ -197,6 +241,7 @@ ENTRIES: list[list[Entry]] = [
     [FactEntry("x_2", 0, 1.5, FrameArrived(b"\xff" * 500, 0.1))],
     [BodyEntry("00", b"")],
 ]
+KEPT = [kept_entries(entries) for entries in ENTRIES]
 FILE = b"".join(frame_record(entries) for entries in ENTRIES)
 
 
@@ -208,10 +253,10 @@ def written(folder: Path, data: bytes) -> Path:
 
 def test_records_come_back_with_the_place_behind_them(tmp_path: Path) -> None:
     read = list(records(written(tmp_path, FILE)))
-    assert [record[0] for record in read] == ENTRIES
+    assert [record[0] for record in read] == KEPT
     assert read[-1][1] == len(FILE)
     middle = read[0][1]
-    assert [record[0] for record in records(tmp_path / "001-00000001.log", middle, read[1][1])] == ENTRIES[1:2]
+    assert [record[0] for record in records(tmp_path / "001-00000001.log", middle, read[1][1])] == KEPT[1:2]
 
 
 @given(st.integers(0, len(FILE) - 1))
@@ -221,7 +266,7 @@ def test_a_torn_end_costs_the_last_record_and_is_reported(cut: int) -> None:
         read = list(records(path))
     torn = [record for record in read if isinstance(record, Torn)]
     whole_records = [record[0] for record in read if not isinstance(record, Torn)]
-    assert whole_records == ENTRIES[: len(whole_records)]
+    assert whole_records == KEPT[: len(whole_records)]
     assert len(read) == len(whole_records) + len(torn)
     assert sum(record.size for record in torn) == cut - sum(len(frame_record(e)) for e in whole_records)
 

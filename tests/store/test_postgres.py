@@ -210,7 +210,7 @@ def test_what_two_replicas_record_at_once_is_there_once(url: str, tmp_path: Path
                 for number in range(0, count, 7):
                     exchange, body = exchange_id(name, number), body_of(name, number)
                     assert await store.facts(exchange) == answered_facts(exchange, body, number)
-                    assert await store.body(sha256(body)) == body
+                    assert await store.body(exchange, sha256(body)) == body
             found = {exchange_id("two", number) for number in (7, *range(70, 80))}
             assert set(await ids(store, "text:'two asks 7'")) == found
         finally:
@@ -249,7 +249,7 @@ def test_a_replica_that_is_killed_loses_nothing_that_it_promised(url: str, tmp_p
                 else:
                     assert facts[:1] == whole_story[:1]
                     assert [each.fact.code for each in facts[1:]] == ["interrupted"]
-                assert await again.body(sha256(body)) == body
+                assert await again.body(exchange, sha256(body)) == body
             assert len(await ids(again, "id:*_other", limit=500)) == 60
             assert await ids(again, "state:received") == []
         finally:
@@ -275,7 +275,7 @@ def test_a_record_of_an_earlier_version_is_brought_up_to_date(golden: Path, url:
             first = await store.facts("x_1")
             body = chat_body("tell a Dad Joke", system="Be brief.")
             assert first == [entry for entry in whole("x_1", body, "Knock ", "knock") if isinstance(entry, FactEntry)]
-            assert await store.body(sha256(body)) == body
+            assert await store.body("x_1", sha256(body)) == body
             said = ("tell a Dad Joke", "Knock knock", "Who is there?", "Grüße", "Und?")
             store.record(whole("x_4", chat_body(*said, system="Be brief."), "ok", at=NOON + 20))
             assert await ids(store) == ["x_4", "x_3", "x_2", "x_1"]

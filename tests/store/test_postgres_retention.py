@@ -70,7 +70,7 @@ def test_pruning_while_replicas_write_leaves_nothing_half(tmp_path: Path) -> Non
                 facts = [noted.fact for noted in await two.facts(summary.id)]
                 assert summary.state == "finished"
                 assert isinstance(facts[0], Received)
-                body = await two.body(facts[0].sha256)
+                body = await two.body(summary.id, facts[0].sha256)
                 assert body is not None
                 assert sha256(body) == facts[0].sha256
         finally:

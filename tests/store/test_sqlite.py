@@ -11,12 +11,13 @@ from sightline.filters.parsing import parse
 from sightline.store.entries import Codec
 from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteStore, open_store, prune, record_size
 from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, open_database
+from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.store import Store, load_migrations, overtaken
 from tests.store.conformance import Opening, StoreConformance
 from tests.store.golden_record import FOLDER, bodies
 from tests.store.logbook_conformance import LogbookConformance
-from tests.store.traffic import NOON, chat_body, prices, received, sha256, whole
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, prices, received, sha256, whole
 
 
 async def opened(folder: Path) -> SqliteStore:
@@ -112,6 +113,39 @@ def test_the_file_shrinks(tmp_path: Path) -> None:
     sink.close()
 
 
+def test_what_is_forgotten_is_in_no_block_and_those_beside_it_stay(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    bodies = [chat_body(f"asked {number}") for number in range(6)]
+    for number, body in enumerate(bodies):
+        sink.apply(received(f"x_{number}", body, at=NOON + number))
+    for number, body in enumerate(bodies):
+        sink.apply(answered(f"x_{number}", body, chat_stream(f"said {number}"), at=NOON + number))
+    assert connection.execute("SELECT DISTINCT blocks FROM exchanges").fetchall() == [("1",)]
+    assert prune(connection, older_than=NOON + 3, larger_than=None).exchanges == 3
+    ((packed,),) = connection.execute("SELECT data FROM blocks").fetchall()
+    block = Codec().unpack(packed)
+    assert [number for number in range(6) if b"asked %d" % number in block] == [3, 4, 5]
+    assert [number for number in range(6) if b"said %d" % number in block] == [3, 4, 5]
+    sink.close()
+    reading = SqliteReader(tmp_path / FILE_NAME)
+    assert [len(reading.facts(f"x_{number}")) for number in range(6)] == [0, 0, 0, 6, 6, 6]
+    assert [reading.body(f"x_{number}", sha256(body)) for number, body in enumerate(bodies)] == [None] * 3 + bodies[3:]
+    reading.close()
+
+
+def test_a_piece_that_is_larger_than_a_block_has_one_of_its_own(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    sink.apply([*whole("x_0", chat_body("a"), "yes"), *whole("x_1", chat_body("b"), "long " * 40_000)])
+    sink.apply(whole("x_2", chat_body("c"), "yes"))
+    rows = connection.execute("SELECT id, blocks FROM exchanges ORDER BY id").fetchall()
+    assert rows == [("x_0", "1"), ("x_1", "2"), ("x_2", "3")]
+    assert prune(connection, older_than=NOON + 100, larger_than=None).exchanges == 3
+    assert connection.execute("SELECT count(*) FROM blocks").fetchone() == (0,)
+    sink.close()
+
+
 def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, prices)
@@ -161,8 +195,8 @@ def test_a_record_of_an_earlier_version_opens_with_all_that_is_in_it(tmp_path: P
         assert [each.id for each in found] == ["x_open", *(f"x_{turn}" for turn in range(9, -1, -1))]
         assert (found[0].state, found[0].fault) == ("failed", "interrupted")
         assert [each.previous for each in found[1:]] == [*(f"x_{turn}" for turn in range(8, -1, -1)), ""]
-        for body in bodies():
-            assert await store.body(sha256(body)) == body
+        for turn, body in enumerate(bodies()):
+            assert await store.body(f"x_{turn}", sha256(body)) == body
         assert [each.id for each in await store.find(parse("text:'turn 18'"), now=NOON)] == ["x_9"]
         assert len(await store.facts("x_3")) == 6
         lines = [line.data for line in await store.logbook.lines("chat")]

@@ -8,7 +8,7 @@ from sightline.filters.parsing import parse
 from sightline.filters.predicate import occurs
 from sightline.model.exchange import Held
 from sightline.store.entries import BodyEntry, Codec, FactEntry
-from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database, runs_of
+from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import WordSearch, append_words, forget_words, searchable
@@ -31,11 +31,11 @@ BODY = chat_body("hi")
 def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, prices)
-    connection.execute("ALTER TABLE runs RENAME TO away")
+    connection.execute("ALTER TABLE blocks RENAME TO away")
     with pytest.raises(Fault):
         sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT count(*) FROM exchanges").fetchone() == (0,)
-    connection.execute("ALTER TABLE away RENAME TO runs")
+    connection.execute("ALTER TABLE away RENAME TO blocks")
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, state, next_n FROM exchanges").fetchall() == [("x_1", "finished", 6)]
     sink.close()
@@ -61,8 +61,32 @@ def test_facts_that_come_in_other_pieces_than_before_are_there_once(tmp_path: Pa
         sink.apply(everything[:cut])
         SqliteSink(connection, prices).apply(everything[cut - 1 : cut + 1])
     assert connection.execute("SELECT next_n FROM exchanges").fetchall() == [(8,)]
-    assert runs_of(connection, Codec(), "x_1", 1) == [each for each in everything if isinstance(each, FactEntry)]
     sink.close()
+    facts = SqliteReader(tmp_path / FILE_NAME).facts("x_1")
+    assert facts == [each for each in everything if isinstance(each, FactEntry)]
+
+
+def test_a_body_that_comes_before_the_fact_that_names_it_is_the_exchanges(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    body, fact = received("x_1", BODY)
+    sink.apply([body])
+    sink.apply([fact])
+    sink.apply([body, fact])
+    assert connection.execute("SELECT exchange, body FROM uses").fetchall() == [(1, 1)]
+    assert connection.execute("SELECT title FROM exchanges").fetchall() == [("hi",)]
+    sink.close()
+    assert SqliteReader(tmp_path / FILE_NAME).body("x_1", sha256(BODY)) == BODY
+
+
+def test_what_is_brought_in_again_adds_no_body(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    for _ in range(2):
+        SqliteSink(connection, prices).apply([*whole("x_1", BODY, "yes"), *received("x_2", BODY)])
+    assert connection.execute("SELECT count(*) FROM bodies").fetchone() == (0,)
+    (packed,) = connection.execute("SELECT data FROM blocks").fetchone()
+    assert Codec().unpack(packed).count(BODY) == 2
+    connection.close()
 
 
 TURNS = [chat_body(*(f"{n} " + "word " * 300 for n in range(2 * turn + 1))) for turn in range(8)]
@@ -136,7 +160,7 @@ def test_what_an_earlier_version_left_for_later_is_read_when_the_record_is_opene
             connection.execute("DELETE FROM words")
             connection.execute("DELETE FROM instructions")
             sink = SqliteSink(connection, prices)
-        read = ("exchanges", "runs", "uses", "instructions", "words")
+        read = ("exchanges", "blocks", "uses", "instructions", "words")
         tables.append([connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in read])
         sink.close()
     assert tables[0] == tables[1]

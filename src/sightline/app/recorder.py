@@ -20,8 +20,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.store.importer import Importer, Sink, open_wake
-from sightline.store.recording import Fsync
+from sightline.store.importer import Fsync, Importer, Sink, open_wake
 from sightline.store.summary import price_list
 
 _LOG = logging.getLogger(__name__)

@@ -174,11 +174,11 @@ class DigestReader:
         if spoken is None:
             return _unread(body)
         try:
-            if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
-                return self._read_grown(spoken, body)
             texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
             if texts is not None and (digest := _read_texts(texts)) is not None:
                 return digest
+            if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
+                return self._read_grown(spoken, body)
             return _read(request := spoken.read_request(decode(body)), fingerprints(request))
         except Fault:
             return _unread(body)
@@ -348,7 +348,9 @@ def _title(messages: list[Message]) -> str:
 
 
 def _shorten(text: str) -> str:
-    line = " ".join(text[: 4 * MOST_IN_TITLE].split())
+    line = " ".join(text[: 2 * MOST_IN_TITLE].split())  # enough, unless there are many spaces
+    if len(line) <= MOST_IN_TITLE:
+        line = " ".join(text[: 4 * MOST_IN_TITLE].split())
     return line if len(line) <= MOST_IN_TITLE else line[: MOST_IN_TITLE - 1] + "…"
 
 

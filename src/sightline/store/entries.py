@@ -6,7 +6,7 @@ halving, which costs a few copies of the body and no loop over its bytes.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -37,8 +37,91 @@ class BodyEntry(msgspec.Struct, frozen=True, tag_field="type", tag="body"):
 Entry: TypeAlias = FactEntry | BodyEntry
 
 
+class FramesEntry(msgspec.Struct, frozen=True, tag_field="type", tag="frames"):
+    """Frames of an exchange that came one behind the other, the first of them as fact number `n`: for each when it
+    came, how long after the attempt, and what it brought. It is what journals and blocks have in place of a
+    `FactEntry` for each, which would cost more than most of them bring."""
+
+    exchange: str
+    n: int
+    at: list[float]
+    after: list[float]
+    data: list[bytes]
+
+
+KeptEntry: TypeAlias = FactEntry | BodyEntry | FramesEntry
+"""What a journal or a block holds."""
+
+
+def kept_entries(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
+    """These entries with their frames as one, if all of them came one behind the other, as they do in an exchange.
+
+    A client waits for this: a loop over 200 frames takes 75 µs, these comprehensions 20.
+    """
+    kinds = [type(entry.fact) if type(entry) is FactEntry else None for entry in entries]
+    count = kinds.count(FrameArrived)
+    if not count:
+        return list(entries)
+    start = kinds.index(FrameArrived)
+    run: list[FactEntry] = entries[start : start + count]  # type: ignore[assignment]
+    first = entries[start]
+    assert type(first) is FactEntry
+    if kinds[start : start + count].count(FrameArrived) < count or [
+        entry.n for entry in run if entry.exchange == first.exchange
+    ] != [*range(first.n, first.n + count)]:
+        return list(entries)
+    frames: list[FrameArrived] = [entry.fact for entry in run]  # type: ignore[misc]
+    after, data = [each.after for each in frames], [each.data for each in frames]
+    whole = FramesEntry(first.exchange, first.n, [entry.at for entry in run], after, data)
+    return [*entries[:start], whole, *entries[start + count :]]
+
+
+def plain_entries(entries: Iterable[KeptEntry]) -> list[Entry]:
+    """The entries again, one for each frame."""
+    plain: list[Entry] = []
+    for entry in entries:
+        if type(entry) is FramesEntry:
+            plain += frames_in(entry)
+        else:
+            plain.append(entry)  # type: ignore[arg-type]
+    return plain
+
+
+def frames_in(entry: FramesEntry) -> list[FactEntry]:
+    """The facts of these frames."""
+    return [
+        FactEntry(entry.exchange, n, at, FrameArrived(data, after))
+        for n, (at, after, data) in enumerate(zip(entry.at, entry.after, entry.data, strict=True), entry.n)
+    ]
+
+
+def raw_reply(entries: Iterable[KeptEntry]) -> bytes:
+    """What the frames among these brought, one behind the other."""
+    pieces: list[bytes] = []
+    for entry in entries:
+        if type(entry) is FramesEntry:
+            pieces += entry.data
+        elif type(entry) is FactEntry and type(entry.fact) is FrameArrived:
+            pieces.append(entry.fact.data)
+    return b"".join(pieces)
+
+
+def since(entry: FactEntry | FramesEntry, n: int) -> FactEntry | FramesEntry | None:
+    """What of this entry are facts from number `n` on."""
+    if entry.n >= n:
+        return entry
+    skipped = n - entry.n
+    if not isinstance(entry, FramesEntry) or skipped >= len(entry.at):
+        return None
+    return FramesEntry(entry.exchange, n, entry.at[skipped:], entry.after[skipped:], entry.data[skipped:])
+
+
+def next_number(entry: FactEntry | FramesEntry) -> int:
+    """The number of the fact behind this entry."""
+    return entry.n + (len(entry.at) if type(entry) is FramesEntry else 1)
+
+
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
-_RUN_DECODER = msgspec.msgpack.Decoder(list[tuple[int, float, Fact]])
 
 
 def fact_of(data: bytes) -> Fact:
@@ -175,16 +258,6 @@ def unpack_frames(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
         FactEntry(exchange, n, at, FrameArrived(raw, after))
         for n, at, after, raw in _FRAME_DECODER.decode(codec.unpack(data))
     ]
-
-
-def pack_run(codec: Codec, facts: Iterable[tuple[int, float, Fact | msgspec.Raw]]) -> bytes:
-    """Facts of one exchange that came together, with their numbers and times."""
-    return codec.pack(_ENCODER.encode(list(facts)))
-
-
-def unpack_run(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
-    """The facts again; raises a `ValidationError` where one is of a kind that only a newer version knows."""
-    return [FactEntry(exchange, n, at, fact) for n, at, fact in _RUN_DECODER.decode(codec.unpack(data))]
 
 
 def raw_bytes(codec: Codec, data: bytes) -> bytes:

@@ -10,20 +10,22 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.journal import (
     Torn,
     known_slots,
     lock,
     lock_path,
     mark_imported,
+    put_aside,
     quarantine,
     records,
+    remove_spares,
     segments,
     state_of,
     unwritable,
@@ -31,8 +33,11 @@ from sightline.store.journal import (
 from sightline.store.summary import Unfinished, interruptions
 
 _LOG = logging.getLogger(__name__)
+Fsync: TypeAlias = Literal["never", "batches", "records"]
+"""What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
 _LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
-_MOST_IN_BATCH = 1 << 20
+_MOST_IN_BATCH, _MOST_BYTES = 128, 1 << 20
+"""Records, and bytes of them: a batch of more small ones costs memory and saves little."""
 
 
 class Sink(Protocol):
@@ -41,7 +46,7 @@ class Sink(Protocol):
     A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
     """
 
-    def apply(self, batch: Sequence[Entry], slot: int) -> None:
+    def apply(self, batch: Sequence[KeptEntry], slot: int) -> None:
         """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
         nothing."""
         ...
@@ -124,6 +129,8 @@ class Importer:
             _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
         for slot in dead:
             self._remove(slot)
+        if not living:
+            remove_spares(self._folder)
         self._has_ended_all = True
 
     def close(self) -> None:
@@ -149,9 +156,8 @@ class Importer:
             os.close(file)
 
     def _remove(self, slot: int) -> None:
-        for each, path in segments(self._folder):
-            if each == slot:
-                path.unlink(missing_ok=True)
+        for path in self._folder.glob(f"{slot:03}-*"):
+            path.unlink(missing_ok=True)
         lock_path(self._folder, slot).unlink(missing_ok=True)
 
     def _import_segment(self, slot: int, path: Path, *, is_living: bool) -> bool:
@@ -159,7 +165,7 @@ class Importer:
         if state is None or (is_living and not state.has_head):
             return False  # a process of an earlier version brings its records in itself
         start = at = state.imported
-        batch: list[list[Entry]] = []
+        batch: list[list[KeptEntry]] = []
         for record in records(path, start, state.end):
             if isinstance(record, Torn):
                 if is_living:
@@ -170,19 +176,19 @@ class Importer:
                 break
             entries, at = record
             batch.append(entries)
-            if at - start >= _MOST_IN_BATCH:
+            if len(batch) >= _MOST_IN_BATCH or at - start >= _MOST_BYTES:
                 self._import(batch, slot)
                 if state.has_head:
                     mark_imported(path, at)
                 batch, start = [], at
         self._import(batch, slot)
         if state.is_sealed and at >= state.end:
-            path.unlink(missing_ok=True)
+            put_aside(path)
         elif state.has_head and at > state.imported:
             mark_imported(path, at)
         return at > state.imported
 
-    def _import(self, batch: Sequence[Sequence[Entry]], slot: int) -> None:
+    def _import(self, batch: Sequence[Sequence[KeptEntry]], slot: int) -> None:
         """Bring these records in, with all that is to be done for them."""
         if not batch:
             return
@@ -203,7 +209,7 @@ class Importer:
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("an exchange could not be read for search; it is on record all the same")
 
-    def _import_record(self, sink: Sink, record: Sequence[Entry], slot: int) -> None:
+    def _import_record(self, sink: Sink, record: Sequence[KeptEntry], slot: int) -> None:
         try:
             sink.apply(record, slot)
         except Fault:

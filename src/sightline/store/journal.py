@@ -22,7 +22,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.store.entries import Entry
+from sightline.store.entries import KeptEntry, kept_entries
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -31,9 +31,11 @@ RECORD_HEAD = struct.Struct("<II")
 _HEAD = struct.Struct("<8sQQQ")
 _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
+_MOST_SPARES = 16
+_DRAFT = ".draft"
 _NUMBER = struct.Struct("<Q")
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(list[Entry])
+_DECODER = msgspec.msgpack.Decoder(list[KeptEntry])
 
 
 class Torn(NamedTuple):
@@ -44,17 +46,15 @@ class Torn(NamedTuple):
     size: int
 
 
-def frame_record(entries: Sequence[Entry]) -> bytearray:
-    """One record: its length, a checksum, and the entries."""
-    record = bytearray(RECORD_HEAD.size)
+def frame_record(entries: Sequence[KeptEntry]) -> bytes:
+    """One record: its length, a checksum, and the entries, frames that came one behind the other as one."""
+    entries = kept_entries(entries)
     try:
-        _ENCODER.encode_into(entries, record, RECORD_HEAD.size)
+        data = _ENCODER.encode(entries)
     except UnicodeEncodeError:
         # A lone surrogate is legal in JSON and comes through in names and messages; UTF-8 cannot carry it.
-        plain = _encodable(msgspec.to_builtins(entries, builtin_types=(bytes,)))
-        _ENCODER.encode_into(plain, record, RECORD_HEAD.size)
-    RECORD_HEAD.pack_into(record, 0, len(record) - RECORD_HEAD.size, zlib.crc32(memoryview(record)[RECORD_HEAD.size :]))
-    return record
+        data = _ENCODER.encode(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))))
+    return RECORD_HEAD.pack(len(data), zlib.crc32(data)) + data
 
 
 def _encodable(value: Json | bytes) -> Json | bytes:
@@ -90,7 +90,7 @@ class JournalWriter:
         except OSError as error:
             raise unwritable(folder, error) from None
 
-    def append(self, record: bytearray) -> None:
+    def append(self, record: bytes) -> None:
         """Write a record that `frame_record` made; the end of this process cannot lose it any more."""
         with self._writing:
             if self._map is None or self._at + len(record) > len(self._map):
@@ -119,16 +119,21 @@ class JournalWriter:
         if self._lock < 0:
             self._slot, self._lock = _take_slot(self._folder)
         number = self._number + 1
-        file = os.open(segment_path(self._folder, self._slot, number), os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600)
+        path = segment_path(self._folder, self._slot, number)
+        draft = path.with_suffix(_DRAFT)  # it is a segment once it has a head
+        is_spare = size + _HEAD.size <= self._segment_size and _take_spare(self._folder, draft)
+        file = os.open(draft, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            _allocate(file, _HEAD.size + size, self._segment_size)
+            if not is_spare or os.fstat(file).st_size != self._segment_size:
+                _allocate(file, _HEAD.size + size, self._segment_size)
             mapped = mmap.mmap(file, 0)
         except OSError:
-            segment_path(self._folder, self._slot, number).unlink()
+            draft.unlink()
             raise
         finally:
             os.close(file)
         _HEAD.pack_into(mapped, 0, _MAGIC, _HEAD.size, _HEAD.size, 0)
+        draft.rename(path)
         # Only now: until there is a next one, the old segment is not at its end.
         if self._map is not None:
             self._seal(self._map)
@@ -145,6 +150,7 @@ def _allocate(file: int, least: int, most: int) -> None:
     """Reserve room on the disk: memory that is mapped to a file without it would end the process when it is written."""
     for size in (max(least, most), max(least, min(_LEAST_SIZE, most))):
         try:
+            os.ftruncate(file, 0)
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file, 0, size)
             elif os.write(file, bytes(size)) < size:
@@ -156,6 +162,42 @@ def _allocate(file: int, least: int, most: int) -> None:
                 raise
         else:
             return
+
+
+def _take_spare(folder: Path, draft: Path) -> bool:
+    """Whether there was a segment to use again, which is at the path `draft` now."""
+    for number in range(_MOST_SPARES):
+        try:
+            spare_path(folder, number).rename(draft)
+        except FileNotFoundError:
+            continue
+        return True
+    return False
+
+
+def put_aside(path: Path) -> None:
+    """Remove a segment that is in the database. A few are kept, empty, to be used again: to give a megabyte back to the
+    file system and to take it again costs some milliseconds of CPU time."""
+    folder = path.parent
+    free = next((each for n in range(_MOST_SPARES) if not (each := spare_path(folder, n)).exists()), None)
+    draft = folder / f"spare{_DRAFT}"
+    try:
+        size = path.stat().st_size
+        if free is None or size != SEGMENT_SIZE:
+            path.unlink()
+            return
+        path.replace(draft)
+        with draft.open("r+b", buffering=0) as file:
+            file.write(bytes(size))  # what retention forgets must not survive here
+        draft.replace(free)
+    except FileNotFoundError:
+        return  # another process has tidied up
+
+
+def remove_spares(folder: Path) -> None:
+    """Nobody records, so that nobody needs them."""
+    for path in folder.glob("spare*"):
+        path.unlink(missing_ok=True)
 
 
 def _take_slot(folder: Path) -> tuple[int, int]:
@@ -176,6 +218,11 @@ def _take_slot(folder: Path) -> tuple[int, int]:
 def lock_path(folder: Path, slot: int) -> Path:
     """The file whose lock a living process holds."""
     return folder / f"{slot:03}.lock"
+
+
+def spare_path(folder: Path, number: int) -> Path:
+    """A segment that is to be used again."""
+    return folder / f"spare-{number}"
 
 
 def segment_path(folder: Path, slot: int, number: int) -> Path:
@@ -246,25 +293,26 @@ def mark_imported(path: Path, at: int) -> None:
         file.write(_NUMBER.pack(at))
 
 
-def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[Entry], int] | Torn]:
+def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[KeptEntry], int] | Torn]:
     """The records of a file from one byte to another, each with the place behind it; a torn end comes last."""
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         size = file.seek(0, 2) if stop is None else stop
-        at = file.seek(start)
-        while at < size:
-            head = file.read(RECORD_HEAD.size)
-            length, checksum = RECORD_HEAD.unpack(head) if len(head) == RECORD_HEAD.size else (size, 0)
-            # A torn head may name any length; what is not there is not read.
-            data = file.read(length) if at + RECORD_HEAD.size + length <= size else b""
-            entries = _entries(data) if len(data) == length and zlib.crc32(data) == checksum else None
-            if entries is None:
-                yield Torn(path, at, size - at)
-                return
-            at += RECORD_HEAD.size + length
-            yield entries, at
+        file.seek(start)
+        whole = memoryview(file.read(size - start) if size > start else b"")
+    at = start
+    while at < size:
+        here = at - start + RECORD_HEAD.size
+        length, checksum = RECORD_HEAD.unpack_from(whole, at - start) if here <= len(whole) else (size, 0)
+        data = whole[here : here + length]  # a torn head may name any length
+        entries = _entries(data) if len(data) == length and zlib.crc32(data) == checksum else None
+        if entries is None:
+            yield Torn(path, at, size - at)
+            return
+        at += RECORD_HEAD.size + length
+        yield entries, at
 
 
-def _entries(data: bytes) -> list[Entry] | None:
+def _entries(data: memoryview) -> list[KeptEntry] | None:
     try:
         return _DECODER.decode(data)
     except msgspec.DecodeError:
@@ -282,7 +330,7 @@ def is_imported(wanted: dict[Path, int]) -> bool:
     return all((state := state_of(path)) is None or state.imported >= end for path, end in wanted.items())
 
 
-def quarantine(folder: Path, slot: int, entries: Sequence[Entry]) -> Path:
+def quarantine(folder: Path, slot: int, entries: Sequence[KeptEntry]) -> Path:
     """Keep entries that the database refuses in a file of their own, so that they do not block later ones; returns its
     path. Sightline never reads it again."""
     path = folder / f"refused-{slot:03}.journal"

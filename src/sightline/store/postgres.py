@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.importer import Importer
+from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
 from sightline.store.postgres_connection import (
     TROUBLE,
@@ -30,7 +30,7 @@ from sightline.store.postgres_connection import (
 )
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
-from sightline.store.recording import Fsync, JournaledStore, RecorderProcess
+from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.store import Line, Log, Pruned, load_migrations, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 
@@ -238,8 +238,8 @@ class PostgresStore(JournaledStore):
         """The facts of an exchange in their order; none if there is no such exchange."""
         return await self._ask(lambda connection: facts_of(connection, exchange))
 
-    async def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
+    async def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
         return await self._ask(lambda connection: body_of(connection, Codec(), sha256))
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:

@@ -24,8 +24,10 @@ from sightline.store.entries import (
     Coded,
     Entry,
     FactEntry,
+    KeptEntry,
     Recent,
     pack_frames,
+    plain_entries,
     raw_bytes,
 )
 from sightline.store.postgres_connection import (
@@ -289,10 +291,10 @@ class PostgresSink:
         self._runner: asyncio.Runner | None = None
         self._connection: PostgresConnection | None = None
 
-    def apply(self, batch: Sequence[Entry], slot: int = 0) -> None:
+    def apply(self, batch: Sequence[KeptEntry], slot: int = 0) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
         if batch:
-            self._do(lambda connection: self._apply(connection, batch, slot))
+            self._do(lambda connection: self._apply(connection, plain_entries(batch), slot))
 
     def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
         """The exchanges of this replica that have not ended, without those of processes with these slots."""

@@ -13,15 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
-from typing import Literal, TypeAlias
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry
 from sightline.store.importer import Importer, trouble_of, wake
 from sightline.store.journal import JournalWriter, Torn, frame_record, is_imported, known_slots, pending
 
-Fsync: TypeAlias = Literal["never", "batches", "records"]
-"""What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.1
 """Seconds in which a batch may grow: many small batches change the same pages again and again."""

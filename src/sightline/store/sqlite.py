@@ -9,16 +9,16 @@ from typing import TypeVar
 
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.importer import Importer
+from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
-from sightline.store.recording import Fsync, JournaledStore, RecorderProcess
+from sightline.store.recording import JournaledStore, RecorderProcess
+from sightline.store.sqlite_blocks import block_numbers, forget_pieces
 from sightline.store.sqlite_database import (
     FILE_NAME,
     asking,
     body_with_id,
     changing,
     connect_database,
-    forget_runs,
     open_database,
 )
 from sightline.store.sqlite_reading import SqliteReader
@@ -153,14 +153,15 @@ def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float
     """Forget a few of the oldest; the answer is how many."""
     with changing(connection):
         rows = connection.execute(
-            f"SELECT seq FROM exchanges WHERE {_ENDED} AND (?1 IS NULL OR at < ?1) ORDER BY id LIMIT ?2",
+            f"SELECT seq, blocks FROM exchanges WHERE {_ENDED} AND (?1 IS NULL OR at < ?1) ORDER BY id LIMIT ?2",
             (older_than, most),
         ).fetchall()
         touched: set[int] = set()
-        forget_words(connection, codec, {seq for (seq,) in rows})
-        for (seq,) in rows:
+        gone = {seq for seq, _ in rows}
+        forget_words(connection, codec, gone)
+        forget_pieces(connection, codec, gone, {number for _, blocks in rows for number in block_numbers(blocks)})
+        for seq in gone:
             touched |= {body for (body,) in connection.execute("SELECT body FROM uses WHERE exchange = ?", (seq,))}
-            forget_runs(connection, seq)
             for table in ("uses", "instructions"):
                 connection.execute(f"DELETE FROM {table} WHERE exchange = ?", (seq,))
             connection.execute("DELETE FROM exchanges WHERE seq = ?", (seq,))
@@ -229,9 +230,9 @@ class SqliteStore(JournaledStore):
         """The facts of an exchange in their order; none if there is no such exchange."""
         return await asyncio.to_thread(self._reading.facts, exchange)
 
-    async def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
-        return await asyncio.to_thread(self._reading.body, sha256)
+    async def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
+        return await asyncio.to_thread(self._reading.body, exchange, sha256)
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
         """Exchanges that the filter takes, newest first, from behind the exchange `before`."""

@@ -17,23 +17,25 @@ from sightline.store.entries import (
     Codec,
     Coded,
     FactEntry,
+    KeptEntry,
     Recent,
+    kept_entries,
     may_share,
-    pack_run,
     unpack_frames,
-    unpack_run,
 )
+from sightline.store.sqlite_blocks import BlockWriter
 from sightline.store.sqlite_words import carry_words
 from sightline.store.store import Migration, load_migrations
 
 FILE_NAME = "record.sqlite3"
-_BLOCKS = 4
-"""The migration since which words are in blocks, and facts in runs."""
+_BLOCKS, _PIECES = 4, 5
+"""The migrations since which words are in blocks, and facts in a run for each exchange; and since which facts are in
+blocks of several exchanges."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -4000",
+    "PRAGMA cache_size = -1000",
     "PRAGMA secure_delete = FAST",
     "PRAGMA journal_size_limit = 16777216",
 )
@@ -162,7 +164,8 @@ def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
                     connection.execute(statement)
         if at < _BLOCKS:
             carry_words(connection)
-            _carry_facts(connection)
+        if at < _PIECES:
+            _carry_facts(connection, at)
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
     finally:
@@ -185,43 +188,58 @@ def _statements(sql: str) -> Iterator[str]:
             pending = ""
 
 
-def run_id(exchange: int, n: int) -> int:
-    """The key of the run in the row's exchange that begins with fact number `n`."""
-    if n >> 24:
-        raise OverflowError(f"fact {n} of an exchange")
-    return exchange << 24 | n
+_RUN = msgspec.msgpack.Decoder(list[tuple[int, float, Fact]])
+_RAW_RUN = msgspec.msgpack.Decoder(list[tuple[int, float, msgspec.Raw]])
 
 
-def runs_of(connection: sqlite3.Connection, codec: Codec, exchange: str, row: int) -> list[FactEntry]:
-    """The facts of the exchange in this row, in their order."""
-    runs = connection.execute("SELECT data FROM runs WHERE id BETWEEN ? AND ? ORDER BY id", _range(row))
-    return [entry for (data,) in runs for entry in unpack_run(codec, exchange, data)]
-
-
-def forget_runs(connection: sqlite3.Connection, row: int) -> None:
-    """Forget the facts of the exchange in this row."""
-    connection.execute("DELETE FROM runs WHERE id BETWEEN ? AND ?", _range(row))
-
-
-def _range(row: int) -> tuple[int, int]:
-    return row << 24, (row + 1 << 24) - 1
-
-
-def _carry_facts(connection: sqlite3.Connection) -> None:
-    """Bring the facts that an earlier version stored one by one, and its frames, into runs."""
+def _carry_facts(connection: sqlite3.Connection, version: int) -> None:
+    """Bring the facts that an earlier version stored one by one, or in a run for each exchange, into blocks."""
     codec = Codec()
-    for (row,) in connection.execute("SELECT seq FROM exchanges ORDER BY seq").fetchall():
-        facts: list[tuple[int, float, Fact | msgspec.Raw]] = [
-            (n, at, msgspec.Raw(data))
-            for n, at, data in connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", (row,))
-        ]
-        for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", (row,)):
-            facts += [(entry.n, entry.at, entry.fact) for entry in unpack_frames(codec, "", data)]
-        if facts:
-            facts.sort(key=itemgetter(0))
-            connection.execute("INSERT INTO runs VALUES (?, ?)", (run_id(row, facts[0][0]), pack_run(codec, facts)))
-    connection.execute("DROP TABLE facts")
-    connection.execute("DROP TABLE frames")
+    writer = BlockWriter(connection, codec)
+    rows = connection.execute("SELECT seq, id FROM exchanges ORDER BY seq").fetchall()
+    for at in range(0, len(rows), 1000):
+        writer.begin()
+        for row, exchange in rows[at : at + 1000]:
+            entries = (_facts_alone if version < _BLOCKS else _facts_in_runs)(connection, codec, row, exchange)
+            if entries:
+                number = writer.add(row, entries)
+                connection.execute("UPDATE exchanges SET blocks = ? WHERE seq = ?", (str(number), row))
+        writer.end()
+    for table in ("facts", "frames", "runs") if version < _BLOCKS else ("runs",):
+        connection.execute(f"DROP TABLE {table}")
+
+
+_Carried = list[KeptEntry | dict[str, object]]
+
+
+def _facts_alone(connection: sqlite3.Connection, codec: Codec, row: int, exchange: str) -> _Carried:
+    facts = [
+        (n, _raw_fact(exchange, n, at, data))
+        for n, at, data in connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", (row,))
+    ]
+    frames: list[tuple[int, KeptEntry | dict[str, object]]] = [
+        (entry.n, entry)
+        for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", (row,))
+        for entry in kept_entries(unpack_frames(codec, exchange, data))
+        if not isinstance(entry, BodyEntry)
+    ]
+    return [entry for _, entry in sorted([*facts, *frames], key=itemgetter(0))]
+
+
+def _facts_in_runs(connection: sqlite3.Connection, codec: Codec, row: int, exchange: str) -> _Carried:
+    entries: _Carried = []
+    whole = "SELECT data FROM runs WHERE id BETWEEN ? AND ? ORDER BY id"
+    for (packed,) in connection.execute(whole, (row << 24, (row + 1 << 24) - 1)):
+        data = codec.unpack(packed)
+        try:
+            entries += kept_entries([FactEntry(exchange, n, at, fact) for n, at, fact in _RUN.decode(data)])
+        except msgspec.ValidationError:  # a kind of fact that only a newer version knows
+            entries += [_raw_fact(exchange, n, at, fact) for n, at, fact in _RAW_RUN.decode(data)]
+    return entries
+
+
+def _raw_fact(exchange: str, n: int, at: float, data: bytes | msgspec.Raw) -> dict[str, object]:
+    return {"type": "fact", "exchange": exchange, "n": n, "at": at, "fact": msgspec.Raw(data)}
 
 
 _CHAIN = """

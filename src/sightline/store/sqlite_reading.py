@@ -12,8 +12,9 @@ import msgspec
 from sightline.filters.expression import Expression, Latest, SetTerm
 from sightline.filters.predicate import alone, matches
 from sightline.filters.sql import Column, Columns, condition
-from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, too_new
-from sightline.store.sqlite_database import asking, body_of, connect_database, runs_of
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, KeptEntry, plain_entries, too_new
+from sightline.store.sqlite_blocks import BlockReader
+from sightline.store.sqlite_database import asking, body_of, connect_database
 from sightline.store.sqlite_words import WordSearch
 from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
 
@@ -46,13 +47,18 @@ class SqliteReader:
 
     def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order."""
-        with self._connection() as connection:
-            return _facts(connection, Codec(), exchange)
+        with self._connection() as connection, _snapshot(connection):
+            pieces = plain_entries(_pieces(connection, Codec(), exchange))
+            return [entry for entry in pieces if type(entry) is FactEntry]
 
-    def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
-        with self._connection() as connection:
-            return body_of(connection, Codec(), sha256)
+    def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
+        codec = Codec()
+        with self._connection() as connection, _snapshot(connection):
+            if (body := body_of(connection, codec, sha256)) is not None:
+                return body
+            pieces = _pieces(connection, codec, exchange)
+        return next((each.data for each in pieces if type(each) is BodyEntry and each.sha256 == sha256), None)
 
     def find(self, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
         """Exchanges that the filter takes, newest first."""
@@ -71,12 +77,20 @@ class SqliteReader:
         codec = Codec()
         entries: list[Entry] = []
         names: set[str] = set()
-        with self._connection() as connection:
-            for entry in _facts(connection, codec, exchange):
+        with self._connection() as connection, _snapshot(connection):
+            pieces = _pieces(connection, codec, exchange)
+            small = {each.sha256: each for each in pieces if type(each) is BodyEntry}
+            for entry in plain_entries(pieces):
+                if type(entry) is not FactEntry:
+                    continue
                 for name in bodies_of(entry.fact):
-                    if name not in names and (body := body_of(connection, codec, name)) is not None:
-                        entries.append(BodyEntry(name, body, _near(connection, name)))
+                    if name in names:
+                        continue
                     names.add(name)
+                    if (stored := small.get(name)) is not None:
+                        entries.append(stored)
+                    elif (body := body_of(connection, codec, name)) is not None:
+                        entries.append(BodyEntry(name, body, _near(connection, name)))
                 entries.append(entry)
         return entries
 
@@ -112,15 +126,14 @@ def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("COMMIT")
 
 
-def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[FactEntry]:
-    with _snapshot(connection):
-        row = connection.execute("SELECT seq FROM exchanges WHERE id = ?", (exchange,)).fetchone()
-        if row is None:
-            return []
-        try:
-            return runs_of(connection, codec, exchange, row[0])
-        except msgspec.ValidationError as error:
-            raise too_new(error) from None
+def _pieces(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[KeptEntry]:
+    row = connection.execute("SELECT seq, blocks FROM exchanges WHERE id = ?", (exchange,)).fetchone()
+    if row is None:
+        return []
+    try:
+        return BlockReader(connection, codec).pieces(*row)
+    except msgspec.ValidationError as error:
+        raise too_new(error) from None
 
 
 def _near(connection: sqlite3.Connection, sha256: str) -> str:

@@ -5,15 +5,26 @@ import hashlib
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.store.digest import Digest, DigestReader, read_reply, reply_dialect
-from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_run
-from sightline.store.sqlite_database import SqliteBodies, asking, changing, run_id, runs_of
+from sightline.store.entries import (
+    LEAST_SIZE,
+    BodyEntry,
+    Codec,
+    FactEntry,
+    FramesEntry,
+    KeptEntry,
+    next_number,
+    raw_reply,
+    since,
+)
+from sightline.store.sqlite_blocks import BlockReader, BlockWriter
+from sightline.store.sqlite_database import SqliteBodies, asking, changing
 from sightline.store.sqlite_words import Said, append_words, searchable
 from sightline.store.summary import (
     FOLDED,
@@ -47,19 +58,21 @@ class DigestColumns(NamedTuple):
 _NO_DIGEST = DigestColumns()
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _INSERT = (
-    f"INSERT INTO exchanges (seq, id, slot, next_n, {', '.join((*FOLDED, *DigestColumns._fields))})"
-    f" VALUES ({','.join('?' * (4 + len(FOLDED) + len(DigestColumns._fields)))})"
+    f"INSERT INTO exchanges (seq, id, slot, next_n, blocks, {', '.join((*FOLDED, *DigestColumns._fields))})"
+    f" VALUES ({','.join('?' * (5 + len(FOLDED) + len(DigestColumns._fields)))})"
 )
-_UPDATE = f"UPDATE exchanges SET next_n = ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
+_UPDATE = f"UPDATE exchanges SET next_n = ?, blocks = ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
 
 
 @dataclass(slots=True)
 class _Known:
-    """An exchange that is still under way: its row, the number of its next fact, its facts without frames, and the
-    bodies of which it is noted that it has them."""
+    """An exchange that is still under way: its row, the number of its next fact, the blocks with its facts, whether
+    frames are among them, its other facts, and the hashes of the bodies that it has."""
 
     seq: int = 0
     next_n: int = 0
+    blocks: str = ""
+    has_frames: bool = False
     facts: list[FactEntry] = field(default_factory=list)
     bodies: set[str] = field(default_factory=set)
 
@@ -73,32 +86,46 @@ class SqliteSink:
         self._prices = prices
         self._codec = Codec()
         self._bodies = SqliteBodies(connection, self._codec)
+        self._blocks = BlockWriter(connection, self._codec)
         self._requests = DigestReader()
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
         # Rows of this transaction, for statements that take many at once. Whoever asks for exchanges adds them first.
         self._added: list[tuple[object, ...]] = []
-        self._runs: list[tuple[int, bytes]] = []
+        self._changed: list[tuple[object, ...]] = []
         self._uses: list[tuple[int, int]] = []
         self._words: list[Said] = []
         self._instructed: set[bytes] = set()
         """Instructions that are known to be noted in this transaction; others may forget them between two."""
+        self._small: dict[str, BodyEntry] = {}
+        """Bodies of this batch that are stored with the facts of the exchanges that name them."""
+        self._unnamed: set[str] = set()
         self._read_left()
 
-    def apply(self, batch: Sequence[Entry], slot: int = 0) -> None:
+    def apply(self, batch: Sequence[KeptEntry], slot: int = 0) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
         self._slot = slot
-        exchanges: defaultdict[str, list[FactEntry]] = defaultdict(list)
+        exchanges: defaultdict[str, list[FactEntry | FramesEntry]] = defaultdict(list)
+        large: list[BodyEntry] = []
+        self._small.clear()
+        for entry in batch:
+            if not isinstance(entry, BodyEntry):
+                exchanges[entry.exchange].append(entry)
+            elif len(entry.data) < LEAST_SIZE:
+                self._small[entry.sha256] = entry
+            else:
+                large.append(entry)
+        self._unnamed = set(self._small)
         try:
             with changing(self._connection):
                 self._begin()
-                self._bodies.keep([entry for entry in batch if isinstance(entry, BodyEntry)])
-                for entry in batch:
-                    if not isinstance(entry, BodyEntry):
-                        exchanges[entry.exchange].append(entry)
-                self._load_known([name for name in exchanges if name not in self._known])
-                for exchange, facts in exchanges.items():
-                    self._add(exchange, facts)
+                self._bodies.keep(large)
+                self._load_known({name: entries for name, entries in exchanges.items() if name not in self._known})
+                for exchange, entries in exchanges.items():
+                    self._add(exchange, entries)
+                if self._unnamed:
+                    # The facts that name them come later, as a rule in the next record.
+                    self._bodies.keep([self._small[name] for name in sorted(self._unnamed)])
                 self._end()
         except BaseException:
             # What is known of exchanges may say more than the database holds.
@@ -130,8 +157,9 @@ class SqliteSink:
 
     def _begin(self) -> None:
         self._bodies.begin()
+        self._blocks.begin()
         self._instructed.clear()
-        for rows in (self._added, self._runs, self._uses, self._words):
+        for rows in (self._added, self._changed, self._uses, self._words):
             rows.clear()
         (latest,) = self._connection.execute("SELECT max(seq) FROM exchanges").fetchone()
         self._last_seq = latest or 0
@@ -143,59 +171,102 @@ class SqliteSink:
 
     def _end(self) -> None:
         self._insert_added()
-        self._connection.executemany("INSERT INTO runs VALUES (?,?)", self._runs)
+        self._connection.executemany(_UPDATE, self._changed)
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
+        self._blocks.end()
         append_words(self._connection, self._codec, self._words)
 
-    def _load_known(self, exchanges: Sequence[str]) -> None:
-        """What the database has of these: of most nothing, because they are new."""
-        for at in range(0, len(exchanges), 500):
-            some = exchanges[at : at + 500]
+    def _load_known(self, exchanges: Mapping[str, Sequence[FactEntry | FramesEntry]]) -> None:
+        """What the database has of these: of most nothing, because they are new. What they are is read only of those to
+        which something is added."""
+        names, reader = list(exchanges), BlockReader(self._connection, self._codec)
+        for at in range(0, len(names), 500):
+            some = names[at : at + 500]
             rows = self._connection.execute(
-                f"SELECT id, seq, next_n FROM exchanges WHERE id IN ({','.join('?' * len(some))})", some
+                f"SELECT id, seq, next_n, blocks FROM exchanges WHERE id IN ({','.join('?' * len(some))})", some
             ).fetchall()
-            for exchange, seq, next_n in rows:
-                facts = runs_of(self._connection, self._codec, exchange, seq)
-                self._known[exchange] = _Known(seq, next_n, [each for each in facts if not _is_frame(each)])
+            for exchange, seq, next_n, blocks in rows:
+                known = self._known[exchange] = _Known(seq, next_n, blocks)
+                if any(next_number(entry) > next_n for entry in exchanges[exchange]):
+                    self._recall(known, reader)
 
-    def _add(self, exchange: str, facts: list[FactEntry]) -> None:
+    def _recall(self, known: _Known, reader: BlockReader) -> list[KeptEntry]:
+        """Read what is stored of an exchange."""
+        entries = reader.pieces(known.seq, known.blocks)
+        known.facts = [each for each in entries if type(each) is FactEntry and type(each.fact) is not FrameArrived]
+        known.bodies = {each.sha256 for each in entries if type(each) is BodyEntry}
+        known.has_frames = len(entries) > len(known.facts) + len(known.bodies)
+        return entries
+
+    def _add(self, exchange: str, entries: Sequence[FactEntry | FramesEntry]) -> None:
         known = self._known.pop(exchange, None) or _Known()
-        fresh = sorted((entry for entry in facts if entry.n >= known.next_n), key=_number)
+        fresh, others = self._fresh(known, entries)
         if not fresh:
             return
-        others = [entry for entry in fresh if type(entry.fact) is not FrameArrived]
         known.facts += others
-        known.next_n = fresh[-1].n + 1
-        summary = summary_of(exchange, known.facts, self._prices)
-        row, is_new = row_of(summary), not known.seq
+        is_new = not known.seq
         if is_new:
             self._last_seq = known.seq = self._last_seq + 1
+        is_over = any(type(entry.fact) in _ENDS for entry in others)
+        frames: Sequence[KeptEntry] = fresh
+        if is_over and known.has_frames:
+            frames = [*BlockReader(self._connection, self._codec).pieces(known.seq, known.blocks), *fresh]
+        known.has_frames = known.has_frames or len(fresh) > len(others)
+        number = str(self._blocks.add(known.seq, [*self._named_bodies(known, others), *fresh]))
+        if known.blocks.rpartition(" ")[2] != number:
+            known.blocks = f"{known.blocks} {number}".lstrip()
+        summary = summary_of(exchange, known.facts, self._prices)
+        row = row_of(summary)
+        if is_new:
             digest = self._read_request(known.seq, others)
-            self._added.append((known.seq, exchange, self._slot, known.next_n, *row, *digest))
+            self._added.append((known.seq, exchange, self._slot, known.next_n, known.blocks, *row, *digest))
         else:
-            self._connection.execute(_UPDATE, (known.next_n, *row, known.seq))
-        run = pack_run(self._codec, [(entry.n, entry.at, entry.fact) for entry in fresh])
-        self._runs.append((run_id(known.seq, fresh[0].n), run))
-        self._note_uses(known, others)
-        if any(type(entry.fact) in _ENDS for entry in others):
-            earlier = [] if is_new else runs_of(self._connection, self._codec, exchange, known.seq)
-            self._read_reply(known, [*earlier, *fresh])
+            self._changed.append((known.next_n, known.blocks, *row, known.seq))
+        if is_over:
+            self._read_reply(known, frames)
         if summary.state in OPEN_STATES:
             self._known[exchange] = known
 
-    def _note_uses(self, known: _Known, facts: list[FactEntry]) -> None:
+    def _fresh(
+        self, known: _Known, entries: Sequence[FactEntry | FramesEntry]
+    ) -> tuple[list[FactEntry | FramesEntry], list[FactEntry]]:
+        """Those of these entries that are not stored, in their order, and the facts among them without frames."""
+        fresh: list[FactEntry | FramesEntry] = []
+        others: list[FactEntry] = []
+        for entry in sorted(entries, key=_number):
+            if (left := since(entry, known.next_n)) is None:
+                if type(entry) is FactEntry:
+                    self._unnamed.difference_update(bodies_of(entry.fact))
+                continue
+            known.next_n = next_number(left)
+            fresh.append(left)
+            if type(left) is FactEntry and type(left.fact) is not FrameArrived:
+                others.append(left)
+        return fresh, others
+
+    def _named_bodies(self, known: _Known, facts: list[FactEntry]) -> list[BodyEntry]:
+        """The small bodies that these facts are the first of the exchange to name; of others a use is noted."""
+        found: list[BodyEntry] = []
         for entry in facts:
             for name in bodies_of(entry.fact):
-                if name not in known.bodies and (number := self._bodies.number(name)) is not None:
-                    known.bodies.add(name)
+                if name in known.bodies:
+                    continue
+                if (small := self._small.get(name)) is not None:
+                    found.append(small)
+                    self._unnamed.discard(name)
+                elif (number := self._bodies.number(name)) is not None:
                     self._uses.append((known.seq, number))
+                else:
+                    continue  # what is stored of a body that has not come is its hash
+                known.bodies.add(name)
+        return found
 
     # --- reading what was said ---
 
     def _read_request(self, seq: int, facts: Sequence[FactEntry]) -> DigestColumns:
         """What the request tells; its words are noted. One that cannot be read tells nothing."""
         received = next((entry.fact for entry in facts if isinstance(entry.fact, Received)), None)
-        body = self._bodies.body(received.sha256) if received is not None and received.sha256 else None
+        body = self._body(received.sha256) if received is not None and received.sha256 else None
         if received is None or body is None:
             return _NO_DIGEST
         try:
@@ -212,9 +283,13 @@ class SqliteSink:
             _LOG.exception("a request could not be read for search; it is on record all the same")
             return _NO_DIGEST
 
-    def _read_reply(self, known: _Known, facts: Sequence[FactEntry]) -> None:
+    def _body(self, sha256: str) -> bytes | None:
+        small = self._small.get(sha256)
+        return self._bodies.body(sha256) if small is None else small.data
+
+    def _read_reply(self, known: _Known, entries: Sequence[KeptEntry]) -> None:
         """Note what a reply says, and what it is called; those that name it may have been read before it."""
-        raw = b"".join([entry.fact.data for entry in facts if type(entry.fact) is FrameArrived])
+        raw = raw_reply(entries)
         if not raw:
             return
         words, name = read_reply(reply_dialect([entry.fact for entry in known.facts]), raw)
@@ -274,22 +349,20 @@ class SqliteSink:
 
     def _read_left(self) -> None:
         """Read the requests and replies that an earlier version stored, and had left for later."""
-        rows = self._connection.execute("SELECT id, seq, todo FROM exchanges WHERE todo > 0 ORDER BY seq").fetchall()
+        left = "SELECT seq, blocks, todo FROM exchanges WHERE todo > 0 ORDER BY seq"
+        rows = self._connection.execute(left).fetchall()
         for at in range(0, len(rows), 500):
             with changing(self._connection):
                 self._begin()
-                self._load_known([exchange for exchange, _, _ in rows[at : at + 500]])
-                for exchange, seq, todo in rows[at : at + 500]:
-                    known = self._known.pop(exchange)
+                for seq, blocks, todo in rows[at : at + 500]:
+                    known = _Known(seq, 0, blocks)
+                    entries = self._recall(known, BlockReader(self._connection, self._codec))
+                    self._small = {each.sha256: each for each in entries if type(each) is BodyEntry}
                     if todo & 1:
                         title = "UPDATE exchanges SET title = ?, is_side = ?, thread = ?, previous = ?, continues = ?"
                         digest = self._read_request(seq, known.facts)
                         self._connection.execute(f"{title} WHERE seq = ?", (*digest, seq))
                     if todo & 2:
-                        self._read_reply(known, runs_of(self._connection, self._codec, exchange, seq))
+                        self._read_reply(known, entries)
                     self._connection.execute("UPDATE exchanges SET todo = 0 WHERE seq = ?", (seq,))
                 self._end()
-
-
-def _is_frame(entry: FactEntry) -> bool:
-    return isinstance(entry.fact, FrameArrived)

@@ -6,7 +6,7 @@ before it adds them. Retention leaves logs alone.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -66,7 +66,7 @@ class Migration(NamedTuple):
 
 def load_migrations(database: Literal["sqlite", "postgres"]) -> list[Migration]:
     """All steps, first to last."""
-    folder = files("sightline.store") / "migrations" / database
+    folder = Path(__file__).parent / "migrations" / database  # `importlib.resources` would cost a megabyte of memory
     return sorted(
         Migration(int(each.name.partition("_")[0]), each.read_text("utf-8"))
         for each in folder.iterdir()
@@ -114,8 +114,8 @@ class Store(Protocol):
         """The facts of an exchange in their order; none if there is no such exchange."""
         ...
 
-    async def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
+    async def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
         ...
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:

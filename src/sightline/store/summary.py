@@ -171,13 +171,15 @@ def with_digest(summary: Summary, digest: Digest) -> Summary:
 def bodies_of(fact: Fact) -> tuple[str, ...]:
     """The hashes of the request bodies that a fact names. A reply is its frames and is no body."""
     match fact:
+        case ExchangeFinished():  # first, because every exchange has one
+            return ()
         case Received() | Translated() | Released() | Answered() | AttemptStarted():
             return (fact.sha256,) if fact.sha256 else ()
         case Edited():
             return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
         case Held() | Dropped() | Budgeted() | FrameArrived():
             return ()
-        case ExchangeFinished() | ExchangeFailed() | ExchangeCancelled():
+        case ExchangeFailed() | ExchangeCancelled():
             return ()
         case unreachable:
             assert_never(unreachable)

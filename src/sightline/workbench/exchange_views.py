@@ -250,7 +250,7 @@ class Showing:
 
     async def _load_sent(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
         """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
-        body = await self._records.store.body(body_sha256([entry.fact for entry in facts]))
+        body = await self._records.store.body(summary.id, body_sha256([entry.fact for entry in facts]))
         return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
 
     # --- the reply ---
@@ -263,7 +263,7 @@ class Showing:
         came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
         events = [] if find_dialect(came.summary.dialect) is None else _answer_events(came)
         written = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
-        by_hand = await self._records.store.body(written[-1]) if written else None
+        by_hand = await self._records.store.body(exchange, written[-1]) if written else None
         if by_hand is not None:
             value = decode(by_hand)
             return ReplyShown(value if isinstance(value, dict) else None, text, len(events), by_hand=True)
@@ -309,7 +309,7 @@ class Showing:
 
     async def _original(self, exchange: str, draft: Draft) -> Draft:
         facts = [entry.fact for entry in await self._records.facts(exchange)]
-        body = await self._records.store.body(original_sha256(facts))
+        body = await self._records.store.body(exchange, original_sha256(facts))
         if body is None:
             raise _body_missing(exchange)
         return Draft.of(body, draft.dialect, draft.model)

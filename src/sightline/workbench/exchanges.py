@@ -89,7 +89,7 @@ class Exchanges:
                 return replies.data(reply_of(facts), b"text/plain; charset=utf-8")
             case other:
                 raise Fault(Code.INVALID_REQUEST, f"there is no body {other[:40]!r}", hint=_BODIES, status=400)
-        body = await self._records.store.body(sha256)
+        body = await self._records.store.body(exchange, sha256)
         if body is None:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
         return replies.data(body, b"application/json")

@@ -304,7 +304,7 @@ async def test_reply_whose_body_was_deleted_by_retention_is_not_recalled(stage: 
     await stage.run()
     await stage.store.settle()
 
-    async def gone(_sha256: str) -> None:
+    async def gone(_exchange: str, _sha256: str) -> None:
         return None
 
     stage.store.body = gone

@@ -160,3 +160,36 @@ def test_what_is_no_beginning_of_a_plain_stream(said: bytes) -> None:
 
 def counts(usage: Usage | None) -> Usage | None:
     return None if usage is None else msgspec.structs.replace(usage, at="", extras={})
+
+
+def text_chunk(text: str | None = None, finish: str | None = None, **more: object) -> dict[str, object]:
+    return {"id": "c", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}], **more}
+
+
+def text_stream(*chunks: object, end: str = "data: [DONE]\n\n") -> bytes:
+    return ("".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + end).encode()
+
+
+def test_the_text_of_a_stream_is_what_its_chunks_bring() -> None:
+    usage = {"id": "c", "choices": [], "usage": {"prompt_tokens": 1}}
+    whole = text_stream(text_chunk("Good "), text_chunk("morning"), text_chunk(finish="stop"), usage)
+    assert PLAIN_TEXTS.reply(whole) == "Good morning"
+    assert PLAIN_TEXTS.reply(whole.replace(b"\n", b"\r\n")) == "Good morning"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text_stream(text_chunk("cut ")),
+        text_stream(text_chunk("cut ", "stop"), end=""),
+        text_stream(text_chunk("a", "stop"), text_chunk("b", "stop")),
+        text_stream(text_chunk("a", "stop"), end="data: \n\ndata: [DONE]\n\n"),
+        text_stream(text_chunk("a", "stop"), end="data: [DONE]"),
+        text_stream({"id": "c", "choices": []}),
+        b"data: %s,%s\n\ndata: [DONE]\n\n" % ((json.dumps(text_chunk("a", "stop")).encode(),) * 2),
+        b"data: %s\ndata: %s\n\ndata: [DONE]\n\n" % ((json.dumps(text_chunk("a", "stop")).encode(),) * 2),
+        b"no stream",
+    ],
+)
+def test_the_text_of_any_other_stream_is_left_to_the_full_reader(reply: bytes) -> None:
+    assert PLAIN_TEXTS.reply(reply) is None

@@ -93,7 +93,7 @@ def test_one_whose_bodies_are_gone_is_not_there(tmp_path: Path) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._store, name)
 
-        async def body(self, _sha256: str) -> None:
+        async def body(self, _exchange: str, _sha256: str) -> None:
             return None
 
     async def story(store: Store) -> None:

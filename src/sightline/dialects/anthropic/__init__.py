@@ -13,6 +13,7 @@ from sightline.catalog.compose import DialectSupport
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
+from sightline.dialects.anthropic.plain import PLAIN_TEXTS
 from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
 from sightline.dialects.anthropic.reply_write import write_reply
 from sightline.dialects.anthropic.request import read_request, write_request
@@ -321,7 +322,7 @@ DIALECT = Dialect(
     vendor_problems=vendor_problems,
     names=NAMES,
     read_plain=None,
-    plain_texts=None,
+    plain_texts=PLAIN_TEXTS,
     owns_frame=lambda frame: str(frame.get("type", "")).startswith(("message_", "content_block_")),
     # Anthropic's SDKs dispatch on the name of the event and ignore a frame without one.
     error_event="error",

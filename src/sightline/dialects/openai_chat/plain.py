@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from sightline.dialects.dialect import PlainTexts
+from sightline.dialects.plain_streams import read_frames
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Finish, Reply
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, unusual
 
 
 class _Part(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
@@ -62,13 +63,16 @@ class _Reply(msgspec.Struct, forbid_unknown_fields=True):
     system_fingerprint: str | None = None
 
 
+# What has a price of its own (audio, a router's own charge) is left to the full reader.
 class _PromptDetails(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
+    audio_tokens: Literal[0] | None = None
 
 
 class _CompletionDetails(msgspec.Struct, gc=False):
     reasoning_tokens: int | None = None
+    audio_tokens: Literal[0] | None = None
 
 
 class _Usage(msgspec.Struct):
@@ -77,6 +81,7 @@ class _Usage(msgspec.Struct):
     total_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
+    cost: None = None
 
 
 class _Spoken(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,6 +108,7 @@ class _Ended(msgspec.Struct):
     id: str | None = None
     model: str | None = None
     usage: _Usage | None = None
+    service_tier: str | None = None
     error: None = None
 
 
@@ -119,11 +125,11 @@ def read_ending(data: bytes) -> Reply | None:
     choice = ended.choices[0]
     if not choice.message.content:
         return None
-    usage = None if ended.usage is None else _counts(ended.usage)
+    usage = None if ended.usage is None else _counts(ended.usage, ended.service_tier)
     return Reply(choices=(_ENDS[choice.finish_reason],), id=ended.id, model=ended.model or None, usage=usage)
 
 
-def _counts(counted: _Usage) -> Usage:
+def _counts(counted: _Usage, tier: str | None) -> Usage:
     prompt, completion = counted.prompt_tokens_details, counted.completion_tokens_details
     thought = None if completion is None else completion.reasoning_tokens
     written, total = counted.completion_tokens, counted.total_tokens
@@ -135,6 +141,7 @@ def _counts(counted: _Usage) -> Usage:
         cached_tokens=None if prompt is None else prompt.cached_tokens,
         cache_write_tokens=None if prompt is None else prompt.cache_write_tokens,
         reasoning_tokens=thought,
+        tier=unusual(tier),
     )
 
 
@@ -156,6 +163,7 @@ class _Chunk(msgspec.Struct, gc=False):
     id: str | None = None
     model: str | None = None
     usage: _Usage | None = None
+    service_tier: str | None = None
     error: None = None
 
 
@@ -190,17 +198,45 @@ def read_stream(data: bytes) -> Reply | None:
     first = chunks[0]
     if len(words) != 1 or spoken[-1].finish_reason is None or not text or not first.id:
         return None
-    counted = [each.usage for each in chunks if each.usage is not None]
-    if len(counted) > 1:
+    counted = [each for each in chunks if each.usage is not None]
+    if len(counted) > 1 or len(chunks) != data.count(_BETWEEN):
         return None
     choice = Choice(parts=(Text(text),), finish=words[0])
-    usage = _counts(counted[0]) if counted else None
+    usage = _counts(counted[0].usage, counted[0].service_tier) if counted and counted[0].usage is not None else None
     return Reply(choices=(choice,), id=first.id, model=first.model or None, usage=usage)
 
 
 _WORDS: tuple[Finish, ...] = ("stop", "length", "content_filter")
 _ENDS = {word: Choice(finish=word) for word in _WORDS}
+
+
+class _TextDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    content: str | None = None
+    role: Literal["assistant"] | None = None
+    refusal: None = None
+
+
+class _TextChoice(msgspec.Struct, forbid_unknown_fields=True):
+    index: Literal[0]
+    delta: _TextDelta
+    finish_reason: Literal["stop", "length"] | None = None
+    logprobs: None = None
+
+
+class _TextChunk(msgspec.Struct, forbid_unknown_fields=True):
+    choices: Annotated[list[_TextChoice], msgspec.Meta(max_length=1)]
+    id: str | None = None
+    object: str | None = None
+    created: float | None = None
+    model: str | None = None
+    usage: dict[str, int | dict[str, int | None] | None] | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    obfuscation: str | None = None
+
+
 _REQUEST, _REPLY = msgspec.json.Decoder(_Request), msgspec.json.Decoder(_Reply)
+_TEXT_CHUNKS = msgspec.json.Decoder(list[_TextChunk])
 
 
 def _read_request(data: bytes) -> list[tuple[str, list[str]]] | None:
@@ -216,9 +252,23 @@ def _read_request(data: bytes) -> list[tuple[str, list[str]]] | None:
 
 def _read_reply(data: bytes) -> str | None:
     try:
-        return _REPLY.decode(data).choices[0].message.content
+        return _REPLY.decode(data).choices[0].message.content if data[:1] == b"{" else _read_stream(data)
     except ValueError:
         return None
+
+
+def _read_stream(data: bytes) -> str | None:
+    """The words of a stream that finished and came to its end."""
+    frames = read_frames(data)
+    if frames is None or not frames[2]:
+        return None
+    chunks = _TEXT_CHUNKS.decode(frames[0])
+    grown = [chunk.choices[0] for chunk in chunks if chunk.choices]
+    finishes = [each.finish_reason for each in grown]
+    # What follows a finish is read by rules of its own.
+    if len(chunks) != frames[1] or not finishes or finishes.pop() is None or any(finishes):
+        return None
+    return "".join([each.delta.content or "" for each in grown])
 
 
 PLAIN_TEXTS = PlainTexts(request=_read_request, reply=_read_reply)

@@ -206,7 +206,7 @@ def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
 
 
 async def _body(store: Store, exchange: str, sha256: str) -> bytes:
-    body = await store.body(sha256)
+    body = await store.body(exchange, sha256)
     if body is None:
         hint = "Retention has taken it; `sightline show --as facts` still tells what happened."
         raise Fault(Code.USAGE, f"the record no longer holds a body of {exchange}", hint=hint)

@@ -1,0 +1,116 @@
+"""What was recorded of the exchanges of an SQLite record, in compressed blocks of several exchanges.
+
+A row for each piece cost more than what it held: a hash in an index, a link, and texts that compress to half by
+themselves and to a fifth beside others of their kind. A row of `exchanges` names the blocks with its pieces.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from sightline.store.entries import Codec, KeptEntry
+
+_BLOCK = 1 << 17
+"""Bytes in a block, before it is compressed: larger ones compress little better and are slower to read one exchange
+from. A piece that is larger has a block of its own."""
+_ENCODER = msgspec.msgpack.Encoder()
+_PIECES = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_PIECE = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
+_ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry])
+_INSERT = "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?)"
+
+
+class BlockWriter:
+    """Adds pieces behind all others, inside the caller's transaction; the last block is filled up first."""
+
+    def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._number = self._size = 0
+        self._pieces: list[bytes | msgspec.Raw] = []
+        self._rows: list[tuple[int, int, bytes]] = []
+
+    def begin(self) -> None:
+        """Another transaction begins."""
+        self._number, self._size = 1, 0
+        self._pieces, self._rows = [], []
+        latest = self._connection.execute("SELECT id, size, data FROM blocks ORDER BY id DESC LIMIT 1").fetchone()
+        if latest is not None and latest[1] < _BLOCK:
+            self._number, self._size = latest[:2]
+            self._pieces += _PIECES.decode(self._codec.unpack(latest[2]))
+        elif latest is not None:
+            self._number = latest[0] + 1
+
+    def add(self, row: int, entries: Sequence[KeptEntry | dict[str, object]]) -> int:
+        """Add what came of the exchange in this row; returns the number of the block."""
+        piece = _ENCODER.encode((row, entries))
+        if self._pieces and self._size + len(piece) > _BLOCK:
+            self._close()
+            self._number += 1
+        self._pieces.append(piece)
+        self._size += len(piece)
+        return self._number
+
+    def end(self) -> None:
+        """Write what was added."""
+        self._close()
+        self._connection.executemany(_INSERT, self._rows)
+        self._rows = []
+
+    def _close(self) -> None:
+        if self._pieces:
+            self._rows.append((self._number, self._size, self._codec.pack(_join(self._pieces))))
+        self._pieces, self._size = [], 0
+
+
+def _join(pieces: Sequence[bytes | msgspec.Raw]) -> bytes:
+    """An array of msgpack with these items."""
+    return b"\xdd%s%s" % (len(pieces).to_bytes(4, "big"), b"".join(pieces))
+
+
+def block_numbers(column: str) -> list[int]:
+    """The blocks that a row names."""
+    return [int(number) for number in column.split()]
+
+
+class BlockReader:
+    """Reads pieces. It keeps the block that it read last, because those beside an exchange are often wanted next; a
+    reader is for one transaction, as blocks change."""
+
+    def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._number = 0
+        self._pieces: dict[int, list[msgspec.Raw]] = {}
+
+    def pieces(self, row: int, blocks: str) -> list[KeptEntry]:
+        """Everything that is stored of the exchange in this row, in its order. Raises a `ValidationError` where a fact
+        is of a kind that only a newer version knows."""
+        found: list[KeptEntry] = []
+        for number in block_numbers(blocks):
+            if number != self._number:
+                self._number, self._pieces = number, _load(self._connection, self._codec, number)
+            for piece in self._pieces.get(row, ()):
+                found += _ENTRIES.decode(piece)
+        return found
+
+
+def _load(connection: sqlite3.Connection, codec: Codec, number: int) -> dict[int, list[msgspec.Raw]]:
+    found: dict[int, list[msgspec.Raw]] = {}
+    row = connection.execute("SELECT data FROM blocks WHERE id = ?", (number,)).fetchone()
+    for piece in () if row is None else _PIECES.decode(codec.unpack(row[0])):
+        exchange, entries = _PIECE.decode(piece)
+        found.setdefault(exchange, []).append(entries)
+    return found
+
+
+def forget_pieces(connection: sqlite3.Connection, codec: Codec, rows: Collection[int], blocks: Iterable[int]) -> None:
+    """Take what was recorded of the exchanges in these rows out of these blocks."""
+    for number in blocks:
+        (data,) = connection.execute("SELECT data FROM blocks WHERE id = ?", (number,)).fetchone()
+        left = [piece for piece in _PIECES.decode(codec.unpack(data)) if _PIECE.decode(piece)[0] not in rows]
+        if left:
+            connection.execute(_INSERT, (number, sum(map(len, left)), codec.pack(_join(left))))
+        else:
+            connection.execute("DELETE FROM blocks WHERE id = ?", (number,))
