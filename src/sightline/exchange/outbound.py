@@ -22,7 +22,6 @@ from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.call import HttpRequest, RequestTemplate, TemplateValue, Variable, can_stray
-from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
 from sightline.wire.secrets import parameters
@@ -32,7 +31,6 @@ _PREFIXES = ("proxy-", "x-sightline-")
 _PATH = re.compile(r"/*(?:(v\d+[a-z0-9]*)/+)*(.*?)/*")
 _MODEL_IN_PATH = re.compile(r"(?:models/)?.+?(?=:\w+$)")
 _MOST_KNOWN = 512
-_WANTS = re.compile(r"\s*([^\s;,]+)[^,]*")
 
 
 class Outbound(msgspec.Struct, frozen=True):
@@ -203,9 +201,7 @@ def _headers(
     if not is_untouched:
         gone.add("content-encoding")
     passed: list[tuple[str, TemplateValue]] = [
-        (name, _readable_codings(value) if name.lower() == "accept-encoding" else value)
-        for name, value in end_to_end(request.headers)
-        if name.lower() not in gone
+        (name, value) for name, value in end_to_end(request.headers) if name.lower() not in gone
     ]
     return [*passed, *ours]
 
@@ -220,16 +216,6 @@ def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
         for name, value in headers
         if (low := name.lower()) not in _NOT_PASSED_ON and low not in named and not low.startswith(_PREFIXES)
     ]
-
-
-def _readable_codings(codings: str) -> str:
-    """Those of the client's content codings that we can read too; what we cannot read is on no record."""
-    named = [found[1].lower() for found in map(_WANTS.fullmatch, codings.split(",")) if found]
-    if all(name in READABLE for name in named):
-        return codings
-    each = (each.strip() for each in codings.split(","))
-    kept = [coding for coding in each if (found := _WANTS.fullmatch(coding)) and found[1].lower() in READABLE]
-    return ", ".join(kept) or "identity"
 
 
 # --- another dialect --------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def _around_length(
     if "host" not in given:
         before.append(f"Host: {target.origin.place}")
     after = []
-    if "accept-encoding" not in given:
+    if "accept-encoding" not in given and not is_passed_on:  # a client that names no coding takes any
         after.append("Accept-Encoding: identity")
     if "user-agent" not in given and not is_passed_on:
         after.append(f"User-Agent: {_user_agent()}")
