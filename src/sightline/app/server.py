@@ -249,7 +249,8 @@ async def open_server(
             commands = () if served.commands is None else (served.commands.close(GRACE),)
             await asyncio.gather(handler.close(GRACE), *commands)
 
-        app = App(guard, Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic), assemble_workbench(served))
+        gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, served.relay)
+        app = App(guard, gateway, assemble_workbench(served))
         # The relay tells each client that it has to end; only a client that does not react is disconnected.
         listening = ListeningServer(app, ending=ending, grace=GRACE + 2)
 

@@ -158,7 +158,8 @@ class Route(
     """`model` is a glob over the model that was asked for, `dialect` narrows it to requests that arrive in that one.
 
     `as` is the name to send instead; `system` says where system messages go; `strict` refuses a loss;
-    `retries` is how often its requests are sent again.
+    `retries` is how often its requests are sent again. One with a `path`, a glob, is for raw requests to such paths and
+    for no others.
     """
 
     model: str = "*"
@@ -168,6 +169,7 @@ class Route(
     system: Literal["in_place", "merge_leading", "merge_all"] = "in_place"
     strict: bool = False
     retries: Retries | None = None
+    path: str = ""
 
 
 class Detection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

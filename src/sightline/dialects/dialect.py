@@ -186,8 +186,9 @@ class Clients:
     """How clients of this dialect are recognised, and what they expect of a server beyond replies.
 
     A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
-    version fits `versions`. `keep_alive` is the frame that keeps a waiting stream open, given the client's headers by
-    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
+    version fits `versions`. `raw_paths` fits the beginnings, without a slash in front, of paths that are of this API
+    alone and that no dialect serves. `keep_alive` is the frame that keeps a waiting stream open, given the client's
+    headers by lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
     `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
     of models, `show_model` one of them.
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
@@ -202,6 +203,7 @@ class Clients:
     list_models: Callable[[Sequence[ListedModel]], JsonObject]
     show_model: Callable[[ListedModel], JsonObject]
     state_fault: Callable[[str], Fault]
+    raw_paths: Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     that a provider may ask for before another attempt. `conversation` is the chat or the run that it is part of.
     `is_own` says that Sightline made it and no client; `retries` is how often it is sent again, if the caller says so.
     Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
+
+    A raw request, which is passed on as it came, has a `method`, and `caller` is the dialect in which its client takes
+    errors. With `is_open` its body is still coming and is not here.
     """
 
     dialect: str
@@ -58,6 +61,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     retries: int | None = None
     masks: bool = True
     expect_sha256: str = ""
+    method: str = ""
+    caller: str = ""
+    is_open: bool = False
 
     @property
     def wants_array(self) -> bool:

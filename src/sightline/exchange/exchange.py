@@ -39,13 +39,14 @@ class Exchange:
         secrets: tuple[str, ...] = (),
         *,
         observer: FactObserver | None = None,
+        make_recorder: Callable[..., Recorder] = Recorder,
         on_streamed: Callable[["Exchange"], None] | None = None,
     ) -> None:
         self.request = request
         self.id = exchange
         self.secrets = secrets
         self.phase = ExchangePhase.RECEIVED
-        self.recorder = Recorder(request, exchange, hub, clock, secrets, observer)
+        self.recorder = make_recorder(request, exchange, hub, clock, secrets, observer)
         self.losses = 0
         self.sent_body = b""
         self.abort_reason: Fault | None = None
@@ -97,7 +98,7 @@ class Exchange:
     def refuse(self, fault: Fault) -> ClientResponse:
         """The fault as a response in the client's dialect. The exchange fails with it, unless it is over."""
         fault.message = self.recorder.redaction.text(fault.message)
-        response = refusal(self.request.dialect, fault, [], self.id)
+        response = refusal(self.request.caller or self.request.dialect, fault, [], self.id)
         if not self.is_over:
             self.end(FailedEnd(fault, response.status))
         response.headers += self.own_headers()

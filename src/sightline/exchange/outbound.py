@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
-from sightline.dialects.endpoint import address, call_to, in_path
+from sightline.dialects.endpoint import address, call_to, in_path, raw_address
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
@@ -88,6 +88,21 @@ def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
         address(provider, spoken, *_tail(request, choice)),
         tuple(headers),
         request.coded if is_untouched and request.coded is not None else body,
+        is_passed_on=True,
+    )
+
+
+def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> RequestTemplate:
+    """The call that passes a raw request on. Its body is sent apart."""
+    provider = choice.provider
+    if can_stray(request.path):
+        raise _stray()
+    query = _query(request, provider)
+    return RequestTemplate(
+        request.method,
+        raw_address(provider, f"{request.path}?{query}" if query else request.path),
+        tuple(_headers(request, provider, choice.dialect, variables, is_untouched=True)),
+        b"",
         is_passed_on=True,
     )
 
@@ -170,13 +185,22 @@ def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
     if choice.model != request.model and dialect(request.dialect).model_in_path:
         path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
     if can_stray(path):
-        hint = "Send the path without dot segments, backslashes and control characters."
-        raise Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
-    pieces = [piece for name, piece in parameters(request.query) if not _is_ours(name, choice.provider)]
-    if choice.provider.query:
-        pieces.append(urlencode(choice.provider.query))
-    query = "&".join(pieces)
+        raise _stray()
+    query = _query(request, choice.provider)
     return f"/{path}?{query}" if query else f"/{path}", f"/{version}" if version else ""
+
+
+def _query(request: ClientRequest, provider: Provider) -> str:
+    """The client's query, with what is configured in place of its own."""
+    pieces = [piece for name, piece in parameters(request.query) if not _is_ours(name, provider)]
+    if provider.query:
+        pieces.append(urlencode(provider.query))
+    return "&".join(pieces)
+
+
+def _stray() -> Fault:
+    hint = "Send the path without dot segments, backslashes and control characters."
+    return Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
 
 
 def _is_ours(parameter: str, provider: Provider) -> bool:

@@ -1,7 +1,9 @@
 """The relay: starts exchanges, knows which are under way, and ends them when the server does."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TypeAlias
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
@@ -17,6 +19,8 @@ from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
+from sightline.exchange.raw_exchange import RawClient, route_raw, run_raw_exchange
+from sightline.exchange.raw_recorder import KEPT, RawRecorder
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
@@ -31,9 +35,13 @@ _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
 
 
+RunExchange: TypeAlias = Callable[[Exchange, ExchangeServices], Awaitable[ClientResponse]]
+
+
 class Relay:
     """Sends requests to providers. `own` are the addresses, host and port, at which this server listens; it can be set
-    later. `holds` decides what is held on the way."""
+    later. `holds` decides what is held on the way. `raw_kept` is how many bytes are kept of a body that is passed on as
+    it came."""
 
     def __init__(
         self,
@@ -48,6 +56,7 @@ class Relay:
         make_id: Callable[[], str],
         own: frozenset[tuple[str, int]] = frozenset(),
         holds: Holds | None = None,
+        raw_kept: int = KEPT,
     ) -> None:
         self.holds = holds or Holds(memory, clock.now)
         # The keys of all providers: any response may repeat any of them.
@@ -66,6 +75,7 @@ class Relay:
             own_addresses=own,
         )
         self._hub = hub
+        self._raw_kept = raw_kept
         self._clock = clock
         self._make_id = make_id
         self._active: set[Exchange] = set()
@@ -101,18 +111,33 @@ class Relay:
             return await self._run(exchange)
         return await run_with_keepalive(exchange, self._run_in_task(exchange), self._clock)
 
+    async def start_raw(self, request: ClientRequest, client: RawClient) -> ClientResponse:
+        """Pass a raw request on; the head of the response is complete when this returns. Raises a fault, and records
+        nothing, where it is no provider's."""
+        choice = route_raw(self.catalog, request, lambda provider: provider.has_key(self._services.environment))
+        exchange = Exchange(
+            request,
+            self._make_id(),
+            self._hub,
+            self._clock,
+            self.secrets,
+            make_recorder=partial(RawRecorder, limit=self._raw_kept),
+            on_streamed=self._forget,
+        )
+        return await self._run(exchange, partial(run_raw_exchange, choice=choice, client=client))
+
     async def _run_in_task(self, exchange: Exchange) -> ClientResponse:
         exchange.task = asyncio.current_task()
         return await self._run(exchange)
 
-    async def _run(self, exchange: Exchange) -> ClientResponse:
+    async def _run(self, exchange: Exchange, run: RunExchange = run_exchange) -> ClientResponse:
         """Run it, and turn every failure into a response."""
         try:
             if self._is_closing:
                 raise _closing()
             self._active.add(exchange)
             self._is_empty.clear()
-            return await run_exchange(exchange, self._services)
+            return await run(exchange, self._services)
         except Fault as fault:
             return exchange.refuse(exchange.abort_reason or fault)
         except asyncio.CancelledError:

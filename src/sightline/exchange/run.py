@@ -86,7 +86,7 @@ async def _send_and_respond(
     turn: AsyncExitStack | None,
 ) -> ClientResponse:
     """`released` is the body that a user or the rules let go; `turn` the embedded model's, kept while it streams."""
-    _refuse_own_address(outbound.request.url, services)
+    refuse_own_address(outbound.request.url, services)
     if released is None:
         digest = _record_body(exchange, outbound)
         refuse_other(exchange.request.expect_sha256, digest)
@@ -131,7 +131,7 @@ async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: 
     return {**services.environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
 
 
-def _refuse_own_address(url: str, services: ExchangeServices) -> None:
+def refuse_own_address(url: str, services: ExchangeServices) -> None:
     """A fault where the provider's address is this server, which would call itself for ever."""
     if (url, services.own_addresses) == services.foreign_url:
         return
@@ -173,9 +173,7 @@ async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sen
         dialect=choice.dialect,
         stream=request.is_stream,
         retries=_retries(choice, request),
-        timeouts=_timeouts(
-            provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms
-        ),
+        timeouts=timeouts_of(provider),
         direct=provider.embedded,
         tokens=request.tokens,
         max_wait=request.max_wait,
@@ -197,6 +195,11 @@ def _retries(choice: ModelChoice, request: ClientRequest) -> int:
     if choice.route is not None and choice.route.retries is not None:
         return choice.route.retries
     return choice.provider.retries(is_stream=request.is_stream, is_own=request.is_own)
+
+
+def timeouts_of(provider: Provider) -> Timeouts:
+    """How long this provider may take."""
+    return _timeouts(provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms)
 
 
 @lru_cache(maxsize=256)

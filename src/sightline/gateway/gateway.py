@@ -19,6 +19,7 @@ from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
+from sightline.gateway.raw import RawRelay, pass_raw
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import (
@@ -224,12 +225,19 @@ _READING = ("GET", "HEAD")
 
 
 class Gateway:
-    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay."""
+    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay. `raw` passes on what no
+    dialect understands; without it, there is no such path."""
 
     def __init__(
-        self, relay: RequestHandler, catalog: Catalog, has_key: Callable[[Provider], bool], elapsed: Callable[[], float]
+        self,
+        relay: RequestHandler,
+        catalog: Catalog,
+        has_key: Callable[[Provider], bool],
+        elapsed: Callable[[], float],
+        raw: RawRelay | None = None,
     ) -> None:
         self._relay = relay
+        self._raw = raw
         self._catalog = catalog
         self._has_key = has_key
         self._elapsed = elapsed
@@ -240,6 +248,8 @@ class Gateway:
         place = parse_path(scope["raw_path"].decode("latin-1"))
         if place.kind == "ask" and scope["method"] == "POST":
             return self._ask(scope, receive, send, place, received)
+        if self._raw is not None and _is_raw(scope, place):
+            return pass_raw(self._raw, scope, receive, send, place, received)
         return self._beside(scope, place).to(send)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
@@ -294,6 +304,16 @@ class Gateway:
             return refusal_response(spoken, fault)
         is_codex = b"client_version=" in scope["query_string"]
         return _json(for_codex() if is_codex else dialect(spoken).clients.list_models(models))
+
+
+def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
+    """Whether a request is for a provider and no dialect understands it. Another protocol is not asked for by passing
+    a request on."""
+    if header(scope["headers"], b"upgrade"):
+        return False
+    if place.kind in ("models", "model"):
+        return scope["method"] not in _READING
+    return True
 
 
 async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:

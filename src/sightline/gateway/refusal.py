@@ -46,3 +46,20 @@ def no_websocket(spoken: str) -> WebResponse:
     hint = "Send the request by POST; the answer streams as server-sent events."
     fault = Fault(Code.USAGE, "WebSockets are not served here", hint=hint, status=426)
     return refusal_response(spoken, fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])
+
+
+def not_http() -> Fault:
+    """The fault of bytes that are no request."""
+    return Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
+
+
+def head_too_large() -> Fault:
+    """The fault of a head that is longer than any request needs."""
+    hint = "Send shorter headers."
+    return Fault(Code.REQUEST_TOO_LARGE, "the head of the request is larger than 64 KiB", hint=hint, status=431)
+
+
+def foreign_target() -> Fault:
+    """The fault of a request that takes this server for a proxy."""
+    hint = "Set its address as the client's base URL, not as its proxy."
+    return Fault(Code.PERMISSION, "this server is no forward proxy", hint=hint, status=403)

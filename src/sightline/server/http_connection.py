@@ -10,16 +10,16 @@ import re
 import socket
 import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.gateway.paths import caller_of, parse_path
-from sightline.gateway.refusal import refusal_response
+from sightline.gateway.refusal import foreign_target, head_too_large, not_http, refusal_response
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
@@ -61,11 +61,13 @@ class HttpCall:
         "_pieces",
         "_waiting",
         "_was_asked_for",
+        "_without_body",
         "has_begun",
         "has_body",
         "is_answered",
         "keeps_alive",
         "scope",
+        "trailers",
     )
 
     def __init__(
@@ -83,6 +85,8 @@ class HttpCall:
         self.has_begun = False
         """Whether the head of the response was made."""
         self.is_answered = False
+        self.trailers: Headers = []
+        """What followed the body of the request, in lower case. Only what is passed on as it came has a use for it."""
         self._connection = connection
         self._is_http_1_0 = is_http_1_0
         self._pieces: list[bytes] = []
@@ -93,6 +97,7 @@ class HttpCall:
         """The head of a response of known length, until it is written with the body: each write is a packet."""
         self._is_chunked = False
         self._ends_by_closing = False
+        self._without_body = scope["method"] == "HEAD"
         self._left = 0
         """Bytes of a body of known length that are still to come."""
 
@@ -122,7 +127,10 @@ class HttpCall:
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._waiting = 0
-        return {"type": "http.request", "body": body, "more_body": not self.has_body}
+        event: RequestEvent = {"type": "http.request", "body": body, "more_body": not self.has_body}
+        if self.trailers and self.has_body:
+            event["trailers"] = self.trailers
+        return event
 
     # --- the response ---
 
@@ -133,7 +141,7 @@ class HttpCall:
         if message["type"] == "http.response.start":
             self.write_head(message["status"], message["headers"])
         else:
-            self.write_body(message["body"], is_last=not message["more_body"])
+            self.write_body(message["body"], is_last=not message["more_body"], trailers=message.get("trailers") or ())
 
     @property
     def is_paused(self) -> bool:
@@ -157,6 +165,7 @@ class HttpCall:
         """Write the head at once, or with the body if its length is known."""
         lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
         has_length = False
+        self._without_body = self._without_body or status in _WITHOUT_BODY
         if self._connection.is_closing_soon:
             self.keeps_alive = False
         for name, value in headers:
@@ -167,7 +176,7 @@ class HttpCall:
                 self.keeps_alive = False
                 continue
             lines.append(b"%b: %b\r\n" % (name, value))
-        if not has_length and self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY:
+        if not has_length and not self._without_body:
             if self._is_http_1_0:
                 # HTTP/1.0 has no chunks: the end of the connection is the end of the body.
                 self._ends_by_closing, self.keeps_alive = True, False
@@ -177,13 +186,7 @@ class HttpCall:
                 lines.append(b"transfer-encoding: chunked\r\n")
         if not self.keeps_alive:
             lines.append(b"connection: close\r\n")
-        head = b"".join(lines)
-        if (
-            head.count(b"\n") != len(lines)
-            or head.count(b"\r") != len(lines)
-            or head != head.translate(None, _CONTROLS)
-        ):
-            raise RuntimeError("a header cannot be sent")
+        head = _checked(lines)
         self.has_begun = True
         if self._is_chunked or self._ends_by_closing:
             self._connection.transport.write(head + b"\r\n")
@@ -197,20 +200,29 @@ class HttpCall:
         if raw is not None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(is_reset), 0))
 
-    def write_body(self, body: bytes, *, is_last: bool) -> None:
-        """Write a piece of the body."""
+    def write_interim(self, status: int, headers: Headers, /) -> None:
+        """Write a response of 1xx, which comes before the response itself. HTTP/1.0 has none."""
+        if not self._is_http_1_0 and not self.has_begun:
+            lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
+            lines += [b"%b: %b\r\n" % (name.lower(), value) for name, value in headers]
+            self._connection.transport.write(_checked(lines) + b"\r\n")
+
+    def write_body(self, body: bytes, *, is_last: bool, trailers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """Write a piece of the body, and behind the last one of a chunked body its trailers."""
         write = self._connection.transport.write
         if self._is_chunked:
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            if chunk or is_last:
-                write(chunk + b"0\r\n\r\n" if is_last else chunk)
+            if is_last:
+                chunk += b"0\r\n%b\r\n" % _checked([b"%b: %b\r\n" % each for each in trailers])
+            if chunk:
+                write(chunk)
         elif self._ends_by_closing:
             if body:
                 write(body)
             if is_last:
                 self._reset_on_close(is_reset=False)
         else:
-            if self.scope["method"] == "HEAD":
+            if self._without_body:  # its length, if it has one, is that of a body which is not sent
                 self._left, body = 0, b""
             self._left -= len(body)
             if self._left < 0 or (is_last and self._left):
@@ -298,10 +310,10 @@ class ClientConnection(asyncio.Protocol):
         except HttpParserError as error:
             # A fault of ours that was raised in a callback is the context of llhttp's error.
             context = error.__context__
-            self._refuse(context if isinstance(context, Fault) else _not_http())
+            self._refuse(context if isinstance(context, Fault) else not_http())
         else:
             if self._reads_head and self._head_bytes > MOST_HEAD_BYTES:
-                self._refuse(_head_too_large())
+                self._refuse(head_too_large())
         self._wake()
 
     def pause_writing(self) -> None:
@@ -329,17 +341,22 @@ class ClientConnection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Trailers behind a chunked body come this way too and are left out: a header that follows the body could change
-        # who is asking, or for what, after that was decided.
         if self._reads_head:
             self._headers.append((name.lower(), value))
+        elif self._calls:
+            # A trailer is kept apart: a header that follows the body could change who is asking, or for what, after
+            # that was decided.
+            trailers = self._calls[-1].trailers
+            trailers.append((name.lower(), value))
+            if sum(len(key) + len(each) + _LINE_END for key, each in trailers) > MOST_HEAD_BYTES:
+                raise head_too_large()
 
     def on_headers_complete(self) -> None:
         self._reads_head = False
         if self._first_piece + self._head_bytes > MOST_HEAD_BYTES and self._head_size() > MOST_HEAD_BYTES:
-            raise _head_too_large()
+            raise head_too_large()
         if not self._url.startswith(b"/"):
-            raise _foreign_target()
+            raise foreign_target()
         (path, query), parser = _split_url(self._url), self._parser
         scope: AsgiScope = {
             "type": "http",
@@ -468,22 +485,16 @@ def _split_url(url: bytes) -> tuple[bytes, bytes]:
     return parsed.path, parsed.query or b""
 
 
+def _checked(lines: list[bytes]) -> bytes:
+    """These lines of a head as one; a RuntimeError where one of them would end early, or cannot be sent."""
+    head = b"".join(lines)
+    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or head != head.translate(None, _CONTROLS):
+        raise RuntimeError("a header cannot be sent")
+    return head
+
+
 def _without_offer(data: bytes) -> bytes:
     """The request without the offer of HTTP/2 that Java's own client makes. httptools takes a request with any upgrade
     for one without a body."""
     head, end, rest = data.partition(b"\r\n\r\n")
     return _OFFER.sub(b"", head) + end + rest
-
-
-def _not_http() -> Fault:
-    return Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
-
-
-def _head_too_large() -> Fault:
-    hint = "Send shorter headers."
-    return Fault(Code.REQUEST_TOO_LARGE, "the head of the request is larger than 64 KiB", hint=hint, status=431)
-
-
-def _foreign_target() -> Fault:
-    hint = "Set its address as the client's base URL, not as its proxy."
-    return Fault(Code.PERMISSION, "this server is no forward proxy", hint=hint, status=403)

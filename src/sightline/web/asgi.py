@@ -18,11 +18,12 @@ class AsgiScope(TypedDict):
 
 
 class RequestEvent(TypedDict):
-    """A piece of the request's body, or the end of the connection."""
+    """A piece of the request's body, the last one with its trailers, or the end of the connection."""
 
     type: Literal["http.request", "http.disconnect"]
     body: NotRequired[bytes]
     more_body: NotRequired[bool]
+    trailers: NotRequired[Headers]
 
 
 class ResponseStart(TypedDict):
@@ -34,11 +35,12 @@ class ResponseStart(TypedDict):
 
 
 class ResponseChunk(TypedDict):
-    """A piece of a response's body."""
+    """A piece of a response's body; the last one of a body without a length may have trailers."""
 
     type: Literal["http.response.body"]
     body: bytes
     more_body: bool
+    trailers: NotRequired[Headers]
 
 
 Receive: TypeAlias = Callable[[], Awaitable[RequestEvent]]
@@ -67,6 +69,10 @@ class ClientWriter(Send, Protocol):
 
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body; nothing where it is empty."""
+        ...
+
+    def write_interim(self, status: int, headers: Headers, /) -> None:
+        """Write a response of 1xx, before the response itself."""
         ...
 
     async def until_writable(self) -> None:

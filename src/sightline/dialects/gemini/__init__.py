@@ -202,6 +202,8 @@ DIALECT = Dialect(
         list_models=_list_models,
         show_model=_show_model,
         state_fault=state_fault,
+        # Code Assist is at `v1internal:METHOD`; files go up at `upload/v1beta/files`; Live is at `ws/google.ai.…`.
+        raw_paths=re.compile(r"v\d+(?:alpha|beta|internal)|(?:up|down)load/|ws/google"),
     ),
     support=DialectSupport(
         options=frozenset(

@@ -54,6 +54,7 @@ class RuleSubject:
             "session": request.session,
             "client": request.headers_by_name().get("user-agent", "").partition(" ")[0],
             "path": request.path,
+            "method": request.method,
             "state": "received",
             "stream": request.is_stream,
             "origin": request.origin,

@@ -14,7 +14,9 @@ from sightline.filters.expression import TextTerm
 from sightline.filters.predicate import literal
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
+    RAW_HTTP,
     AttemptStarted,
+    BodyPassed,
     Edited,
     ExchangeCancelled,
     ExchangeFailed,
@@ -98,6 +100,17 @@ class RecordedExchange:
         """Whether only the tokens of a request were asked for."""
         path = self.received.path.partition("?")[0].rstrip("/")
         return path.endswith(("/count_tokens", ":countTokens"))
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether it was passed on as it came, and nothing of it is understood."""
+        return self.received.dialect == RAW_HTTP
+
+    def refuse_raw(self, what: str) -> None:
+        """A fault where it was passed on as it came, and so cannot be `what`."""
+        if self.is_raw:
+            message = f"{self.id} was passed on as it came, so that it cannot be {what}"
+            raise Fault(Code.USAGE, message, hint="Look at its bodies as they are: --as wire, or its view.", status=422)
 
     @property
     def usage(self) -> Usage | None:
@@ -200,13 +213,15 @@ def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
                 sent = sha256
             case AttemptStarted(sha256=sha256):
                 sent, is_sent = sha256 or sent, True
+            case BodyPassed(of="request", kept_sha256=sha256):
+                received, sent = received or sha256, sent or sha256
             case _:
                 pass
     return received, sent
 
 
 async def _body(store: Store, exchange: str, sha256: str) -> bytes:
-    body = await store.body(sha256)
+    body = await store.body(sha256) if sha256 else b""
     if body is None:
         hint = "Retention has taken it; `sightline show --as facts` still tells what happened."
         raise Fault(Code.USAGE, f"the record no longer holds a body of {exchange}", hint=hint)

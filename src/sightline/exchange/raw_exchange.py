@@ -1,0 +1,259 @@
+"""A raw exchange: a request that no dialect understands, passed to its provider as it is, and the answer passed back.
+
+Bodies go through piece by piece in both directions and are never whole in memory; the answer may begin before the
+request has ended. Nothing is sent twice: what has passed cannot be asked for again.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from sightline.catalog.catalog import Catalog, facts_of, family_of
+from sightline.catalog.choose import ModelChoice
+from sightline.catalog.provider import DialectName
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.exchange.cancellation import cancel_reason
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, header, headers_for_client
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.outbound import raw_call
+from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
+from sightline.exchange.raw_recorder import RawRecorder
+from sightline.exchange.routing import HasKey, home_of, provider_in_path, with_own
+from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
+from sightline.model.exchange import RAW_HTTP
+from sightline.model.header_names import OF_A_BODY, OF_A_CONNECTION, is_secret_header
+from sightline.model.reply import Reply
+from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
+from sightline.transport.http.client import Response
+from sightline.transport.http.connection import RequestBody
+from sightline.transport.http.framing import OnInterim
+from sightline.transport.sender import Outgoing
+from sightline.wire.jsontext import decode
+from sightline.wire.secrets import Masking
+
+
+class RawClient(RequestBody, Protocol):
+    """What a raw request needs of its client: the body, and a way to tell what comes before the answer."""
+
+    @property
+    def takes_trailers(self) -> bool:
+        """Whether it takes trailers behind the answer."""
+        ...
+
+    @property
+    def on_interim(self) -> OnInterim:
+        """Passes an answer of 1xx on to it."""
+        ...
+
+
+def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
+    """The provider of a raw request: the one that its path names, that of a route for such paths, or the home of the
+    API that the path belongs to, which is the request's `caller`. Raises a fault with status 404 where there is none.
+    """
+    caller: DialectName = request.caller
+    if request.provider:
+        return with_own(provider_in_path(catalog, request, caller), request, has_key, is_implied=False)
+    for route in catalog.routes:
+        if route.path and fnmatchcase(request.path, route.path) and route.provider in catalog.providers:
+            provider = catalog.providers[route.provider]
+            facts, family = facts_of(catalog, route.provider, ""), family_of(catalog, route.provider, "")
+            choice = ModelChoice(route.provider, provider, "", facts, family, route, caller)
+            return with_own(choice, request, has_key, is_implied=False)
+    found = home_of(catalog, request, caller, has_key)
+    if found is None:
+        hint = "Name the provider in front of the path, /p/PROVIDER/…, or write a route with a path."
+        raise Fault(Code.USAGE, f"no provider is the home of {request.path}", hint=hint, status=404)
+    return found
+
+
+async def run_raw_exchange(
+    exchange: Exchange, services: ExchangeServices, choice: ModelChoice, client: RawClient
+) -> ClientResponse:
+    """Pass one request on. The head of the answer is complete when this returns; bodies may still come on both sides.
+
+    Raises a Fault where there is no answer, and CancelledError if the client has gone.
+    """
+    exchange.choice = choice
+    recorder = exchange.recorder
+    assert isinstance(recorder, RawRecorder)
+    variables: Mapping[str, str] = services.environment
+    if choice.provider.embedded:
+        running = await services.embedded.running()
+        variables = {**variables, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
+    call = raw_call(exchange.request, choice, variables).fill(variables)
+    refuse_own_address(call.url, services)
+    exchange.enter(ExchangePhase.SENDING)
+    outgoing = Outgoing(
+        request=call,
+        provider=choice.provider_name,
+        model="",
+        dialect=RAW_HTTP,
+        stream=True,
+        retries=0,
+        timeouts=timeouts_of(choice.provider),
+        direct=choice.provider.embedded,
+        secrets=recorder.redaction.secrets,
+        sha256=recorder.sha256,
+    )
+    with exchange.waiting():
+        response = await services.sender.pass_on(
+            outgoing,
+            RecordedBody(client, recorder),
+            recorder.record_attempt,
+            takes_trailers=client.takes_trailers,
+            on_interim=client.on_interim,
+        )
+    recorder.begin_reply(response.status, response.headers)
+    exchange.enter(ExchangePhase.STREAMING)
+    recorder.commit()  # the client gets its id with the head of the response
+    reply = RawReply(exchange, response)
+    exchange.stream(reply.abort)
+    headers = [*_headers(response, exchange.secrets), *exchange.own_headers()]
+    return ClientResponse(exchange.id, response.status, headers, reply)
+
+
+class RecordedBody:
+    """The client's body on its way to the provider, on record."""
+
+    def __init__(self, body: RequestBody, recorder: RawRecorder) -> None:
+        self._body = body
+        self._recorder = recorder
+        if body.length == 0:
+            recorder.end_request()
+
+    @property
+    def length(self) -> int | None:
+        """As the client says."""
+        return self._body.length
+
+    @property
+    def trailers(self) -> Headers:
+        """Those of the client that may follow a body."""
+        return passable_trailers(self._body.trailers)
+
+    async def read(self) -> bytes:
+        """The next bytes; none at the end."""
+        data = await self._body.read()
+        if data:
+            self._recorder.pass_request(data)
+        else:
+            self._recorder.end_request()
+        return data
+
+
+class RawReply(ResponseBody):
+    """The provider's answer on its way to the client, on record. A configured key in it is masked."""
+
+    def __init__(self, exchange: Exchange, response: Response) -> None:
+        assert isinstance(exchange.recorder, RawRecorder)
+        self._exchange = exchange
+        self._recorder = exchange.recorder
+        self._response = response
+        self._masking = Masking(exchange.secrets)
+        self._coding = response.header("content-encoding").strip().lower() not in ("", "identity")
+        self._kept: list[bytes] = []
+        self._came = self._given = 0
+
+    @property
+    def trailers(self) -> Headers:
+        """What follows the body, once it has been read to its end."""
+        secrets = self._exchange.secrets
+        return [(name, Masking(secrets).feed(value)) for name, value in passable_trailers(self._response.trailers)]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body as it comes; all is recorded before the iteration ends."""
+        try:
+            async for piece in self._response:
+                if data := self._take(piece):
+                    yield data
+            if rest := self._rest():
+                yield rest
+        except Fault as fault:
+            self._end(FailedEnd(fault))
+            raise
+        self._end_whole()
+
+    def _take(self, piece: bytes) -> bytes:
+        self._came += len(piece)
+        kept = self._recorder.pass_reply(piece)
+        if self._response.status >= 400:
+            self._kept.append(kept)
+        if not self._coding:
+            data = self._masking.feed(piece)
+        else:
+            self._masking.feed(kept)
+            if self._masking.has_found:
+                raise _key_repeated()
+            data = piece
+        self._given += len(data)
+        return data
+
+    def _rest(self) -> bytes:
+        """What masking held back. Where a key was masked the body is shorter than its head says, and white space, which
+        JSON and text take at their end, makes up for that."""
+        rest = b"" if self._coding else self._masking.close()
+        self._given += len(rest)
+        has_length = bool(self._response.header("content-length"))
+        return rest + b" " * (self._came - self._given if has_length and not self._coding else 0)
+
+    def _end_whole(self) -> None:
+        status = self._response.status
+        if status < 400:
+            self._end(FinishedEnd(Reply()))
+            return
+        self._end(FailedEnd(_fault_in(self._exchange, status, b"".join(self._kept))))
+
+    def _end(self, end: FinishedEnd | FailedEnd | CancelledEnd) -> None:
+        if not self._exchange.is_over:
+            self._exchange.end(end)
+            self._exchange.end_stream()
+
+    def abort(self, reason: Fault) -> None:
+        """End it now."""
+        self._response.abort(reason)
+
+    async def leave(self) -> None:
+        """The client has had everything, or has gone."""
+        self._end(CancelledEnd(cancel_reason()))
+        await self._response.close()
+
+
+def passable_trailers(trailers: Headers) -> Headers:
+    """Those that mean something behind a body: none about the connection, the body or who is asking."""
+    barred = OF_A_CONNECTION | OF_A_BODY | {"content-type", "cookie", "set-cookie"}
+    return [
+        (name, value)
+        for name, value in trailers
+        if (low := name.decode("latin-1").lower()) not in barred
+        and not low.startswith("x-sightline-")
+        and not is_secret_header(low)
+    ]
+
+
+def _headers(response: Response, secrets: tuple[str, ...]) -> Headers:
+    """The provider's headers for the client, with the length of the body where that is known."""
+    headers = headers_for_client(response.headers, secrets)
+    length = header(response.headers, b"content-length").strip()
+    is_framed = length.isdigit() and not response.header("transfer-encoding")
+    return [*headers, (b"content-length", length.encode())] if is_framed else headers
+
+
+def _fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
+    """What the provider's error says, in the words of its dialect where it has them."""
+    spoken = exchange.choice.dialect
+    try:
+        fault = dialect(spoken).read_error(status, decode(body), {})
+    except Fault:
+        fault = dialect(spoken).read_error(status, body[:4000].decode("utf-8", "replace").strip(), {})
+    fault.status = status
+    return fault
+
+
+def _key_repeated() -> Fault:
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
+        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
+    )
