@@ -114,6 +114,27 @@ async def run_raw_exchange(
     return ClientResponse(exchange.id, response.status, headers, reply)
 
 
+class StoredBody:
+    """A body that is here already, for a request of our own."""
+
+    takes_trailers = False
+    trailers: Headers = []  # noqa: RUF012 - it never has any
+
+    def __init__(self, data: bytes) -> None:
+        self.length = len(data)
+        self._data = data
+
+    @property
+    def on_interim(self) -> OnInterim:
+        """No one waits for what comes before the answer."""
+        return lambda _status, _headers: None
+
+    async def read(self) -> bytes:
+        """All of it, once."""
+        data, self._data = self._data, b""
+        return data
+
+
 class RecordedBody:
     """The client's body on its way to the provider, on record."""
 

@@ -111,7 +111,9 @@ class Relay:
             return await self._run(exchange)
         return await run_with_keepalive(exchange, self._run_in_task(exchange), self._clock)
 
-    async def start_raw(self, request: ClientRequest, client: RawClient) -> ClientResponse:
+    async def start_raw(
+        self, request: ClientRequest, client: RawClient, observer: FactObserver | None = None
+    ) -> ClientResponse:
         """Pass a raw request on; the head of the response is complete when this returns. Raises a fault, and records
         nothing, where it is no provider's."""
         choice = route_raw(self.catalog, request, lambda provider: provider.has_key(self._services.environment))
@@ -121,6 +123,7 @@ class Relay:
             self._hub,
             self._clock,
             self.secrets,
+            observer=observer,
             make_recorder=partial(RawRecorder, limit=self._raw_kept),
             on_streamed=self._forget,
         )

@@ -106,6 +106,18 @@ class RecordedExchange:
         """Whether it was passed on as it came, and nothing of it is understood."""
         return self.received.dialect == RAW_HTTP
 
+    @cached_property
+    def passed(self) -> dict[str, BodyPassed]:
+        """What has passed of the bodies of a raw exchange: `request` and `reply`, as far as they came."""
+        return {entry.fact.of: entry.fact for entry in self.facts if isinstance(entry.fact, BodyPassed)}
+
+    def need_whole_request(self) -> None:
+        """A fault where only a part of its request's body is on record."""
+        request = self.passed.get("request")
+        if request is not None and not (request.is_whole and request.kept == request.size and not request.coding):
+            message = f"only {request.kept:,} of the {request.size:,} bytes that {self.id} sent are on record"
+            raise Fault(Code.USAGE, message, hint="Raise [store] raw_body_mb, and send it anew.", status=422)
+
     def refuse_raw(self, what: str) -> None:
         """A fault where it was passed on as it came, and so cannot be `what`."""
         if self.is_raw:
@@ -147,10 +159,12 @@ class RecordedExchange:
 
     def request(self) -> Request:
         """What was sent, read; a fault where it is not of its dialect."""
+        self.refuse_raw("read as a request for a model")
         return read_request(self.spoken, self.sent, self.model)
 
     def events(self) -> list[StreamEvent]:
         """The events of the response in order; the last one is the fault that the exchange ended with, if it did."""
+        self.refuse_raw("read as the events of a reply")
         hearing = ReplyDecoder(dialect(self.spoken))
         events = [event for frame in self.frames for event in hearing.feed(frame.data)]
         return events + self.last_events(hearing)
