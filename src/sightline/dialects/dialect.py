@@ -181,6 +181,16 @@ class ListedModel:
     facts: Facts
 
 
+@dataclass(frozen=True, slots=True)
+class LimitHeaders:
+    """How clients of a dialect read an account's rate limits: a `template` of the header's name with `{role}` (limit,
+    remaining, reset) and `{counted}`, which is one of `counted`; `reset` says how a time is written."""
+
+    template: str
+    counted: frozenset[str]
+    reset: Literal["duration", "time"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
     """How clients of this dialect are recognised, and what they expect of a server beyond replies.
@@ -190,7 +200,8 @@ class Clients:
     alone and that no dialect serves. `keep_alive` is the frame that keeps a waiting stream open, given the client's
     headers by lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
     `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
-    of models, `show_model` one of them.
+    of models, `show_model` one of them. `request_id` is the header, in lower case, by which they know a request later;
+    `limits` are those that tell of the account's rate limits, None where they read none.
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
     """
 
@@ -204,6 +215,8 @@ class Clients:
     show_model: Callable[[ListedModel], JsonObject]
     state_fault: Callable[[str], Fault]
     raw_paths: Pattern[str] | None = None
+    request_id: str = ""
+    limits: LimitHeaders | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Fault
+from sightline.exchange.answer_headers import limits_for_client, request_id
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, refusal
 from sightline.exchange.hub import Hub
@@ -159,8 +160,10 @@ class Exchange:
         """Set while a user is waited for, so that the client's connection is kept alive. Most exchanges need none."""
         return asyncio.Event()
 
-    def own_headers(self) -> Headers:
-        """The headers that Sightline adds to every response; the exchange's id only if it is on record."""
+    def own_headers(self, passed: Headers | None = None) -> Headers:
+        """The headers that Sightline adds to every response; the exchange's id only if it is on record. `passed` are
+        the provider's own that the client gets; without them it gets the provider's request id and rate limits under
+        the names of its dialect."""
         now = self._clock.monotonic()
         waiting = now - self._wait_began if self._wait_depth else 0.0
         overhead = max(0.0, now - self.request.received - self._waited - waiting) * 1000
@@ -169,4 +172,11 @@ class Exchange:
             headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))
-        return headers
+        return headers if self.request.method else headers + self._client_headers(passed)
+
+    def _client_headers(self, passed: Headers | None) -> Headers:
+        came, client = self.recorder.response_headers, self.request.dialect
+        asked = self.choice.dialect if came else ""
+        own = self.id if self.recorder.is_recorded else ""
+        headers = request_id(client, asked, came, passed or (), own)
+        return headers if passed is not None else headers + limits_for_client(client, came, self._clock.now())

@@ -271,6 +271,11 @@ class Recorder:
     # --- writing ---
 
     @property
+    def response_headers(self) -> TextHeaders:
+        """The headers of the provider's response, without secrets; none before it has come."""
+        return self._headers
+
+    @property
     def unwritten(self) -> list[FactEntry]:
         """Facts that are not on record yet: the frames of a response that is still arriving."""
         return [entry for entry in self._waiting if isinstance(entry, FactEntry)]

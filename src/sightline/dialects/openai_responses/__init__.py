@@ -18,6 +18,7 @@ from sightline.dialects.dialect import (
     Editing,
     Endpoint,
     LeafPaths,
+    LimitHeaders,
     RequestRules,
     TokenRules,
     Unread,
@@ -128,6 +129,8 @@ DIALECT = Dialect(
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+        request_id="x-request-id",
+        limits=LimitHeaders("x-ratelimit-{role}-{counted}", frozenset({"requests", "tokens"}), "duration"),
     ),
     support=DialectSupport(
         options=frozenset({"max_tokens", "temperature", "top_p"}),
