@@ -17,6 +17,7 @@ from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, header, headers_for_client
 from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.outbound import raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
 from sightline.exchange.raw_recorder import RawRecorder
@@ -82,6 +83,9 @@ async def run_raw_exchange(
     if choice.provider.embedded:
         running = await services.embedded.running()
         variables = {**variables, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
+    body, sha256 = client, recorder.sha256
+    if services.interceptor.concerns(exchange.request):
+        body, sha256 = await _hold(exchange, services, client, recorder)
     call = raw_call(exchange.request, choice, variables).fill(variables)
     refuse_own_address(call.url, services)
     exchange.enter(ExchangePhase.SENDING)
@@ -95,12 +99,12 @@ async def run_raw_exchange(
         timeouts=timeouts_of(choice.provider),
         direct=choice.provider.embedded,
         secrets=recorder.redaction.secrets,
-        sha256=recorder.sha256,
+        sha256=sha256,
     )
     with exchange.waiting():
         response = await services.sender.pass_on(
             outgoing,
-            RecordedBody(client, recorder),
+            RecordedBody(body, recorder),
             recorder.record_attempt,
             takes_trailers=client.takes_trailers,
             on_interim=client.on_interim,
@@ -114,25 +118,60 @@ async def run_raw_exchange(
     return ClientResponse(exchange.id, response.status, headers, reply)
 
 
+async def _hold(
+    exchange: Exchange, services: ExchangeServices, client: RawClient, recorder: RawRecorder
+) -> tuple[RawClient, str]:
+    """The body to send, and its hash where all of it is here, once the rules or a user have let it go. As much of it is
+    read before as is kept."""
+    pieces: list[bytes] = []
+    size, is_whole = 0, False
+    while size <= recorder.limit and not is_whole:
+        data = await client.read()
+        is_whole = not data
+        size += len(data)
+        pieces.append(data)
+    request = exchange.request
+    lines = [f"{request.method} {recorder.address}", *(f"{name}: {value}" for name, value in recorder.shown_headers)]
+    is_coded = "content-encoding" in request.headers_by_name()  # what would be edited is not what is sent
+    draft = RawDraft("\n".join(lines), b"".join(pieces), is_whole=is_whole and not is_coded)
+    if draft.data:
+        recorder.keep(draft.sha256, draft.data)
+    released = await services.interceptor.hold_raw(exchange, draft)
+    if is_whole:
+        return StoredBody(released.data, client), released.sha256
+    return StoredBody(released.data, client, has_more=True), ""
+
+
 class StoredBody:
-    """A body that is here already, for a request of our own."""
+    """A body that is here already: of a request of our own, or taken from a `client`. With `has_more` the client's rest
+    follows."""
 
-    takes_trailers = False
-    trailers: Headers = []  # noqa: RUF012 - it never has any
-
-    def __init__(self, data: bytes) -> None:
-        self.length = len(data)
+    def __init__(self, data: bytes, client: RawClient | None = None, *, has_more: bool = False) -> None:
+        self.takes_trailers = client is not None and client.takes_trailers
+        self._client = client
+        self._has_more = has_more
+        self._length = len(data)
         self._data = data
 
     @property
+    def length(self) -> int | None:
+        """How long it is; as the client says, where it has the rest."""
+        return self._client.length if self._has_more and self._client is not None else self._length
+
+    @property
+    def trailers(self) -> Headers:
+        """Those of the client, which only a body in chunks can have."""
+        return [] if self._client is None else self._client.trailers
+
+    @property
     def on_interim(self) -> OnInterim:
-        """No one waits for what comes before the answer."""
-        return lambda _status, _headers: None
+        """What comes before the answer is the client's, if there is one."""
+        return (lambda _status, _headers: None) if self._client is None else self._client.on_interim
 
     async def read(self) -> bytes:
-        """All of it, once."""
+        """All that is here, once; then what the client has."""
         data, self._data = self._data, b""
-        return data
+        return data or (await self._client.read() if self._has_more and self._client is not None else b"")
 
 
 class RecordedBody:

@@ -9,6 +9,7 @@ from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.hub import Hub
 from sightline.exchange.phase import ExchangeEnd, FailedEnd, FinishedEnd
 from sightline.exchange.recorder import FactObserver, Recorder
+from sightline.exchange.redaction import identify_caller
 from sightline.exchange.reply_reader import BodyDecoder, decoder_for
 from sightline.model.exchange import BodyPassed, ExchangeFailed, ExchangeFinished
 from sightline.transport.clock import Clock
@@ -77,7 +78,8 @@ class BodyTally:
 
 
 class RawRecorder(Recorder):
-    """Records a raw exchange; `limit` is how many bytes are kept of each of its bodies."""
+    """Records a raw exchange; `limit` is how many bytes are kept of each of its bodies. `address` and `shown_headers`
+    are the client's, without secrets."""
 
     def __init__(
         self,
@@ -91,7 +93,9 @@ class RawRecorder(Recorder):
         limit: int = KEPT,
     ) -> None:
         super().__init__(request, exchange, hub, clock, secrets, observer)
-        self._limit = limit
+        self.limit = limit
+        caller = identify_caller(request.headers, request.path, request.query, secrets)
+        self.address, self.shown_headers = caller.address, caller.headers
         self._request = _tally(request.headers, limit)
         self._request_kept: list[bytes] = []
         self._is_request_whole = False
@@ -110,7 +114,7 @@ class RawRecorder(Recorder):
         """The head of the answer has come."""
         self.record_head(status, headers)
         self._answer = _tally(
-            tuple((name.decode("latin-1"), each.decode("latin-1")) for name, each in headers), self._limit
+            tuple((name.decode("latin-1"), each.decode("latin-1")) for name, each in headers), self.limit
         )
 
     def pass_reply(self, data: bytes) -> bytes:

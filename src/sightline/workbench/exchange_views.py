@@ -13,6 +13,7 @@ from sightline.editing.draft import Draft
 from sightline.editing.review import TokenBudget
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import DocumentState, Viewer
@@ -309,6 +310,8 @@ class Showing:
                 hint = "Compare them with the original; the request itself can be compared once they are released."
                 raise Fault(Code.INVALID_REQUEST, "these are the tool calls of a reply", hint=hint, status=422)
             return Diff(against, _calls(draft), None)
+        if isinstance(draft, RawDraft):
+            raise _not_compared()
         before = await self._before(exchange, against, draft, hold)
         prefix = look.cost if look.follows and against in ("original", "previous") else None
         return Diff(against, tuple(compare_drafts(before, draft)), prefix)
@@ -365,6 +368,12 @@ def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
 def _fields(value: msgspec.Struct) -> Shown:
     """The fields of a value that are not None."""
     return {name: each for name, each in msgspec.structs.asdict(value).items() if each is not None}
+
+
+def _not_compared() -> Fault:
+    hint = "Its bodies are shown as they are."
+    message = "a request that is passed on as it came has no sections to compare"
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
 def _body_missing(exchange: str) -> Fault:
