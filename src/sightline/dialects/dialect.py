@@ -15,6 +15,7 @@ from sightline.catalog.compose import DialectSupport
 from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.catalog.provider import Quirks
+from sightline.dialects.embeddings import EmbeddingsApi
 from sightline.dialects.tool_names import NameRule
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
@@ -162,6 +163,7 @@ class Endpoint:
 
     `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is another. `version` is
     added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
+    `embeddings` is how texts are embedded there, None where they are not.
     """
 
     path: str
@@ -170,6 +172,7 @@ class Endpoint:
     credential: tuple[str, str]
     headers: tuple[tuple[str, str], ...]
     counting: Counting | None
+    embeddings: EmbeddingsApi | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,13 @@ def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Requ
     return _call(provider, spoken, counting.path, model, encode(document), "application/json")
 
 
+def embeddings_call(provider: Provider, spoken: str, model: str, body: bytes) -> RequestTemplate:
+    """The request that embeds texts in the API of this dialect; it is known to do so."""
+    embeddings = endpoint_of(spoken).embeddings
+    assert embeddings is not None
+    return _call(provider, spoken, embeddings.path, model, body, "application/json")
+
+
 def read_token_count(spoken: str, answer: Json) -> int:
     """The number in the answer to such a request."""
     field = counting_of(spoken).result

@@ -33,7 +33,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
 
     A raw request, which is passed on as it came, has a `method`, and `caller` is the dialect in which its client takes
-    errors. With `is_open` its body is still coming and is not here.
+    errors. With `is_open` its body is still coming and is not here. `embeds` says that it asks for embeddings.
     """
 
     dialect: str
@@ -64,6 +64,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     method: str = ""
     caller: str = ""
     is_open: bool = False
+    embeds: bool = False
 
     @property
     def wants_array(self) -> bool:

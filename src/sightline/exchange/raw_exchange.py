@@ -5,8 +5,11 @@ request has ended. Nothing is sent twice: what has passed cannot be asked for ag
 """
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace as replace_choice
 from fnmatch import fnmatchcase
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
@@ -21,7 +24,7 @@ from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.outbound import raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
 from sightline.exchange.raw_recorder import RawRecorder
-from sightline.exchange.routing import HasKey, home_of, provider_in_path, with_own
+from sightline.exchange.routing import HasKey, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
 from sightline.model.header_names import OF_A_BODY, OF_A_CONNECTION, is_secret_header
@@ -31,6 +34,7 @@ from sightline.transport.http.client import Response
 from sightline.transport.http.connection import RequestBody
 from sightline.transport.http.framing import OnInterim
 from sightline.transport.sender import Outgoing
+from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
 from sightline.wire.secrets import Masking
 
@@ -50,10 +54,16 @@ class RawClient(RequestBody, Protocol):
 
 
 def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
-    """The provider of a raw request: the one that its path names, that of a route for such paths, or the home of the
-    API that the path belongs to, which is the request's `caller`. Raises a fault with status 404 where there is none.
+    """The provider of a raw request: that of its model, if it names one, the one that its path names, that of a route
+    for such paths, or the home of the API that the path belongs to, which is the request's `caller`. Raises a fault
+    with status 404 where there is none.
     """
     caller: DialectName = request.caller
+    if request.model:
+        choice = route_for(catalog, replace(request, dialect=caller), has_key)
+        if not choice.provider.embedded or request.provider:
+            # A provider embeds texts in its own API; what else it understands is at another address.
+            return replace_choice(choice, arriving=None) if request.embeds else choice
     if request.provider:
         return with_own(provider_in_path(catalog, request, caller), request, has_key, is_implied=False)
     for route in catalog.routes:
@@ -83,10 +93,12 @@ async def run_raw_exchange(
     if choice.provider.embedded:
         running = await services.embedded.running()
         variables = {**variables, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
-    body, sha256 = client, recorder.sha256
-    if services.interceptor.concerns(exchange.request):
-        body, sha256 = await _hold(exchange, services, client, recorder)
-    call = raw_call(exchange.request, choice, variables).fill(variables)
+    request, body, sha256 = _for_choice(exchange.request, choice), client, recorder.sha256
+    if request.body is not exchange.request.body:
+        body, sha256 = StoredBody(request.body, client), recorder.keep_body(request.body)
+    if services.interceptor.concerns(request):
+        body, sha256 = await _hold(exchange, services, body, recorder)
+    call = raw_call(request, choice, variables).fill(variables)
     refuse_own_address(call.url, services)
     exchange.enter(ExchangePhase.SENDING)
     outgoing = Outgoing(
@@ -140,6 +152,22 @@ async def _hold(
     if is_whole:
         return StoredBody(released.data, client), released.sha256
     return StoredBody(released.data, client, has_more=True), ""
+
+
+def _for_choice(request: ClientRequest, choice: ModelChoice) -> ClientRequest:
+    """The request with the name that its model has at the provider. A fault where the path means nothing there."""
+    if not request.model:
+        return request
+    if not request.embeds and choice.dialect != request.caller:
+        hint = "Write a route for this model to a provider of that API, or compact without it."
+        message = f"the provider {choice.provider_name!r} has no {request.path.strip('/')}"
+        raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=404)
+    if choice.model == request.model:
+        return request
+    if dialect(request.caller).model_in_path:
+        return replace(request, path=request.path.replace(f"models/{request.model}:", f"models/{choice.model}:", 1))
+    headers = tuple(each for each in request.headers if each[0].lower() != "content-encoding")
+    return replace(request, headers=headers, body=WireDocument(request.body).set("/model", choice.model).data)
 
 
 class StoredBody:
@@ -263,7 +291,7 @@ class RawReply(ResponseBody):
         if status < 400:
             self._end(FinishedEnd(Reply()))
             return
-        self._end(FailedEnd(_fault_in(self._exchange, status, b"".join(self._kept))))
+        self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
 
     def _end(self, end: FinishedEnd | FailedEnd | CancelledEnd) -> None:
         if not self._exchange.is_over:
@@ -300,7 +328,7 @@ def _headers(response: Response, secrets: tuple[str, ...]) -> Headers:
     return [*headers, (b"content-length", length.encode())] if is_framed else headers
 
 
-def _fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
+def fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
     """What the provider's error says, in the words of its dialect where it has them."""
     spoken = exchange.choice.dialect
     try:

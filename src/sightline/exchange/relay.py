@@ -10,6 +10,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.embeddings_exchange import embeddings_of, no_embeddings, run_embeddings
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.final_body import FinalBody
@@ -127,6 +128,12 @@ class Relay:
             make_recorder=partial(RawRecorder, limit=self._raw_kept),
             on_streamed=self._forget,
         )
+        exchange.choice = choice
+        asked, answers = embeddings_of(request.caller), embeddings_of(choice.dialect)
+        if request.embeds and asked is not None and asked is not answers:
+            if answers is None:
+                return exchange.refuse(no_embeddings(choice.provider_name))
+            return await self._run(exchange, partial(run_embeddings, client=asked, provider=answers))
         return await self._run(exchange, partial(run_raw_exchange, choice=choice, client=client))
 
     async def _run_in_task(self, exchange: Exchange) -> ClientResponse:

@@ -24,6 +24,7 @@ from sightline.dialects.dialect import (
     Unread,
     state_fault,
 )
+from sightline.dialects.embeddings import GEMINI
 from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME
@@ -189,6 +190,7 @@ DIALECT = Dialect(
         credential=("x-goog-api-key", ""),
         headers=(),
         counting=Counting("/models/{model}:countTokens", wrapper="generateContentRequest", result="totalTokens"),
+        embeddings=GEMINI,
     ),
     clients=Clients(
         # google-genai 3.1 asks under /v1, where `models` is a path of three APIs: only its headers tell it apart.

@@ -23,6 +23,7 @@ from sightline.dialects.dialect import (
     show_model,
     state_fault,
 )
+from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.openai_chat.plain import PLAIN_TEXTS
@@ -65,6 +66,7 @@ DIALECT = Dialect(
         headers=(),
         # Only the embedded model counts tokens here; the API itself has no such path.
         counting=Counting("/chat/completions/input_tokens", is_served=False),
+        embeddings=OPENAI,
     ),
     clients=Clients(
         headers=frozenset(),

@@ -26,6 +26,7 @@ from sightline.dialects.dialect import (
     show_model,
     state_fault,
 )
+from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply
@@ -98,6 +99,7 @@ DIALECT = Dialect(
         version="",
         credential=("authorization", "Bearer "),
         headers=(),
+        embeddings=OPENAI,
         counting=Counting(
             "/responses/input_tokens",
             frozenset(
