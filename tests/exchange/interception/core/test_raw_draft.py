@@ -24,7 +24,7 @@ def test_json_is_changed_by_its_places_and_nowhere_else() -> None:
     assert draft.with_edit(Set(pointer="/a", value=5)).data == b'{"a": 5,  "b": [2]}'
     assert draft.with_edit(Insert(pointer="/b/-", value=3)).data == b'{"a": 1,  "b": [2,3]}'
     assert b'"b"' not in draft.with_edit(Remove(pointer="/b")).data
-    assert draft.with_edit(Move(source="/b/0", pointer="/c")).data.endswith(b'"c":2}')
+    assert draft.with_edit(Move(source="/b/0", pointer="/c")).data.endswith(b'"c": 2}')
     both = Batch(operations=(Set(pointer="/a", value=2), Remove(pointer="/b")))
     assert draft.with_edit(both).with_edit(Reset()).data == BODY
     assert draft.with_edit(Set(pointer="/a", value=1)) is draft
