@@ -1,7 +1,14 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { batchOf, kindOf, partsOf, sizeWords, textOf } from "../../src/sightline/ui/views/request/core/raw.js";
+import {
+  batchOf,
+  eventsOf,
+  kindOf,
+  partsOf,
+  sizeWords,
+  textOf,
+} from "../../src/sightline/ui/views/request/core/raw.js";
 
 const encode = (/** @type {string} */ text) => new TextEncoder().encode(text);
 
@@ -73,5 +80,14 @@ test("sizes have words", () => {
     "1.0 KiB",
     "20 KiB",
     "3.0 MiB",
+  ]);
+});
+
+test("the events of a stream have their names and their data", () => {
+  const text = 'event: a\r\ndata: {"x":1}\r\n\r\ndata: {"event_type":"b"}\n\n: ping\n\ndata: 1\ndata: 2\n\n';
+  assert.deepEqual(eventsOf(text), [
+    { name: "a", text: '{"x":1}' },
+    { name: "b", text: '{"event_type":"b"}' },
+    { name: "", text: "1\n2" },
   ]);
 });

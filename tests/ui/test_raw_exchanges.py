@@ -37,6 +37,7 @@ ANSWERS = {
         "audio/wav",
     ),
     "/v1/page": (b"<h1 id=evil>hello</h1><script>document.title='owned'</script>", "text/html"),
+    "/v1/interactions": (b'event: interaction.start\ndata: {"id": "int_1"}\n\n', "text/event-stream"),
     "/v1/blob": (b"\0\1\2" * 999, "application/octet-stream"),
 }
 
@@ -89,6 +90,7 @@ def test_bodies_are_shown_as_what_they_are(gateway: Served, pictures: Path) -> N
             ("/v1/images", lambda card: card.get_by_role("img", name="Answer")),
             ("/v1/audio", lambda card: card.locator("audio[controls]")),
             ("/v1/page", lambda card: card.get_by_text("<h1 id=evil>hello</h1>")),
+            ("/v1/interactions", lambda card: card.get_by_text("interaction.start")),
             ("/v1/blob", lambda card: card.get_by_text("It is no text")),
         ):
             page.goto(f"{gateway.url}/#/x/{ids[path]}")

@@ -6,7 +6,7 @@ import { CopyButton } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
-import { batchOf, essence, kindOf, partsOf, sizeWords, textOf } from "./core/raw.js";
+import { batchOf, essence, eventsOf, kindOf, partsOf, sizeWords, textOf } from "./core/raw.js";
 
 /** @import { BatchItem, FormPart, RawBody } from "./core/raw.js" */
 /** @import { Desk } from "./desk.js" */
@@ -89,6 +89,7 @@ function Content({ type, data, isWhole, name }) {
     case "audio":
       return h(Medium, { type: essence(type), data, name });
     case "events":
+      return h(Events, { events: eventsOf(text) });
     case "text":
       return html`<pre class="plain-text" tabindex="0" aria-label=${name}>${text.slice(0, MOST_TEXT)}</pre>`;
     default:
@@ -121,14 +122,30 @@ function Batch({ items }) {
         ${h(JsonView, { text: item.text, open: 3, label: `Request ${item.id}` })}
       </details>`,
     )}
-    ${
-      items.length > most
-        ? html`<button type="button" class="button quiet" onClick=${() => setMost(most + MOST_ITEMS)}>
-            Show more
-          </button>`
-        : null
-    }
+    ${items.length > most ? h(More, { onMore: () => setMost(most + MOST_ITEMS) }) : null}
   </div>`;
+}
+
+/** @param {{ events: { name: string, text: string }[] }} props */
+function Events({ events }) {
+  const [most, setMost] = useState(MOST_ITEMS);
+  return html`<div class="raw-batch">
+    <p class="soft">${countOf(events.length, "event")}</p>
+    ${events.slice(0, most).map(
+      (event, index) => html`<details key=${index}>
+        <summary>
+          <b>${event.name || "data"}</b><span class="faint cut">${event.text.slice(0, 120)}</span>
+        </summary>
+        ${h(JsonView, { text: event.text, open: 3, label: `Event ${index + 1}` })}
+      </details>`,
+    )}
+    ${events.length > most ? h(More, { onMore: () => setMost(most + MOST_ITEMS) }) : null}
+  </div>`;
+}
+
+/** @param {{ onMore: () => void }} props */
+function More({ onMore }) {
+  return html`<button type="button" class="button quiet" onClick=${onMore}>Show more</button>`;
 }
 
 /** @param {{ parts: FormPart[] }} props */

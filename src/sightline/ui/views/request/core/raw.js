@@ -107,6 +107,26 @@ function itemOf(value) {
   };
 }
 
+/**
+ * The events of a stream, as Google's interactions and others send them; what is cut off at its end is left out.
+ * @param {string} text
+ * @returns {{ name: string, text: string }[]}
+ */
+export function eventsOf(text) {
+  return text
+    .replaceAll("\r\n", "\n")
+    .split("\n\n")
+    .map((frame) => {
+      const lines = frame.split("\n");
+      const field = (/** @type {string} */ name) =>
+        lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trimStart());
+      const data = field("data").join("\n");
+      const value = valueOf(data);
+      return { name: field("event")[0] ?? value?.event_type ?? value?.type ?? "", text: data };
+    })
+    .filter((event) => event.text);
+}
+
 /** @param {string} mediaType */
 function boundaryOf(mediaType) {
   const found = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(mediaType);
