@@ -215,6 +215,8 @@ def test_openai_embeddings_from_any_provider(
     if form == "float":
         assert vectors == [[first, 0.0], [first, 1.0]]
     line = latest(gateway)
+    raw = client.embeddings.with_raw_response.create(model="to-gemini", input="a")
+    assert raw.headers["x-request-id"] == raw.headers["x-sightline-exchange"]
     assert (line["dialect"], line["state"]) == ("raw-http", "finished")
     assert line.get("losses", 0) == (1 if model == "to-gemini" else 0)
 

@@ -8,6 +8,7 @@ from sightline.dialects.endpoint import embeddings_call
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange import client_response
+from sightline.exchange.answer_headers import request_id
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.outbound import dialect_key
@@ -89,5 +90,6 @@ async def run_embeddings(
         raise unreadable(fault.message) from None
     exchange.end(FinishedEnd(Reply(usage=Usage(input_tokens=embeddings.tokens))))
     written = encode(client.write_reply(embeddings, read, request.model))
-    headers = [(b"content-type", b"application/json")]
+    named = request_id(request.caller, choice.dialect, recorder.response_headers, (), exchange.id)
+    headers = [(b"content-type", b"application/json"), *named]
     return client_response.whole(exchange.id, 200, headers, written, exchange.own_headers())
