@@ -68,12 +68,14 @@ class NetworkSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
 class StoreSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 is no limit.
     `fsync` is what is forced to the disk, so that it survives the end of the machine: nothing, each batch that is
-    stored, or each record before its client gets the last byte."""
+    stored, or each record before its client gets the last byte. `raw_body_mb` is how much is kept of each body that is
+    passed on as it came; of a longer one there are its size and its hash."""
 
     url: StoreUrl = ""
     fsync: Literal["never", "batches", "records"] = "never"
     keep_days: Count = 0
     keep_mb: Count = 0
+    raw_body_mb: Annotated[int, msgspec.Meta(ge=0, le=64)] = 8
 
 
 class TelemetrySettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

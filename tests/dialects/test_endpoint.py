@@ -5,8 +5,17 @@ import pytest
 
 from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Endpoint
-from sightline.dialects.endpoint import address, call_to, count_call, endpoint_of, read_token_count
-from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.endpoint import (
+    address,
+    call_to,
+    count_call,
+    dialect_by_api,
+    embeddings_call,
+    endpoint_of,
+    raw_address,
+    read_token_count,
+)
+from sightline.dialects.registry import DEFAULT, NAMES, dialect
 from sightline.errors import Code, Fault
 from sightline.wire.call import RequestTemplate, Variable
 
@@ -208,3 +217,48 @@ def test_a_client_may_name_its_own_version_where_the_dialect_has_one() -> None:
     assert address(provider, "gemini", "/models/m:x", "/v1") == "https://e.org/v1/models/m:x"
     assert address(provider, "gemini", "/models/m:x") == "https://e.org/v1beta/models/m:x"
     assert address(provider, "openai-chat", "/chat/completions", "/v1") == "https://e.org/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        ("https://a.example/v1", "/v1/files?x=1", "https://a.example/v1/files?x=1"),
+        ("https://a.example/v1", "/files", "https://a.example/v1/files"),
+        ("https://a.example/v1/", "/v2/files", "https://a.example/v2/files"),
+        ("https://a.example/api/v1", "/v1/credits", "https://a.example/api/v1/credits"),
+        ("https://g.example/v1beta", "/upload/v1beta/files", "https://g.example/upload/v1beta/files"),
+        ("https://g.example/v1beta", "/v1internal:load", "https://g.example/v1internal:load"),
+        ("https://g.example/v1beta", "/ws/google.ai.v1", "https://g.example/ws/google.ai.v1"),
+        ("https://a.example/v1", "/files/v1", "https://a.example/v1/files/v1"),
+    ],
+)
+def test_a_raw_path_stands_behind_the_base_url_with_one_version(base: str, path: str, url: str) -> None:
+    assert raw_address(Provider(base_url=base), path) == url
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "query", "name"),
+    [
+        ("/v1/files", set(), "", DEFAULT),
+        ("/files", set(), "", DEFAULT),
+        ("/v1/files", {"anthropic-version"}, "", "anthropic"),
+        ("/v1/files", {"x-api-key"}, "", "anthropic"),
+        ("/messages/batches", set(), "", "anthropic"),
+        ("/responses/resp_1", set(), "", "openai-responses"),
+        ("/v1beta/files", set(), "", "gemini"),
+        ("/v1/interactions", {"x-goog-api-key"}, "", "gemini"),
+        ("/anything", {"x-goog-api-key"}, "", "gemini"),
+        ("/v1/files", set(), "key=abc", "gemini"),
+        ("/v1internal:load", set(), "", "gemini"),
+        ("/upload/v1beta/files", set(), "", "gemini"),
+        ("/anything", set(), "", ""),
+        ("/", set(), "", ""),
+    ],
+)
+def test_an_api_is_known_by_its_paths_or_its_clients(path: str, headers: set[str], query: str, name: str) -> None:
+    assert dialect_by_api(path, headers, query) == name
+
+
+def test_texts_are_embedded_where_the_dialect_says() -> None:
+    call = embeddings_call(Provider(base_url="https://g.example"), "gemini", "e", b"{}")
+    assert call.url == "https://g.example/v1beta/models/e:batchEmbedContents"

@@ -189,6 +189,7 @@ def relay_of(
         make_id=Ids(time.time_ns, chance()),
         own=own,
         holds=holds,
+        raw_kept=loaded.settings.store.raw_body_mb << 20,
     )
 
 

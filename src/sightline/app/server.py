@@ -280,7 +280,7 @@ async def open_server(
             await asyncio.gather(handler.close(GRACE), *commands)
 
         longest = loaded.settings.server.max_message_mb << 20
-        gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, longest)
+        gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, served.relay, longest)
         app = App(guard, gateway, assemble_workbench(served))
         # The relay tells each client that it has to end; only a client that does not react is disconnected.
         listening = ListeningServer(app, ending=ending, grace=GRACE + 2)

@@ -53,7 +53,7 @@ def choose(
     name, _, model = wanted.partition("/")
     name = next((known for known in catalog.providers if known.lower() == name.lower()), name)
     for route in catalog.routes:
-        if route.dialect in (None, arriving) and fnmatchcase(wanted, route.model):
+        if not route.path and route.dialect in (None, arriving) and fnmatchcase(wanted, route.model):
             if route.provider not in catalog.providers:
                 raise _no_provider(catalog, route.provider)
             requested = model if name == route.provider else wanted

@@ -163,7 +163,8 @@ class Route(
     """`model` is a glob over the model that was asked for, `dialect` narrows it to requests that arrive in that one.
 
     `as` is the name to send instead; `system` says where system messages go; `strict` refuses a loss;
-    `retries` is how often its requests are sent again; `cache` whether translated agents get cache marks.
+    `retries` is how often its requests are sent again; `cache` whether translated agents get cache marks. One with a
+    `path`, a glob, is for raw requests to such paths and for no others.
     """
 
     model: str = "*"
@@ -174,6 +175,7 @@ class Route(
     strict: bool = False
     retries: Retries | None = None
     cache: Literal["auto", "off"] = "auto"
+    path: str = ""
 
 
 class Detection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -36,7 +36,8 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         "exchange": exchange.id + (f" (replays {summary.origin})" if summary.origin else ""),
         "when": f"{when:%Y-%m-%d %H:%M:%S %Z}",
         "client": " ".join(filter(None, (summary.client, f"session {summary.session}" if summary.session else ""))),
-        "model": f"{summary.model} ({summary.dialect})",
+        "model": "" if exchange.is_raw else f"{summary.model} ({summary.dialect})",
+        "request": f"{summary.method} {summary.path} ({summary.dialect})" if exchange.is_raw else "",
         "provider": f"{summary.provider}{sent}{spoken}" if summary.provider else "not sent",
         "outcome": outcome(summary) + (f": {summary.message}" if summary.message else ""),
         "tokens": _tokens(exchange),
@@ -51,6 +52,9 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
             yield f"{name:<10}{harmless(value)}"
     for loss in exchange.losses:
         yield f"{'lost':<10}{harmless(f'({loss.severity}) {loss.pointer or chr(47)}: {loss.what}: {loss.why}')}"
+    if exchange.is_raw:
+        yield from _raw_bodies(exchange)
+        return
     yield ""
     yield from _request(exchange)
     reply = exchange.reply()
@@ -59,6 +63,22 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         yield from _part(part)
     if reply.fault is not None:
         yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
+
+
+def _raw_bodies(exchange: "RecordedExchange") -> Iterator[str]:
+    """The bodies of an exchange that passed as it was; those that are text with their words."""
+    for of, name, data in (("request", "sent", exchange.sent), ("reply", "back", exchange.reply_body)):
+        passed = exchange.passed.get(of)
+        if passed is None or not passed.size:
+            continue
+        kind = passed.media_type or "no media type"
+        yield f"{name:<10}{harmless(kind)}, {passed.size:,} bytes, sha256 {passed.sha256}"
+        if not passed.is_whole:
+            yield f"{_INDENT}It broke off."
+        try:
+            yield from _indent(data.decode())
+        except UnicodeDecodeError:
+            yield f"{_INDENT}[no text; --as wire writes what was sent]"
 
 
 def _tokens(exchange: "RecordedExchange") -> str:

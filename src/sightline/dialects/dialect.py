@@ -15,6 +15,7 @@ from sightline.catalog.compose import DialectSupport
 from sightline.catalog.facts import Facts, PartRule, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.catalog.provider import Quirks
+from sightline.dialects.embeddings import EmbeddingsApi
 from sightline.dialects.tool_names import NameRule
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
@@ -180,6 +181,7 @@ class Endpoint:
 
     `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is another. `version` is
     added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
+    `embeddings` is how texts are embedded there, None where they are not.
     """
 
     path: str
@@ -188,6 +190,7 @@ class Endpoint:
     credential: tuple[str, str]
     headers: tuple[tuple[str, str], ...]
     counting: Counting | None
+    embeddings: EmbeddingsApi | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +202,28 @@ class ListedModel:
     facts: Facts
 
 
+@dataclass(frozen=True, slots=True)
+class LimitHeaders:
+    """How clients of a dialect read an account's rate limits: a `template` of the header's name with `{role}` (limit,
+    remaining, reset) and `{counted}`, which is one of `counted`; `reset` says how a time is written."""
+
+    template: str
+    counted: frozenset[str]
+    reset: Literal["duration", "time"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
     """How clients of this dialect are recognised, and what they expect of a server beyond replies.
 
     A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
-    version fits `versions`. `keep_alive` is the frame that keeps a waiting stream open, given the client's headers by
-    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
+    version fits `versions`. `raw_paths` fits the beginnings, without a slash in front, of paths that are of this API
+    alone and that no dialect serves. `keep_alive` is the frame that keeps a waiting stream open, given the client's
+    headers by lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
     `beta_header` is the one in which they ask for features that are not in the API yet.
     `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
-    of models, `show_model` one of them.
+    of models, `show_model` one of them. `request_id` is the header, in lower case, by which they know a request later;
+    `limits` are those that tell of the account's rate limits, None where they read none.
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
     """
 
@@ -222,6 +237,9 @@ class Clients:
     list_models: Callable[[Sequence[ListedModel]], JsonObject]
     show_model: Callable[[ListedModel], JsonObject]
     state_fault: Callable[[str], Fault]
+    raw_paths: Pattern[str] | None = None
+    request_id: str = ""
+    limits: LimitHeaders | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,6 +121,13 @@ def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Requ
     return _call(provider, spoken, counting.path, model, encode(document), "application/json")
 
 
+def embeddings_call(provider: Provider, spoken: str, model: str, body: bytes) -> RequestTemplate:
+    """The request that embeds texts in the API of this dialect; it is known to do so."""
+    embeddings = endpoint_of(spoken).embeddings
+    assert embeddings is not None
+    return _call(provider, spoken, embeddings.path, model, body, "application/json")
+
+
 def read_token_count(spoken: str, answer: Json) -> int:
     """The number in the answer to such a request."""
     field = counting_of(spoken).result
@@ -136,6 +143,52 @@ def address(provider: Provider, spoken: str, tail: str, version: str = "") -> Te
     if endpoint.version and version:
         endpoint = replace(endpoint, version=version)
     return _url(provider, spoken, endpoint, tail)
+
+
+_NAMES_VERSION = re.compile(r"/+(?:(?:upload|download|batch|resumable)/+)?v\d+[a-z0-9]*(?:[/:?]|$)|/+ws/")
+
+
+def raw_address(provider: Provider, tail: str) -> TemplateValue:
+    """Where a path of a provider's API, with its query, stands that is passed on as it came. A version at the end of
+    the base URL gives way to one that the path names, wherever its API puts that (`/upload/v1beta/files`)."""
+    root = provider.base_url.rstrip("/")
+    if _NAMES_VERSION.match(tail):
+        root = _VERSION.sub("", root)
+    return _at(root, tail)
+
+
+def dialect_by_api(path: str, headers: Collection[str], query: str) -> str:
+    """The dialect to whose API a path belongs that no dialect serves, by its version, else by the client; empty where
+    the path is none of an API."""
+    segments = [segment for segment in path.split("/") if segment]
+    first = segments[0] if segments else ""
+    for each in provider_dialects():
+        if each.clients.raw_paths is not None and each.clients.raw_paths.match("/".join(segments)):
+            return each.name
+    shown = _dialect_by_credential(headers) or dialect_by_client(headers, query)
+    if re.fullmatch(r"v\d+", first) or shown != DEFAULT:
+        return shown
+    return dialect_by_prefix(segments, "") or (shown if first in _COLLECTIONS else "")
+
+
+_COLLECTIONS = frozenset(
+    {
+        "assistants", "audio", "batches", "completions", "containers", "conversations", "embeddings", "evals", "files",
+        "fine_tuning", "images", "moderations", "realtime", "skills", "threads", "uploads", "vector_stores", "videos",
+    }
+)  # fmt: skip
+"""The first words of paths of OpenAI's API that are known for it even without a version: https://platform.openai.com/
+docs/api-reference. A client whose base URL leaves the version out asks for these."""
+
+
+def _dialect_by_credential(headers: Collection[str]) -> str:
+    """The dialect whose clients alone show who they are in one of these headers."""
+    for each in provider_dialects():
+        assert each.endpoint is not None
+        name = each.endpoint.credential[0].lower()
+        if name != "authorization" and name in headers:
+            return each.name
+    return ""
 
 
 def credential(provider: Provider, spoken: str) -> tuple[str, str]:
@@ -190,7 +243,10 @@ def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, a
 def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> TemplateValue:
     other = provider.also.get(spoken, "")
     root = (other or provider.base_url).rstrip("/")
-    tail = f"{'' if _VERSION.search(root) else endpoint.version}{tail}"
+    return _at(root, f"{'' if _VERSION.search(root) else endpoint.version}{tail}")
+
+
+def _at(root: str, tail: str) -> TemplateValue:
     if variable := LEADING_VARIABLE.match(root):
         return Variable(variable[1], suffix=f"{root[variable.end() :]}{tail}", help="It is the provider's address.")
     return f"{root}{tail}"

@@ -34,6 +34,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     `transport` is how it came. A frame of a socket may go to a provider that is asked over HTTP: then `http_body` is
     what it is there, in the same dialect. With `was_sent` the provider has it already: it is neither held nor changed.
     `head` is one object for all requests with these headers and this address, if its server has one.
+
+    A raw request, which is passed on as it came, has a `method`, and `caller` is the dialect in which its client takes
+    errors. With `is_open` its body is still coming and is not here. `embeds` says that it asks for embeddings.
     """
 
     dialect: str
@@ -65,6 +68,10 @@ class ClientRequest(msgspec.Struct, frozen=True):
     http_body: bytes | None = None
     was_sent: bool = False
     head: object = None
+    method: str = ""
+    caller: str = ""
+    is_open: bool = False
+    embeds: bool = False
 
     @property
     def wants_array(self) -> bool:

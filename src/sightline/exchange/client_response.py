@@ -89,6 +89,11 @@ class ClientResponse:
         """The body, where all of it is here; None where it is still to come."""
         self._body: ResponseBody = body
 
+    @property
+    def body(self) -> ResponseBody:
+        """The body itself."""
+        return self._body
+
     async def write_to(self, client: ChunkWriter) -> None:
         """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
         await self._body.write_to(client)

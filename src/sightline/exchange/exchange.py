@@ -10,6 +10,7 @@ from functools import cached_property
 
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Fault
+from sightline.exchange.answer_headers import limits_for_client, request_id
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, refusal
 from sightline.exchange.hub import Hub
@@ -43,6 +44,7 @@ class Exchange:
         lane: Lane | None = None,
         *,
         observer: FactObserver | None = None,
+        make_recorder: Callable[..., Recorder] = Recorder,
         on_streamed: Callable[["Exchange"], None] | None = None,
         client: RequestClient | None = None,
     ) -> None:
@@ -52,7 +54,7 @@ class Exchange:
         self.client = client
         self.lane = lane or Lane(request, secrets)
         self.phase = ExchangePhase.RECEIVED
-        self.recorder = Recorder(request, exchange, hub, clock, self.lane.caller, observer)
+        self.recorder = make_recorder(request, exchange, hub, clock, self.lane.caller, observer)
         self.losses = 0
         self.sent_body = b""
         self.abort_reason: Fault | None = None
@@ -104,7 +106,7 @@ class Exchange:
     def refuse(self, fault: Fault) -> ClientResponse:
         """The fault as a response in the client's dialect. The exchange fails with it, unless it is over."""
         fault.message = self.recorder.redaction.text(fault.message)
-        response = refusal(self.request.dialect, fault, [], self.id)
+        response = refusal(self.request.caller or self.request.dialect, fault, [], self.id)
         if not self.is_over:
             self.end(FailedEnd(fault, response.status))
         response.headers += self.own_headers()
@@ -165,8 +167,10 @@ class Exchange:
         """Set while a user is waited for, so that the client's connection is kept alive. Most exchanges need none."""
         return asyncio.Event()
 
-    def own_headers(self) -> Headers:
-        """The headers that Sightline adds to every response; the exchange's id only if it is on record."""
+    def own_headers(self, passed: Headers | None = None) -> Headers:
+        """The headers that Sightline adds to every response; the exchange's id only if it is on record. `passed` are
+        the provider's own that the client gets; without them it gets the provider's request id and rate limits under
+        the names of its dialect."""
         now = self._clock.monotonic()
         waiting = now - self._wait_began if self._wait_depth else 0.0
         overhead = max(0.0, now - self.request.received - self._waited - waiting) * 1000
@@ -175,4 +179,11 @@ class Exchange:
             headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))
-        return headers
+        return headers if self.request.method else headers + self._client_headers(passed)
+
+    def _client_headers(self, passed: Headers | None) -> Headers:
+        came, client = self.recorder.response_headers, self.request.dialect
+        asked = self.choice.dialect if came else ""
+        own = self.id if self.recorder.is_recorded else ""
+        headers = request_id(client, asked, came, passed or (), own)
+        return headers if passed is not None else headers + limits_for_client(client, came, self._clock.now())

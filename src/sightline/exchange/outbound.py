@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
-from sightline.dialects.endpoint import address, call_to, in_path
+from sightline.dialects.endpoint import address, call_to, in_path, raw_address
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
@@ -24,7 +24,6 @@ from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.call import HttpRequest, RequestTemplate, TemplateValue, Variable, can_stray
-from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
 from sightline.wire.secrets import parameters
@@ -33,7 +32,6 @@ _NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
 _PREFIXES = ("proxy-", "x-sightline-")
 _PATH = re.compile(r"/*(?:(v\d+[a-z0-9]*)/+)*(.*?)/*")
 _MODEL_IN_PATH = re.compile(r"(?:models/)?.+?(?=:\w+$)")
-_WANTS = re.compile(r"\s*([^\s;,]+)[^,]*")
 
 
 class Outbound(msgspec.Struct, frozen=True):
@@ -79,6 +77,21 @@ def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
         address(provider, spoken, *_tail(request, choice)),
         tuple(headers),
         request.coded if is_untouched and request.coded is not None else body,
+        is_passed_on=True,
+    )
+
+
+def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> RequestTemplate:
+    """The call that passes a raw request on. Its body is sent apart."""
+    provider = choice.provider
+    if can_stray(request.path):
+        raise _stray()
+    query = _query(request, provider)
+    return RequestTemplate(
+        request.method,
+        raw_address(provider, f"{request.path}?{query}" if query else request.path),
+        tuple(_headers(request, provider, choice.dialect, variables, is_untouched=True)),
+        b"",
         is_passed_on=True,
     )
 
@@ -176,13 +189,22 @@ def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
     if choice.model != request.model and dialect(request.dialect).model_in_path:
         path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
     if can_stray(path):
-        hint = "Send the path without dot segments, backslashes and control characters."
-        raise Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
-    pieces = [piece for name, piece in parameters(request.query) if not _is_ours(name, choice.provider)]
-    if choice.provider.query:
-        pieces.append(urlencode(choice.provider.query))
-    query = "&".join(pieces)
+        raise _stray()
+    query = _query(request, choice.provider)
     return f"/{path}?{query}" if query else f"/{path}", f"/{version}" if version else ""
+
+
+def _query(request: ClientRequest, provider: Provider) -> str:
+    """The client's query, with what is configured in place of its own."""
+    pieces = [piece for name, piece in parameters(request.query) if not _is_ours(name, provider)]
+    if provider.query:
+        pieces.append(urlencode(provider.query))
+    return "&".join(pieces)
+
+
+def _stray() -> Fault:
+    hint = "Send the path without dot segments, backslashes and control characters."
+    return Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
 
 
 def _is_ours(parameter: str, provider: Provider) -> bool:
@@ -207,9 +229,7 @@ def _headers(
     if not is_untouched:
         gone.add("content-encoding")
     passed: list[tuple[str, TemplateValue]] = [
-        (name, _readable_codings(value) if name.lower() == "accept-encoding" else value)
-        for name, value in end_to_end(request.headers)
-        if name.lower() not in gone
+        (name, value) for name, value in end_to_end(request.headers) if name.lower() not in gone
     ]
     return [*passed, *ours]
 
@@ -224,16 +244,6 @@ def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
         for name, value in headers
         if (low := name.lower()) not in _NOT_PASSED_ON and low not in named and not low.startswith(_PREFIXES)
     ]
-
-
-def _readable_codings(codings: str) -> str:
-    """Those of the client's content codings that we can read too; what we cannot read is on no record."""
-    named = [found[1].lower() for found in map(_WANTS.fullmatch, codings.split(",")) if found]
-    if all(name in READABLE for name in named):
-        return codings
-    each = (each.strip() for each in codings.split(","))
-    kept = [coding for coding in each if (found := _WANTS.fullmatch(coding)) and found[1].lower() in READABLE]
-    return ", ".join(kept) or "identity"
 
 
 # --- another dialect --------------------------------------------------------------------------------

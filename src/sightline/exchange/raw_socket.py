@@ -15,14 +15,13 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.outbound import own_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
-from sightline.model.exchange import AttemptStarted
+from sightline.model.exchange import RAW_HTTP, AttemptStarted
 from sightline.model.reply import Reply
 from sightline.transport.web_socket import RefusedSocket
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
 
-RAW_HTTP: Final = "raw-http"
 MOST_RECORDED: Final = 8 << 20
 """Bytes of frames on record for each socket; those behind them only pass."""
 

@@ -62,7 +62,7 @@ class Recorder:
     ) -> None:
         self.exchange = exchange
         self.request = request
-        self.sha256 = sha256(request.body).hexdigest()
+        self.sha256 = "" if request.is_open else sha256(request.body).hexdigest()
         self.redaction = caller.redaction
         self.is_recorded = False
         """Whether the store has taken its first facts, so that its id can be looked up."""
@@ -81,8 +81,9 @@ class Recorder:
         self._status = 0
         self._headers: TextHeaders = ()
         self._is_settled = False
-        self.keep(self.sha256, request.body)
-        self._note(
+        if self.sha256:
+            self.keep(self.sha256, request.body)
+        self.note(
             Received(
                 request.dialect,
                 request.model,
@@ -95,10 +96,11 @@ class Recorder:
                 request.origin,
                 request.conversation,
                 request.transport,
+                method=request.method,
             )
         )
         for plan in request.budgeted:
-            self._note(Budgeted(plan))
+            self.note(Budgeted(plan))
 
     # --- what happens ---
 
@@ -108,7 +110,7 @@ class Recorder:
 
     def record_translation(self, dialect: str, digest: str, report: Report) -> None:
         """The request, or the reply, was translated into another dialect."""
-        self._note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
+        self.note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
 
     def keep_body(self, data: bytes) -> str:
         """Store a body that is not the client's own; returns its hash, by which a fact can name it."""
@@ -121,7 +123,7 @@ class Recorder:
         self._attempted = self._clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
-        self._note(attempt)
+        self.note(attempt)
         if self._observer is None:
             self._hub.expect(self)
         else:
@@ -154,7 +156,7 @@ class Recorder:
 
     def record_hold(self, held: Held) -> None:
         """The exchange waits for a user. Raises a fault if that cannot be recorded: no user could see it then."""
-        self._note(held)
+        self.note(held)
         waiting = self._waiting[:]
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
@@ -171,7 +173,7 @@ class Recorder:
         """A user changed the body. Raises a fault if that cannot be recorded, and then nothing has changed."""
         waiting, count = self._waiting[:], self._count
         (self.keep_reply_document if of_reply else self.keep)(after, data)
-        self._note(Edited(operation, before, after))
+        self.note(Edited(operation, before, after))
         if (trouble := self._write()) is not None:
             self._waiting, self._count = waiting, count
             raise _edit_not_recorded(trouble)
@@ -179,17 +181,17 @@ class Recorder:
     def record_masking(self, before: str, after: str, data: bytes) -> None:
         """Masks changed the body. It is sent whether or not that can be recorded."""
         self.keep(after, data)
-        self._note(Edited("mask", before, after))
+        self.note(Edited("mask", before, after))
         self.commit()
 
     def record_release(self, digest: str) -> None:
         """A user released it, having seen the body with this hash."""
-        self._note(Released(digest))
+        self.note(Released(digest))
         self.commit()
 
     def record_reply(self, reply: Reply) -> None:
         """The client gets a reply that a user wrote or changed."""
-        self._note(Answered(self.keep_body(self.redaction.text(encode(reply_json(reply)).decode()).encode())))
+        self.note(Answered(self.keep_body(self.redaction.text(encode(reply_json(reply)).decode()).encode())))
         self.commit()
 
     # --- its end ---
@@ -199,13 +201,13 @@ class Recorder:
         self.settle(end)
         match end:
             case FinishedEnd():
-                self._note(self._finish_fact(end))
+                self.note(self._finish_fact(end))
             case FailedEnd():
-                self._note(self._failure_fact(end))
+                self.note(self._failure_fact(end))
             case CancelledEnd(reason=reason):
-                self._note(ExchangeCancelled(reason))
+                self.note(ExchangeCancelled(reason))
             case DroppedEnd(reason=why):
-                self._note(Dropped(self.redaction.text(why)))
+                self.note(Dropped(self.redaction.text(why)))
             case unreachable:
                 assert_never(unreachable)
         self.commit()
@@ -271,12 +273,17 @@ class Recorder:
             if isinstance(entry, BodyEntry):
                 self._waiting.append(entry)
             elif not isinstance(entry.fact, FrameArrived):
-                self._note(entry.fact)
+                self.note(entry.fact)
             elif not is_shown:
                 is_shown = True
-                self._note(shown)
+                self.note(shown)
 
     # --- writing ---
+
+    @property
+    def response_headers(self) -> TextHeaders:
+        """The headers of the provider's response, without secrets; none before it has come."""
+        return self._headers
 
     @property
     def unwritten(self) -> list[FactEntry]:
@@ -333,7 +340,8 @@ class Recorder:
                     self._observer(entry)
         return trouble
 
-    def _note(self, fact: Fact) -> FactEntry:
+    def note(self, fact: Fact) -> FactEntry:
+        """Take a fact, which is written with the next commit."""
         entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)
         self._count += 1
         self._waiting.append(entry)

@@ -1,8 +1,9 @@
 """The relay: starts exchanges, knows which are under way, and ends them when the server does."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -12,6 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.embeddings_exchange import embeddings_of, no_embeddings, run_embeddings
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.final_body import FinalBody
@@ -22,12 +24,15 @@ from sightline.exchange.lane import Lanes
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, pass_through, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
+from sightline.exchange.raw_exchange import RawClient, route_raw, run_raw_exchange
+from sightline.exchange.raw_recorder import KEPT, RawRecorder
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
 from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
 from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
+from sightline.model.exchange import RAW_HTTP
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
@@ -43,9 +48,13 @@ _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
 
 
+RunExchange: TypeAlias = Callable[[Exchange, ExchangeServices], Awaitable[ClientResponse]]
+
+
 class Relay:
     """Sends requests to providers. `own` are the addresses, host and port, at which this server listens; it can be set
-    later. `holds` decides what is held on the way."""
+    later. `holds` decides what is held on the way. `raw_kept` is how many bytes are kept of a body that is passed on as
+    it came."""
 
     def __init__(
         self,
@@ -60,6 +69,7 @@ class Relay:
         make_id: Callable[[], str],
         own: frozenset[tuple[str, int]] = frozenset(),
         holds: Holds | None = None,
+        raw_kept: int = KEPT,
     ) -> None:
         self.holds = holds or Holds(memory, clock.now)
         # The keys of all providers: any response may repeat any of them.
@@ -79,6 +89,7 @@ class Relay:
             own_addresses=own,
         )
         self._hub = hub
+        self._raw_kept = raw_kept
         self._clock = clock
         self._make_id = make_id
         self._active: set[Exchange] = set()
@@ -121,18 +132,42 @@ class Relay:
             return await self._run(exchange)
         return await run_with_keepalive(exchange, self._run_in_task(exchange), self._clock)
 
+    async def start_raw(
+        self, request: ClientRequest, client: RawClient, observer: FactObserver | None = None
+    ) -> ClientResponse:
+        """Pass a raw request on; the head of the response is complete when this returns. Raises a fault, and records
+        nothing, where it is no provider's."""
+        choice = route_raw(self.catalog, request, lambda provider: provider.has_key(self._services.environment))
+        exchange = Exchange(
+            request,
+            self._make_id(),
+            self._hub,
+            self._clock,
+            self.secrets,
+            observer=observer,
+            make_recorder=partial(RawRecorder, limit=self._raw_kept),
+            on_streamed=self._forget,
+        )
+        exchange.choice = choice
+        asked, answers = embeddings_of(request.caller), embeddings_of(choice.dialect)
+        if request.embeds and asked is not None and asked is not answers:
+            if answers is None:
+                return exchange.refuse(no_embeddings(choice.provider_name))
+            return await self._run(exchange, partial(run_embeddings, client=asked, provider=answers))
+        return await self._run(exchange, partial(run_raw_exchange, choice=choice, client=client))
+
     async def _run_in_task(self, exchange: Exchange) -> ClientResponse:
         exchange.task = asyncio.current_task()
         return await self._run(exchange)
 
-    async def _run(self, exchange: Exchange) -> ClientResponse:
+    async def _run(self, exchange: Exchange, run: RunExchange = run_exchange) -> ClientResponse:
         """Run it, and turn every failure into a response."""
         try:
             if self._is_closing:
                 raise _closing()
             self._active.add(exchange)
             self._is_empty.clear()
-            return await run_exchange(exchange, self._services)
+            return await run(exchange, self._services)
         except Fault as fault:
             return exchange.refuse(exchange.abort_reason or fault)
         except asyncio.CancelledError:
@@ -194,7 +229,7 @@ class Relay:
     def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, "SocketRecord"]:
         """A socket that is passed on as it is: its provider, its handshake there, and its record. Raises a fault where
         there is no such provider."""
-        from sightline.exchange.raw_socket import RAW_HTTP, SocketRecord, socket_call
+        from sightline.exchange.raw_socket import SocketRecord, socket_call
 
         choice = self.router.route_for(request)
         handshake = socket_call(request, choice, self._services.environment)

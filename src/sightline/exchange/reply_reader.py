@@ -153,23 +153,26 @@ def decode_body(content_encoding: str, body: bytes) -> bytes:
 
 
 class BodyDecoder:
-    """Undoes the content coding of a response. `trouble` says why it cannot go on."""
+    """Undoes the content codings of a response, the last one first. `trouble` says why it cannot go on."""
 
     def __init__(self, coding: str) -> None:
         known = coding.strip().lower()
-        self._decoding = Decoding(known) if known in READABLE else None
-        is_read = self._decoding is not None
+        names = [name for each in known.split(",") if (name := each.strip())]
+        is_read = READABLE.issuperset(names)
+        self._decodings = [Decoding(name) for name in reversed(names)] if is_read else None
         self.trouble = "" if is_read else f"the content coding {known} cannot be read: what it holds is not known"
 
     def feed(self, data: bytes) -> bytes:
         """The decoded bytes; the bytes themselves where the coding is not known."""
-        if self._decoding is None:
+        if self._decodings is None:
             return data
         try:
-            return self._decoding.feed(data)
+            for decoding in self._decodings:
+                data = decoding.feed(data)
         except Fault as fault:
-            self._decoding, self.trouble = None, fault.message
+            self._decodings, self.trouble = None, fault.message
             return b""
+        return data
 
 
 def unreadable(why: str) -> Fault:

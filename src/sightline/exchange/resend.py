@@ -16,6 +16,7 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
 from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.raw_exchange import StoredBody
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.recording.replay_request import again, elsewhere, had_credential
@@ -50,6 +51,10 @@ class ResendSources:
         """
         if exchange.is_count:
             raise Fault(Code.USAGE, f"{exchange.id} only counted tokens", hint="Replay one that asked a model.")
+        if exchange.is_raw:
+            exchange.need_whole_request()
+            if model:
+                exchange.refuse_raw("sent to another model")
         if model:
             arriving = exchange.received.dialect
             self._need_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
@@ -69,6 +74,8 @@ class ResendSources:
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
         self._need_key(provider)
         request = replace(again(exchange), masks=bool(masks))
+        if exchange.is_raw:
+            return replace(request, caller=provider.dialect, body=request.body if body is None else body)
         return request if body is None else _with_body(request, body)
 
     def _need_key(self, provider: Provider) -> None:
@@ -125,6 +132,11 @@ class Resender:
 
     async def _send(self, request: ClientRequest, observer: FactObserver) -> None:
         try:
+            if request.method:
+                async with await self._relay.start_raw(request, StoredBody(request.body), observer) as passed:
+                    async for _ in passed:
+                        pass  # the record keeps it
+                return
             async with await self._relay.start(request, observer) as relayed:
                 await read_answer(relayed, request.dialect, _unheard)
         except Fault as fault:

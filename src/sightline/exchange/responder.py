@@ -162,7 +162,8 @@ class Responder:
         passed = client_response.headers_for_client(headers, exchange.secrets)
         if exchange.secrets and (shown := client_response.without(plain, exchange.secrets)) != plain:
             body, passed, reading = shown, client_response.without_coding(passed), None
-        return client_response.whole(exchange.id, status, passed, body, exchange.own_headers(), reading=reading)
+        own = exchange.own_headers(passed)
+        return client_response.whole(exchange.id, status, passed, body, own, reading=reading)
 
     # --- a whole response ---
 
@@ -313,7 +314,8 @@ class Responder:
                 await pump.leave()
                 redact_fault(fault, recorder.redaction.secrets)
                 return client_response.refusal(exchange.request.dialect, fault, exchange.own_headers(), exchange.id)
-        response.headers = [*response.headers, *exchange.own_headers()]
+        own = exchange.own_headers(response.headers if isinstance(tap, VerbatimTap) else None)
+        response.headers = [*response.headers, *own]
         return response
 
     def _client(self, exchange: Exchange, outbound: Outbound, tokens: int) -> Client:

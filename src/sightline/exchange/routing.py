@@ -51,7 +51,7 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     """
     arriving = request.dialect
     if request.provider:
-        return _with_own(_provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
+        return with_own(provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
     try:
         choice = choose(
             catalog,
@@ -64,9 +64,9 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
             raise
         return _home(catalog, request, arriving, has_key, fault)
     if choice.route is not None or choice.provider.embedded:
-        return _with_own(choice, request, has_key, is_implied=False)
+        return with_own(choice, request, has_key, is_implied=False)
     if has_key(choice.provider) or has_credential(request):
-        return _with_own(choice, request, has_key, is_implied=True)
+        return with_own(choice, request, has_key, is_implied=True)
     return _home(catalog, request, arriving, has_key, None)
 
 
@@ -90,7 +90,8 @@ def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
-def _provider_in_path(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
+def provider_in_path(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
+    """The provider that a request's path names; a fault where it is not configured."""
     if request.provider not in catalog.providers:
         known = ", ".join(catalog.providers)
         raise Fault(
@@ -105,16 +106,14 @@ def _provider_in_path(catalog: Catalog, request: ClientRequest, arriving: Dialec
 def _home(
     catalog: Catalog, request: ClientRequest, arriving: DialectName, has_key: HasKey, unknown: Fault | None
 ) -> ModelChoice:
-    # Homes that a user configures come after the built-in ones, and take precedence.
-    homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
-    for name in reversed(homes):
-        if has_key(catalog.providers[name]) or has_credential(request):
-            return _with_own(_choice(catalog, name, request.model, arriving), request, has_key, is_implied=True)
+    home = home_of(catalog, request, arriving, has_key)
+    if home is not None and (has_key(home.provider) or has_credential(request)):
+        return home
     for name, provider in catalog.providers.items():
         if provider.embedded:
             return _choice(catalog, name, provider.default_model, arriving)
-    if homes:
-        return _choice(catalog, homes[-1], request.model, arriving)
+    if home is not None:
+        return home
     raise unknown or Fault(
         Code.MODEL_UNKNOWN,
         f"no provider with a key serves the model {request.model!r}",
@@ -122,7 +121,17 @@ def _home(
     )
 
 
-def _with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
+def home_of(catalog: Catalog, request: ClientRequest, arriving: DialectName, has_key: HasKey) -> ModelChoice | None:
+    """The home of clients of this dialect: the first one that can be asked, else any; None where there is none."""
+    # Homes that a user configures come after the built-in ones, and take precedence.
+    homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
+    for name in reversed(homes):
+        if has_key(catalog.providers[name]) or has_credential(request):
+            return with_own(_choice(catalog, name, request.model, arriving), request, has_key, is_implied=True)
+    return _choice(catalog, homes[-1], request.model, arriving) if homes else None
+
+
+def with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
     """The same choice; the client's own credential is used where it was meant for this provider and no key is set.
 
     The configured key of a route is never replaced without notice.
@@ -130,7 +139,7 @@ def _with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, i
     provider = choice.provider
     if has_key(provider) or not has_credential(request) or provider.embedded:
         return choice
-    if is_implied or request.dialect in provider.home:
+    if is_implied or (request.caller or request.dialect) in provider.home:
         return replace(choice, provider=msgspec.structs.replace(provider, key_env=""))
     return choice
 

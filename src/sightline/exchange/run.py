@@ -176,9 +176,7 @@ async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sen
         dialect=choice.dialect,
         stream=request.is_stream,
         retries=_retries(choice, request),
-        timeouts=_timeouts(
-            provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms
-        ),
+        timeouts=timeouts_of(provider),
         direct=provider.embedded,
         tokens=request.tokens,
         max_wait=request.max_wait,
@@ -202,6 +200,11 @@ def _retries(choice: ModelChoice, request: ClientRequest) -> int:
     if choice.route is not None and choice.route.retries is not None:
         return choice.route.retries
     return choice.provider.retries(is_stream=request.is_stream, is_own=request.is_own)
+
+
+def timeouts_of(provider: Provider) -> Timeouts:
+    """How long this provider may take."""
+    return _timeouts(provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms)
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import get_args
 
 from sightline.dialects.registry import names
 from sightline.filters.expression import DateTerm, NumberTerm, Operator, TextTerm
-from sightline.model.exchange import State
+from sightline.model.exchange import RAW_HTTP, State
 
 
 class Kind(StrEnum):
@@ -63,14 +63,20 @@ _LISTS = frozenset({FilterScope.CHAT, FilterScope.TRAFFIC})
 _EXCHANGES = frozenset({FilterScope.TRAFFIC, FilterScope.RULES})
 _TRAFFIC = frozenset({FilterScope.TRAFFIC})
 
+
+def _spoken() -> tuple[str, ...]:
+    return (*names(), RAW_HTTP)
+
+
 FIELDS: tuple[FilterField, ...] = (
     FilterField("id", Kind.TEXT, "the id of the exchange"),
     FilterField("model", Kind.TEXT, "the model that was asked for", "m"),
     FilterField("provider", Kind.TEXT, "the provider that it went to", scopes=_EXCHANGES),
-    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=names, scopes=_EXCHANGES),
+    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=_spoken, scopes=_EXCHANGES),
     FilterField("session", Kind.TEXT, "the label of the traffic that it belongs to", scopes=_EXCHANGES),
     FilterField("client", Kind.TEXT, "the program that asked, as it calls itself", scopes=_EXCHANGES),
     FilterField("path", Kind.TEXT, "the path that the client called", scopes=_EXCHANGES),
+    FilterField("method", Kind.TEXT, "the method of a request that is passed on as it came", scopes=_EXCHANGES),
     FilterField("status", Kind.STATUS, "the HTTP status that the client got; also `ok`, `error`, `4xx`", scopes=_LISTS),
     FilterField("state", Kind.TEXT, "the state of the exchange", values=lambda: get_args(State)),
     FilterField("finish", Kind.TEXT, "why the reply ended", scopes=_LISTS),

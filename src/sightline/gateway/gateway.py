@@ -19,6 +19,7 @@ from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
+from sightline.gateway.raw import RawRelay, pass_raw
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import (
@@ -238,8 +239,9 @@ _READING = ("GET", "HEAD")
 
 
 class Gateway:
-    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay, `longest_message` how many
-    bytes a message of a socket may have."""
+    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay. `raw` passes on what no
+    dialect understands; without it, there is no such path. `longest_message` is how many bytes a message of a socket
+    may have."""
 
     def __init__(
         self,
@@ -247,9 +249,11 @@ class Gateway:
         catalog: Catalog,
         has_key: Callable[[Provider], bool],
         elapsed: Callable[[], float],
+        raw: RawRelay | None = None,
         longest_message: int = MOST_BYTES,
     ) -> None:
         self._relay = relay
+        self._raw = raw
         self._catalog = catalog
         self._has_key = has_key
         self._elapsed = elapsed
@@ -267,6 +271,8 @@ class Gateway:
             from sightline.gateway.raw_socket import pass_socket
 
             return pass_socket(self._relay, scope, cast("Upgradable", send), send, place, received, self._longest)
+        if self._raw is not None and _is_raw(scope, place):
+            return pass_raw(self._raw, scope, receive, send, place, received)
         return self._beside(scope, place).to(send)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
@@ -353,6 +359,16 @@ class Gateway:
 def wants_socket(scope: AsgiScope) -> bool:
     """Whether the request asks for a WebSocket."""
     return scope["method"] == "GET" and header(scope["headers"], b"upgrade").strip().lower() == "websocket"
+
+
+def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
+    """Whether a request is for a provider and no dialect understands it. Another protocol is not asked for by passing
+    a request on."""
+    if header(scope["headers"], b"upgrade"):
+        return False
+    if place.kind in ("models", "model"):
+        return scope["method"] not in _READING
+    return True
 
 
 async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:

@@ -22,7 +22,7 @@ def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider:
     found = {each.id: each for each in _of_providers(catalog, has_key, provider)}
     # A route goes before everything else, so that what it says of a name is what holds.
     for route in reversed(catalog.routes):
-        if not provider or route.provider == provider:
+        if not route.path and (not provider or route.provider == provider):
             found.update((each.id, each) for each in _of_route(catalog, route))
     return sorted(found.values(), key=lambda each: (each.provider, each.id))
 

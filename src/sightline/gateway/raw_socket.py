@@ -62,6 +62,7 @@ async def pass_socket(
         session=place.session,
         received=received,
         transport="websocket",
+        method="GET",
     )
     try:
         choice, handshake, record = relay.raw_socket(request)

@@ -42,17 +42,17 @@ def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
 
 
 def not_http() -> Fault:
-    """What a client sent is not HTTP/1.1."""
+    """The fault of bytes that are no request."""
     return Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
 
 
 def head_too_large() -> Fault:
-    """The head of a request is too large."""
+    """The fault of a head that is longer than any request needs."""
     hint = "Send shorter headers."
     return Fault(Code.REQUEST_TOO_LARGE, "the head of the request is larger than 64 KiB", hint=hint, status=431)
 
 
 def foreign_target() -> Fault:
-    """A request for another server."""
+    """The fault of a request that takes this server for a proxy."""
     hint = "Set its address as the client's base URL, not as its proxy."
     return Fault(Code.PERMISSION, "this server is no forward proxy", hint=hint, status=403)

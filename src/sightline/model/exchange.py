@@ -9,6 +9,9 @@ from sightline.model.json import Json
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
 
+RAW_HTTP = "raw-http"
+"""What stands in place of a dialect where a request was passed on as it came and nothing of it is understood."""
+
 State: TypeAlias = Literal["received", "held", "sending", "finished", "failed", "dropped", "cancelled"]
 
 
@@ -17,7 +20,8 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
 
     `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one
     replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of,
-    where one of our own callers asked. `transport` is how it came: `http`, or a frame of a `websocket`.
+    where one of our own callers asked. `transport` is how it came: `http`, or a frame of a `websocket`. `method` is
+    that of a raw request; the body of one may still come, and then there is no `sha256`.
     """
 
     dialect: str
@@ -31,6 +35,7 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
     origin: str = ""
     conversation: str = ""
     transport: str = "http"
+    method: str = ""
 
 
 class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"):
@@ -108,6 +113,24 @@ class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):
     after: float = 0.0
 
 
+class BodyPassed(msgspec.Struct, frozen=True, tag_field="kind", tag="body"):
+    """A body of a raw exchange has passed: that of the request, or that of the reply.
+
+    `sha256` and `size` are of the whole body after content decoding; where `coding` is named, it was not decoded and
+    they are of the coded bytes. The first `kept` bytes are on record, of a request under `kept_sha256`. With `is_whole`
+    unset it broke off.
+    """
+
+    of: Literal["request", "reply"]
+    sha256: str
+    size: int
+    media_type: str = ""
+    coding: str = ""
+    kept: int = 0
+    kept_sha256: str = ""
+    is_whole: bool = True
+
+
 class ExchangeFinished(msgspec.Struct, frozen=True, tag_field="kind", tag="finished"):
     """The reply is whole. `status` and `headers` are the provider's, `sha256` is that of its raw body, `tools` are the
     tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning` is what was
@@ -155,6 +178,7 @@ Fact: TypeAlias = (
     | Answered
     | Budgeted
     | AttemptStarted
+    | BodyPassed
     | FrameArrived
     | ExchangeFinished
     | ExchangeFailed
@@ -195,7 +219,7 @@ def _step(state: State, fact: Fact) -> State:
             return "failed"
         case ExchangeCancelled():
             return "cancelled"
-        case Received() | Translated() | Edited() | Budgeted() | FrameArrived():
+        case Received() | Translated() | Edited() | Budgeted() | BodyPassed() | FrameArrived():
             return state
         case unreachable:
             assert_never(unreachable)

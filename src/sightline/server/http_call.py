@@ -4,10 +4,10 @@ import asyncio
 import logging
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sightline.server.response_head import join_head, lines_of
+from sightline.server.response_head import join_head, join_lines, lines_of
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
@@ -46,11 +46,13 @@ class HttpCall:
         "_pieces",
         "_waiting",
         "_was_asked_for",
+        "_without_body",
         "has_begun",
         "has_body",
         "is_answered",
         "keeps_alive",
         "scope",
+        "trailers",
     )
 
     def __init__(
@@ -68,6 +70,8 @@ class HttpCall:
         self.has_begun = False
         """Whether the head of the response was made."""
         self.is_answered = False
+        self.trailers: Headers = []
+        """What followed the body of the request, in lower case. Only what is passed on as it came has a use for it."""
         self._connection = connection
         self._is_http_1_0 = is_http_1_0
         self._pieces: list[bytes] = []
@@ -78,6 +82,7 @@ class HttpCall:
         """The head of a response of known length, until it is written with the body: each write is a packet."""
         self._is_chunked = False
         self._ends_by_closing = False
+        self._without_body = scope["method"] == "HEAD"
         self._left = 0
         """Bytes of a body of known length that are still to come."""
 
@@ -107,7 +112,10 @@ class HttpCall:
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._waiting = 0
-        return {"type": "http.request", "body": body, "more_body": not self.has_body}
+        event: RequestEvent = {"type": "http.request", "body": body, "more_body": not self.has_body}
+        if self.trailers and self.has_body:
+            event["trailers"] = self.trailers
+        return event
 
     def take_body(self) -> bytes | None:
         """The whole body, if all of it is here and nobody has received any of it."""
@@ -128,7 +136,7 @@ class HttpCall:
         if message["type"] == "http.response.start":
             self.write_head(message["status"], message["headers"])
         else:
-            self.write_body(message["body"], is_last=not message["more_body"])
+            self.write_body(message["body"], is_last=not message["more_body"], trailers=message.get("trailers") or ())
 
     @property
     def is_paused(self) -> bool:
@@ -160,11 +168,13 @@ class HttpCall:
     def write_head(self, status: int, headers: Headers) -> None:
         """Write the head at once, or with the body if its length is known."""
         lines, length, closes = lines_of(headers)
+        if status in _WITHOUT_BODY:
+            self._without_body = True
         if closes or self._connection.is_closing_soon:
             self.keeps_alive = False
         if length is not None:
             self._left = length
-        elif self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY:
+        elif not self._without_body:
             if self._is_http_1_0:
                 # HTTP/1.0 has no chunks: the end of the connection is the end of the body.
                 self._ends_by_closing, self.keeps_alive = True, False
@@ -188,20 +198,27 @@ class HttpCall:
         if raw is not None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(is_reset), 0))
 
-    def write_body(self, body: bytes, *, is_last: bool) -> None:
-        """Write a piece of the body."""
+    def write_interim(self, status: int, headers: Headers, /) -> None:
+        """Write a response of 1xx, which comes before the response itself. HTTP/1.0 has none."""
+        if not self._is_http_1_0 and not self.has_begun:
+            self._connection.transport.write(join_head(status, lines_of(headers).lines))
+
+    def write_body(self, body: bytes, *, is_last: bool, trailers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """Write a piece of the body, and behind the last one of a chunked body its trailers."""
         write = self._connection.transport.write
         if self._is_chunked:
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            if chunk or is_last:
-                write(chunk + b"0\r\n\r\n" if is_last else chunk)
+            if is_last:
+                chunk += b"0\r\n" + (join_lines([b"%b: %b" % each for each in trailers]) if trailers else b"\r\n")
+            if chunk:
+                write(chunk)
         elif self._ends_by_closing:
             if body:
                 write(body)
             if is_last:
                 self._reset_on_close(is_reset=False)
         else:
-            if self.scope["method"] == "HEAD":
+            if self._without_body:  # its length, if it has one, is that of a body which is not sent
                 self._left, body = 0, b""
             self._left -= len(body)
             if self._left < 0 or (is_last and self._left):

@@ -177,10 +177,15 @@ class ClientConnection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Trailers behind a chunked body come this way too and are left out: a header that follows the body could change
-        # who is asking, or for what, after that was decided.
         if self._reads_head:
             self._headers.append((name.lower(), value))
+        elif self._calls:
+            # A trailer is kept apart: a header that follows the body could change who is asking, or for what, after
+            # that was decided.
+            trailers = self._calls[-1].trailers
+            trailers.append((name.lower(), value))
+            if sum(len(key) + len(each) + _LINE_END for key, each in trailers) > MOST_HEAD_BYTES:
+                raise head_too_large()
 
     def on_headers_complete(self) -> None:
         self._reads_head = False

@@ -32,11 +32,16 @@ def lines_of(headers: Headers) -> HeaderLines:
 
 def join_head(status: int, lines: list[bytes]) -> bytes:
     """The whole head; a RuntimeError where a line has characters that no header can have."""
+    return (STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + join_lines(lines)
+
+
+def join_lines(lines: list[bytes]) -> bytes:
+    """Lines of headers or trailers, and the empty line behind them."""
     said = b"".join(lines)
     # Nearly every head is printable, which is seen at once; a tab and letters of other languages are legal too.
     if not said.decode("latin-1").isprintable() and said != said.translate(None, _CONTROLS):
         raise RuntimeError("a header cannot be sent")
-    return (STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + b"\r\n".join([*lines, b"", b""])
+    return b"\r\n".join([*lines, b"", b""] if lines else [b"", b""])
 
 
 @lru_cache(maxsize=256)

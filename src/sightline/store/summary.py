@@ -19,6 +19,7 @@ from sightline.filters.predicate import Value
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
+    BodyPassed,
     Budgeted,
     Dropped,
     Edited,
@@ -41,7 +42,8 @@ from sightline.tokens.estimate import cost_of
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is
-    the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router)."""
+    the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method`
+    is that of a raw request."""
 
     id: str
     at: float
@@ -67,6 +69,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     first_byte: float | None = None
     elapsed: float | None = None
     origin: str = ""
+    method: str = ""
     previous: str = ""
     is_side: bool = False
     title: str = ""
@@ -84,7 +87,7 @@ FIELDS: Mapping[str, str] = {
     "client": "client", "path": "path", "status": "status", "state": "state", "finish": "finish", "fault": "fault",
     "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
     "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
-    "origin": "origin", "tool": "tools",
+    "origin": "origin", "tool": "tools", "method": "method",
 }  # fmt: skip
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
@@ -177,6 +180,8 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             return (fact.sha256,) if fact.sha256 else ()
         case Edited():
             return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
+        case BodyPassed():
+            return (fact.kept_sha256,) if fact.kept_sha256 else ()
         case Held() | Dropped() | Budgeted() | FrameArrived():
             return ()
         case ExchangeFailed() | ExchangeCancelled():
@@ -191,6 +196,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return msgspec.structs.replace(
                 summary, at=entry.at, dialect=fact.dialect, model=fact.model, session=fact.session,
                 client=fact.client, path=fact.path, is_stream=fact.is_stream, origin=fact.origin,
+                method=fact.method,
             )  # fmt: skip
         case AttemptStarted() as fact:
             attempts = max(summary.attempts, fact.number)
@@ -217,7 +223,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return _with_usage(ended, fact.usage, (sent,), prices)
         case ExchangeCancelled() as fact:
             return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
-        case Edited() | Budgeted() | FrameArrived():
+        case Edited() | Budgeted() | BodyPassed() | FrameArrived():
             return summary
         case unreachable:
             assert_never(unreachable)

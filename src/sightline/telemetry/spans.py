@@ -21,6 +21,7 @@ from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.exchange.client_request import SESSIONS
 from sightline.model.exchange import (
+    RAW_HTTP,
     AttemptStarted,
     Dropped,
     ExchangeCancelled,
@@ -122,7 +123,7 @@ def span(
     }
     if bodies:
         values |= _content(received, attempt, facts, bodies)
-    name = f"{values['gen_ai.operation.name']} {values['gen_ai.request.model']}".strip()
+    name = f"{values['gen_ai.operation.name']} {values['gen_ai.request.model']}".strip() or received.method
     failure = end.message if isinstance(end, ExchangeFailed) else end.reason if isinstance(end, Dropped) else None
     times = facts[0].at, facts[-1].at
     return _span((trace, hash_of(facts[0].exchange)[32:48], parent), name, _CLIENT, times, values, failure)
@@ -159,14 +160,19 @@ def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
     received = next(entry.fact for entry in facts if isinstance(entry.fact, Received))
     attempt = next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
     url = urlsplit("" if attempt is None else attempt.url)  # empty where the address is not on record
-    spoken = find_dialect((attempt or received).dialect)
     return {
-        "gen_ai.operation.name": "chat" if spoken is None else spoken.operation,
+        "gen_ai.operation.name": _operation((attempt or received).dialect),
         "gen_ai.provider.name": "" if attempt is None else provider_name(attempt.provider),
         "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
         "server.address": url.hostname or "",
         "server.port": url.port or _PORTS.get(url.scheme),
     }
+
+
+def _operation(name: str) -> str:
+    """What is done in a dialect; what is passed on as it came is nothing that the conventions know."""
+    spoken = find_dialect(name)
+    return "" if name == RAW_HTTP else "chat" if spoken is None else spoken.operation
 
 
 def provider_name(name: str) -> str:
@@ -240,8 +246,8 @@ def _request(spoken: str, body: bytes) -> Request | None:
 
 
 def _reply(spoken: str, frames: Iterable[bytes]) -> Reply | None:
-    hearing = ReplyDecoder(dialect(spoken))
     try:
+        hearing = ReplyDecoder(dialect(spoken))
         reply = fold([*(event for data in frames for event in hearing.feed(data)), *hearing.close()], spoken)
     except (Fault, RecursionError, ValueError):
         return None

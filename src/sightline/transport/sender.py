@@ -25,8 +25,10 @@ from sightline.tokens.account import lower_case
 from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.tokens.rate_headers import allowances, reset_wait
 from sightline.transport.clock import Clock
-from sightline.transport.http.client import HttpClient
+from sightline.transport.http.client import HttpClient, Response
+from sightline.transport.http.connection import RequestBody
 from sightline.transport.http.faults import may_retry
+from sightline.transport.http.framing import OnInterim
 from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
 from sightline.wire import jsontext
@@ -172,6 +174,37 @@ class Sender:
                 outgoing.dialect,
                 url,
             )
+
+    async def pass_on(
+        self,
+        outgoing: Outgoing,
+        body: RequestBody,
+        on_attempt: Callable[[AttemptStarted], None],
+        *,
+        takes_trailers: bool = False,
+        on_interim: OnInterim | None = None,
+    ) -> Response:
+        """Send a request with this body as it comes, once, and return whatever answer there is; the caller closes it.
+        Raises a fault where there is none."""
+        assert isinstance(self._client, HttpClient), "a socket takes no body that is still coming"
+        url = _address_for_record(outgoing.request.url, outgoing.secrets)
+        on_attempt(
+            AttemptStarted(
+                1, outgoing.provider, outgoing.sha256, model=outgoing.model, dialect=outgoing.dialect, url=url
+            )
+        )
+        try:
+            return await self._client.send_open(
+                outgoing.request,
+                body,
+                outgoing.timeouts,
+                direct=outgoing.direct,
+                takes_trailers=takes_trailers,
+                on_interim=on_interim,
+            )
+        except Fault as fault:
+            redact_fault(fault, _secrets_of(outgoing))
+            raise
 
     async def _attempt(self, outgoing: Outgoing, number: int) -> AcceptedResponse | RefusedResponse | Fault:
         sent = self._ledger.add_request(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())

@@ -120,6 +120,19 @@ export interface BatchOperation {
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
 }
 
+/** A body of a raw exchange has passed: that of the request, or that of the reply. `sha256` and `size` are of the whole body after content decoding; where `coding` is named, it was not decoded and they are of the coded bytes. The first `kept` bytes are on record, of a request under `kept_sha256`. With `is_whole` unset it broke off. */
+export interface BodyPassedFact {
+  kind: "body";
+  of: "reply" | "request";
+  sha256: string;
+  size: number;
+  media_type: string;
+  coding: string;
+  kept: number;
+  kept_sha256: string;
+  is_whole: boolean;
+}
+
 /** How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that the chat has for it. It may come after the end. */
 export interface BudgetedFact {
   kind: "budgeted";
@@ -542,6 +555,7 @@ export interface ExchangeDetails {
   fault?: FaultShown;
   reason?: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
   transport?: string;
+  raw?: RawShown;
 }
 
 /** It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come. */
@@ -759,7 +773,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). */
+/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. */
 export interface Line {
   id: string;
   at: number;
@@ -785,6 +799,7 @@ export interface Line {
   first_byte?: number;
   elapsed?: number;
   origin?: string;
+  method?: string;
   previous?: string;
   is_side?: boolean;
   title?: string;
@@ -1003,6 +1018,24 @@ export interface ProviderShown {
   why: string;
 }
 
+/** A body that passed as it was. `size` and `sha256` are of all of it, after content decoding unless a `coding` is named; the first `kept` bytes are on record. With `is_whole` unset it broke off. */
+export interface RawBodyShown {
+  media_type: string;
+  size: number;
+  sha256: string;
+  kept: number;
+  coding: string;
+  is_whole: boolean;
+}
+
+/** A request that passed as it was, and its answer; each body is there once it has passed. */
+export interface RawShown {
+  method: string;
+  path: string;
+  request: RawBodyShown | null;
+  reply: RawBodyShown | null;
+}
+
 /** A limit that has been reached. `raised` is what it would be raised to, None if it cannot be raised. */
 export interface Reached {
   name: "cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls";
@@ -1012,7 +1045,7 @@ export interface Reached {
   is_unmeasured?: boolean;
 }
 
-/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. `transport` is how it came: `http`, or a frame of a `websocket`. */
+/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. `transport` is how it came: `http`, or a frame of a `websocket`. `method` is that of a raw request; the body of one may still come, and then there is no `sha256`. */
 export interface ReceivedFact {
   kind: "received";
   dialect: string;
@@ -1026,6 +1059,7 @@ export interface ReceivedFact {
   origin: string;
   conversation: string;
   transport: string;
+  method: string;
 }
 
 /** Forward again by one step that was undone. */
@@ -1623,7 +1657,7 @@ export interface ViewShown {
 
 export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | KeepEditsOperation | ExpandOperation;
 
-export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | AttemptStartedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
+export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | AttemptStartedFact | BodyPassedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
 
 /** A fact with its number and time. The `data` of a frame is in base64, and left out where `frames=0` was asked for. */
 export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };

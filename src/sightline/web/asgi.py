@@ -21,11 +21,12 @@ class AsgiScope(TypedDict):
 
 
 class RequestEvent(TypedDict):
-    """A piece of the request's body, or the end of the connection."""
+    """A piece of the request's body, the last one with its trailers, or the end of the connection."""
 
     type: Literal["http.request", "http.disconnect"]
     body: NotRequired[bytes]
     more_body: NotRequired[bool]
+    trailers: NotRequired[Headers]
 
 
 class ResponseStart(TypedDict):
@@ -37,11 +38,12 @@ class ResponseStart(TypedDict):
 
 
 class ResponseChunk(TypedDict):
-    """A piece of a response's body."""
+    """A piece of a response's body; the last one of a body without a length may have trailers."""
 
     type: Literal["http.response.body"]
     body: bytes
     more_body: bool
+    trailers: NotRequired[Headers]
 
 
 Receive: TypeAlias = Callable[[], Awaitable[RequestEvent]]
@@ -78,6 +80,10 @@ class ClientWriter(Send, ChunkWriter, Protocol):
 
     def take_body(self) -> bytes | None:
         """The body of the request, if all of it is here and none was taken; else None, and it is to be received."""
+        ...
+
+    def write_interim(self, status: int, headers: Headers, /) -> None:
+        """Write a response of 1xx, before the response itself."""
         ...
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:

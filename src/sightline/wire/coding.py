@@ -6,6 +6,7 @@ A few bytes can be made to say gigabytes, so what comes out is counted while it 
 import zlib
 from typing import Protocol
 
+import brotli  # type: ignore[import-untyped]
 import zstandard
 
 from sightline.errors import Code, Fault
@@ -15,9 +16,10 @@ _PIECE = 1024
 """So much is undone at a time: a zstd block of a few bytes may stand for 128 KiB."""
 
 _LARGEST_WINDOW = 1 << 27
-_HINT = "Send the body as it is, or with Content-Encoding gzip, deflate or zstd and all of its bytes."
+_PORTION = 1 << 16
+_HINT = "Send the body as it is, or with Content-Encoding gzip, deflate, br or zstd and all of its bytes."
 
-READABLE = frozenset({"gzip", "x-gzip", "deflate", "zstd", "identity"})
+READABLE = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "identity"})
 """The codings that can be undone here."""
 
 
@@ -48,7 +50,7 @@ class Decoding:
 
     def __init__(self, coding: str, limit: int = LIMIT) -> None:
         if coding not in READABLE:
-            hint = "Send the body without a coding, or with gzip, deflate or zstd."
+            hint = "Send the body without a coding, or with gzip, deflate, br or zstd."
             raise Fault(Code.INVALID_REQUEST, f"the content coding {coding!r} is not known", hint=hint, status=415)
         self._coding = coding
         self._limit = limit
@@ -77,10 +79,10 @@ class Decoding:
     def _take(self, piece: bytes, out: list[bytes]) -> None:
         while piece:
             if self._undoing is None:
-                self._undoing = _begin_decoding(self._coding, piece)
+                self._undoing = _begin_decoding(self._coding, piece, self._limit)
             try:
                 some = self._undoing.decompress(piece)
-            except (zlib.error, zstandard.ZstdError) as error:
+            except (zlib.error, zstandard.ZstdError, brotli.error) as error:
                 raise _damage_fault(self._coding, str(error)) from None
             self._size += len(some)
             if self._size > self._limit:
@@ -92,7 +94,32 @@ class Decoding:
                 piece, self._undoing = self._undoing.unused_data, None
 
 
-def _begin_decoding(coding: str, head: bytes) -> _Undoing:
+class _Brotli:
+    """Brotli undone. One byte of it may stand for 16 MiB, so what comes out is taken in portions, and no further than
+    just above the limit, which its caller then refuses."""
+
+    unused_data = b""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._decoder = brotli.Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decoder.is_finished())
+
+    def decompress(self, data: bytes, /) -> bytes:
+        pieces = [self._decoder.process(data, output_buffer_limit=_PORTION)]
+        size = len(pieces[0])
+        while size <= self._limit and not self._decoder.can_accept_more_data():
+            pieces.append(self._decoder.process(b"", output_buffer_limit=_PORTION))
+            size += len(pieces[-1])
+        return b"".join(pieces)
+
+
+def _begin_decoding(coding: str, head: bytes, limit: int) -> _Undoing:
+    if coding == "br":
+        return _Brotli(limit)
     if coding == "zstd":
         return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).decompressobj()
     if coding == "deflate":

@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.dialects.registry import dialect, find_dialect
+from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.comparing import Compared, Comparison, Side, compare_drafts
 from sightline.editing.draft import Draft
 from sightline.editing.review import TokenBudget
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import DocumentState, Viewer
@@ -20,8 +21,10 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
+    RAW_HTTP,
     Answered,
     AttemptStarted,
+    BodyPassed,
     Edited,
     ExchangeCancelled,
     ExchangeFailed,
@@ -50,6 +53,8 @@ from sightline.workbench.shapes import (
     ExchangeDetails,
     Hashes,
     HoldShown,
+    RawBodyShown,
+    RawShown,
     ReplyShown,
     Thread,
     TokensShown,
@@ -71,8 +76,8 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
     happened = [entry.fact for entry in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
     hashes = Hashes(
-        _last(fact.sha256 for fact in happened if isinstance(fact, Received)),
-        _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)),
+        _last(fact.sha256 for fact in happened if isinstance(fact, Received)) or _passed_sha256(happened),
+        _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _passed_sha256(happened),
         _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
     )
     details = ExchangeDetails(
@@ -84,6 +89,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
         transport=_last(fact.transport for fact in happened if isinstance(fact, Received)),
+        raw=raw_shown(happened),
     )
     shown: JsonObject = line(summary) | {
         "state": ExchangeHistory(summary.id, tuple(happened)).state,
@@ -92,6 +98,24 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         "tokens": _plain(tokens(happened)),
     }
     return shown | _plain(details)
+
+
+def raw_shown(facts: list[Fact]) -> RawShown | None:
+    """The bodies of a raw exchange; None for any other."""
+    received = next((fact for fact in facts if isinstance(fact, Received) and fact.dialect == RAW_HTTP), None)
+    if received is None:
+        return None
+    passed = {
+        fact.of: RawBodyShown(fact.media_type, fact.size, fact.sha256, fact.kept, fact.coding, fact.is_whole)
+        for fact in facts
+        if isinstance(fact, BodyPassed)
+    }
+    return RawShown(received.method, received.path, passed.get("request"), passed.get("reply"))
+
+
+def _passed_sha256(facts: list[Fact]) -> str | None:
+    """The hash of a body that came while it was passed on."""
+    return next((fact.sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), None)
 
 
 def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
@@ -134,7 +158,7 @@ def body_sha256(facts: list[Fact]) -> str:
     for fact in facts:
         match fact:
             case AttemptStarted():
-                return fact.sha256 or named
+                return fact.sha256 or named or kept_sha256(facts)
             case Received() | Translated() | Released():
                 named = fact.sha256 or named
             case Edited():
@@ -142,6 +166,11 @@ def body_sha256(facts: list[Fact]) -> str:
             case _:
                 pass
     return named
+
+
+def kept_sha256(facts: list[Fact]) -> str:
+    """The hash of what is kept of a body that came while it was passed on."""
+    return next((fact.kept_sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), "")
 
 
 def original_sha256(facts: list[Fact]) -> str:
@@ -205,8 +234,7 @@ class Showing:
         if hold is not None:
             look = await self._viewing.view_hold(hold)
             return shown | {"provider": hold.choice.provider_name} | _fields(self.hold_change(hold, look))
-        # A socket that is passed on as it is has no dialect.
-        sent = None if find_dialect(summary.dialect) is None else await self._load_sent(summary, facts)
+        sent = None if "raw" in shown else await self._load_sent(summary, facts)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
         happened = [entry.fact for entry in facts]
@@ -261,7 +289,7 @@ class Showing:
         raw = reply_of(facts)
         text = raw[:MOST_RAW].decode("utf-8", "replace")
         came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
-        events = [] if find_dialect(came.summary.dialect) is None else _answer_events(came)
+        events = [] if came.is_raw else _answer_events(came)
         written = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
         by_hand = await self._records.store.body(exchange, written[-1]) if written else None
         if by_hand is not None:
@@ -283,6 +311,8 @@ class Showing:
                 hint = "Compare them with the original; the request itself can be compared once they are released."
                 raise Fault(Code.INVALID_REQUEST, "these are the tool calls of a reply", hint=hint, status=422)
             return Diff(against, _calls(draft), None)
+        if isinstance(draft, RawDraft):
+            raise _not_compared()
         before = await self._before(exchange, against, draft, hold)
         prefix = look.cost if look.follows and against in ("original", "previous") else None
         return Diff(against, tuple(compare_drafts(before, draft)), prefix)
@@ -292,6 +322,7 @@ class Showing:
         sent = await self._load_sent(await self._records.summary(exchange, facts), facts)
         if sent is None:
             raise _body_missing(exchange)
+        sent.refuse_raw("compared section by section")
         return await self._viewing.view_recorded(sent, reply_dialect([entry.fact for entry in facts]))
 
     async def _before(self, exchange: str, against: str, draft: Draft, hold: Hold | None) -> Draft:
@@ -338,6 +369,12 @@ def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
 def _fields(value: msgspec.Struct) -> Shown:
     """The fields of a value that are not None."""
     return {name: each for name, each in msgspec.structs.asdict(value).items() if each is not None}
+
+
+def _not_compared() -> Fault:
+    hint = "Its bodies are shown as they are."
+    message = "a request that is passed on as it came has no sections to compare"
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
 def _body_missing(exchange: str) -> Fault:

@@ -16,6 +16,7 @@ from sightline.exchange.recording.records import Records
 from sightline.exchange.resend import Resender
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import completions, parse
+from sightline.model.exchange import RAW_HTTP, Received
 from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
 from sightline.web import replies
@@ -23,7 +24,7 @@ from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
-from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of
+from sightline.workbench.exchange_views import body_sha256, kept_sha256, line, original_sha256, reply_of
 
 MOST, USUAL = 500, 100
 _BODIES = "of is sent, received, original, reply or held."
@@ -81,18 +82,20 @@ class Exchanges:
             case "sent":
                 sha256 = body_sha256(happened)
             case "received":
-                sha256 = body_sha256(happened[:1])
+                sha256 = body_sha256(happened[:1]) or kept_sha256(happened)
             case "original":
-                sha256 = original_sha256(happened)
+                sha256 = original_sha256(happened) or kept_sha256(happened)
             case "reply":
                 # A page among the answers must not become one of ours.
                 return replies.data(reply_of(facts), b"text/plain; charset=utf-8")
             case other:
                 raise Fault(Code.INVALID_REQUEST, f"there is no body {other[:40]!r}", hint=_BODIES, status=400)
-        body = await self._records.store.body(exchange, sha256)
+        body = await self._records.store.body(exchange, sha256) if sha256 else b""
         if body is None:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
-        return replies.data(body, b"application/json")
+        # Any bytes may have passed as they were, and a page among them must not become one of ours.
+        is_raw = any(isinstance(fact, Received) and fact.dialect == RAW_HTTP for fact in happened)
+        return replies.data(body, b"text/plain; charset=utf-8" if is_raw else b"application/json")
 
 
 def _limit(text: str) -> int:

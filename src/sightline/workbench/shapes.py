@@ -57,6 +57,27 @@ class Hashes(msgspec.Struct, frozen=True):
     reply: str | None = None
 
 
+class RawBodyShown(msgspec.Struct, frozen=True):
+    """A body that passed as it was. `size` and `sha256` are of all of it, after content decoding unless a `coding` is
+    named; the first `kept` bytes are on record. With `is_whole` unset it broke off."""
+
+    media_type: str
+    size: int
+    sha256: str
+    kept: int
+    coding: str = ""
+    is_whole: bool = True
+
+
+class RawShown(msgspec.Struct, frozen=True):
+    """A request that passed as it was, and its answer; each body is there once it has passed."""
+
+    method: str
+    path: str
+    request: RawBodyShown | None = None
+    reply: RawBodyShown | None = None
+
+
 class Thread(msgspec.Struct, frozen=True):
     """The conversation that an exchange belongs to; `previous` is the exchange that it continues."""
 
@@ -98,6 +119,7 @@ class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     fault: FaultShown | None = None
     reason: CancelReason | None = None
     transport: str | None = None
+    raw: RawShown | None = None
 
 
 class ReplyShown(msgspec.Struct, frozen=True):

@@ -29,6 +29,7 @@ from sightline.dialects.dialect import (
     Editing,
     Endpoint,
     LeafPaths,
+    LimitHeaders,
     ListedModel,
     Problem,
     RequestRules,
@@ -359,6 +360,12 @@ DIALECT = Dialect(
         list_models=_list_models,
         show_model=_show_model,
         state_fault=_state_fault,
+        request_id="request-id",
+        limits=LimitHeaders(
+            "anthropic-ratelimit-{counted}-{role}",
+            frozenset({"requests", "tokens", "input-tokens", "output-tokens"}),
+            "time",
+        ),
     ),
     support=DialectSupport(
         options=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"}),

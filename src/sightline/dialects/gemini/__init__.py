@@ -24,6 +24,7 @@ from sightline.dialects.dialect import (
     Unread,
     state_fault,
 )
+from sightline.dialects.embeddings import GEMINI
 from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME
@@ -189,6 +190,7 @@ DIALECT = Dialect(
         credential=("x-goog-api-key", ""),
         headers=(),
         counting=Counting("/models/{model}:countTokens", wrapper="generateContentRequest", result="totalTokens"),
+        embeddings=GEMINI,
     ),
     clients=Clients(
         # google-genai 3.1 asks under /v1, where `models` is a path of three APIs: only its headers tell it apart.
@@ -203,6 +205,8 @@ DIALECT = Dialect(
         list_models=_list_models,
         show_model=_show_model,
         state_fault=state_fault,
+        # Code Assist is at `v1internal:METHOD`; files go up at `upload/v1beta/files`; Live is at `ws/google.ai.…`.
+        raw_paths=re.compile(r"v\d+(?:alpha|beta|internal)|(?:up|down)load/|ws/google"),
     ),
     support=DialectSupport(
         options=frozenset(

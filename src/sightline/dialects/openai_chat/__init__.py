@@ -14,6 +14,7 @@ from sightline.dialects.dialect import (
     Editing,
     Endpoint,
     LeafPaths,
+    LimitHeaders,
     PlainStream,
     RequestRules,
     TokenRules,
@@ -23,6 +24,7 @@ from sightline.dialects.dialect import (
     show_model,
     state_fault,
 )
+from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.openai_chat.plain import PLAIN_TEXTS, begins_stream, read_ending, read_stream
@@ -67,6 +69,7 @@ DIALECT = Dialect(
         headers=(),
         # Only the embedded model counts tokens here; the API itself has no such path.
         counting=Counting("/chat/completions/input_tokens", is_served=False),
+        embeddings=OPENAI,
     ),
     clients=Clients(
         headers=frozenset(),
@@ -79,6 +82,8 @@ DIALECT = Dialect(
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+        request_id="x-request-id",
+        limits=LimitHeaders("x-ratelimit-{role}-{counted}", frozenset({"requests", "tokens"}), "duration"),
     ),
     support=DialectSupport(
         options=frozenset(

@@ -18,6 +18,7 @@ from sightline.dialects.dialect import (
     Editing,
     Endpoint,
     LeafPaths,
+    LimitHeaders,
     RequestRules,
     TokenRules,
     Unread,
@@ -25,6 +26,7 @@ from sightline.dialects.dialect import (
     show_model,
     state_fault,
 )
+from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply
@@ -97,6 +99,7 @@ DIALECT = Dialect(
         version="",
         credential=("authorization", "Bearer "),
         headers=(),
+        embeddings=OPENAI,
         counting=Counting(
             "/responses/input_tokens",
             frozenset(
@@ -129,6 +132,8 @@ DIALECT = Dialect(
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+        request_id="x-request-id",
+        limits=LimitHeaders("x-ratelimit-{role}-{counted}", frozenset({"requests", "tokens"}), "duration"),
     ),
     support=DialectSupport(
         options=frozenset({"max_tokens", "temperature", "top_p"}),

@@ -1,6 +1,7 @@
 """What is held: a request, or the tool calls of a reply, with the document under edit and its undo.
 
-`HeldRequest` and `HeldCalls` are the two kinds of `Hold`. An edit is planned first and committed once it is recorded.
+`HeldRequest`, `HeldCalls` and `HeldRaw` are the kinds of `Hold`. An edit is planned first and committed once it is
+recorded.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.interception.core.rules import InterceptionRule, OnTimeout, Phase
 from sightline.exchange.interception.kept_edits import Kept, KeptEdits, masks_by_id
 from sightline.exchange.phase import DroppedEnd, ExchangePhase
@@ -120,7 +122,9 @@ class Hold(ABC):
     lost; `masks` what became of the masks that were applied before."""
 
     phase: ClassVar[Phase]
-    _editing: EditHistory[Draft] | EditHistory[CallsDraft]
+    _editing: EditHistory[Draft] | EditHistory[CallsDraft] | EditHistory[RawDraft]
+    can_be_answered: ClassVar[bool] = True
+    """Whether a user can write the reply."""
 
     def __init__(
         self,
@@ -390,6 +394,39 @@ class HeldCalls(Hold):
 
     def check(self, _counter: RequestCounter) -> Validity:
         """What a client could not do with these calls."""
+        return self.draft.validity
+
+
+class HeldRaw(Hold):
+    """A request that is passed on as it came. Its edits cannot be kept, and no one can write its answer."""
+
+    phase = "request"
+    can_be_answered = False
+    _editing: EditHistory[RawDraft]
+
+    def __init__(self, exchange: Exchange, draft: RawDraft, rule: InterceptionRule, *, now: float) -> None:
+        super().__init__(exchange, rule, now=now)
+        self._editing = EditHistory(draft)
+
+    @property
+    def draft(self) -> RawDraft:
+        """The request on screen."""
+        return self._editing.draft
+
+    def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], _now: float) -> PlannedEdit:
+        """The edit; masks are left alone."""
+        if isinstance(operation, KeepEdits) or operation.keep is not None:
+            raise _not_kept()
+        editing = self._editing.copy()
+        after = editing.apply(operation)
+
+        def commit() -> None:
+            self._editing = editing
+
+        return PlannedEdit(after, masks, commit)
+
+    def check(self, _counter: RequestCounter) -> Validity:
+        """Nothing is known of what its provider takes."""
         return self.draft.validity
 
 

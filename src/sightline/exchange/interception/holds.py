@@ -275,6 +275,10 @@ class Holds:
     def answer(self, exchange: str, reply: Json) -> None:
         """Answer it with this reply, in the form of a folded one; nothing is sent to the provider."""
         hold = self.hold_of(exchange)
+        if not hold.can_be_answered:
+            hint = "Release it, or drop it."
+            message = "a request that is passed on as it came cannot be answered by hand"
+            raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
         written = hand_written(reply, model=hold.request.model, name=exchange, created=int(self._now()))
         hold.recorder.record_reply(written)
         hold.decide(ByHand(written))

@@ -14,10 +14,11 @@ from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse, WholeBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
 from sightline.exchange.interception.final_body import FinalBody, refuse_other
-from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRequest, Hold, Let, Shutdown
+from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRaw, HeldRequest, Hold, Let, Shutdown
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.keepalive import wants_usage
 from sightline.exchange.outbound import Outbound
@@ -54,6 +55,7 @@ class RuleSubject:
             "session": request.session,
             "client": request.headers_by_name().get("user-agent", "").partition(" ")[0],
             "path": request.path,
+            "method": request.method,
             "state": "received",
             "stream": request.is_stream,
             "origin": request.origin,
@@ -132,6 +134,18 @@ class Interceptor:
             applied=tuple(mask for mask in self._holds.masks if mask.id in applied),
         )
         return await self._wait_for_decision(exchange, hold)
+
+    async def hold_raw(self, exchange: Exchange, draft: RawDraft) -> Let:
+        """The body to send of a raw request, at once or after a user has released it. Raises a fault where a rule or a
+        user drops it."""
+        rule = self._holds.decide(self._subject(exchange), "request")
+        if rule is None or rule.action == "pass":
+            return Let(draft.data, draft.sha256)
+        if rule.action == "drop":
+            raise _drop_by_rule(rule, exchange)
+        decision = await self._wait_for_decision(exchange, HeldRaw(exchange, draft, rule, now=self._clock.now()))
+        assert isinstance(decision, Let)  # no one can write its answer
+        return decision
 
     def answer_by_hand(self, exchange: Exchange, reply: Reply) -> ClientResponse:
         """The response with a reply that a user wrote; nothing is sent to the provider."""

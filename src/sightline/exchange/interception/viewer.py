@@ -22,7 +22,8 @@ from sightline.editing.validity import Validity
 from sightline.errors import Fault
 from sightline.exchange.client_request import TextHeaders
 from sightline.exchange.interception.core.calls_draft import CallsDraft
-from sightline.exchange.interception.hold import HeldCalls, HeldRequest, Hold
+from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.hold import HeldCalls, HeldRaw, HeldRequest, Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
 from sightline.exchange.prepare import facts_for
@@ -51,7 +52,7 @@ class DocumentState:
     `follows`: a request of the same conversation was sent before, so the provider may have cached its beginning.
     """
 
-    draft: Draft | CallsDraft
+    draft: Draft | CallsDraft | RawDraft
     sections: tuple[Section, ...]
     validity: Validity
     budget: TokenBudget | None = None
@@ -136,7 +137,7 @@ class Viewer:
 
     def now(self, hold: Hold) -> DocumentState:
         """The same for a hold that was viewed before."""
-        if isinstance(hold, HeldCalls):
+        if isinstance(hold, HeldCalls | HeldRaw):
             return self._of_calls(hold.exchange, hold.draft)
         assert isinstance(hold, HeldRequest)
         desk = self._desk(hold) or self._make_desk(hold.choice, None, hold.request.headers)
@@ -194,7 +195,7 @@ class Viewer:
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return DocumentView(review, calibrate, follows=before is not None)
 
-    def _of_calls(self, exchange: str, draft: CallsDraft) -> DocumentState:
+    def _of_calls(self, exchange: str, draft: CallsDraft | RawDraft) -> DocumentState:
         known = self._calls.get(exchange)
         if known is None or known.draft is not draft:
             known = self._calls[exchange] = DocumentState(draft, draft.sections, draft.validity)

@@ -14,7 +14,9 @@ from sightline.filters.expression import TextTerm
 from sightline.filters.predicate import literal
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
+    RAW_HTTP,
     AttemptStarted,
+    BodyPassed,
     Edited,
     ExchangeCancelled,
     ExchangeFailed,
@@ -100,6 +102,29 @@ class RecordedExchange:
         return path.endswith(("/count_tokens", ":countTokens"))
 
     @property
+    def is_raw(self) -> bool:
+        """Whether it was passed on as it came, and nothing of it is understood."""
+        return self.received.dialect == RAW_HTTP
+
+    @cached_property
+    def passed(self) -> dict[str, BodyPassed]:
+        """What has passed of the bodies of a raw exchange: `request` and `reply`, as far as they came."""
+        return {entry.fact.of: entry.fact for entry in self.facts if isinstance(entry.fact, BodyPassed)}
+
+    def need_whole_request(self) -> None:
+        """A fault where only a part of its request's body is on record."""
+        request = self.passed.get("request")
+        if request is not None and not (request.is_whole and request.kept == request.size and not request.coding):
+            message = f"only {request.kept:,} of the {request.size:,} bytes that {self.id} sent are on record"
+            raise Fault(Code.USAGE, message, hint="Raise [store] raw_body_mb, and send it anew.", status=422)
+
+    def refuse_raw(self, what: str) -> None:
+        """A fault where it was passed on as it came, and so cannot be `what`."""
+        if self.is_raw:
+            message = f"{self.id} was passed on as it came, so that it cannot be {what}"
+            raise Fault(Code.USAGE, message, hint="Look at its bodies as they are: --as wire, or its view.", status=422)
+
+    @property
     def usage(self) -> Usage | None:
         """What the provider counted."""
         return None if self.end is None else self.end.usage
@@ -134,10 +159,12 @@ class RecordedExchange:
 
     def request(self) -> Request:
         """What was sent, read; a fault where it is not of its dialect."""
+        self.refuse_raw("read as a request for a model")
         return read_request(self.spoken, self.sent, self.model)
 
     def events(self) -> list[StreamEvent]:
         """The events of the response in order; the last one is the fault that the exchange ended with, if it did."""
+        self.refuse_raw("read as the events of a reply")
         hearing = ReplyDecoder(dialect(self.spoken))
         events = [event for frame in self.frames for event in hearing.feed(frame.data)]
         return events + self.last_events(hearing)
@@ -200,13 +227,15 @@ def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
                 sent = sha256
             case AttemptStarted(sha256=sha256):
                 sent, is_sent = sha256 or sent, True
+            case BodyPassed(of="request", kept_sha256=sha256):
+                received, sent = received or sha256, sent or sha256
             case _:
                 pass
     return received, sent
 
 
 async def _body(store: Store, exchange: str, sha256: str) -> bytes:
-    body = await store.body(exchange, sha256)
+    body = await store.body(exchange, sha256) if sha256 else b""
     if body is None:
         hint = "Retention has taken it; `sightline show --as facts` still tells what happened."
         raise Fault(Code.USAGE, f"the record no longer holds a body of {exchange}", hint=hint)

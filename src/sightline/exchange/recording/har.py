@@ -32,7 +32,9 @@ def har(exchanges: Sequence[tuple[RecordedExchange, RequestTemplate]], version: 
 
 def _page(recorded: RecordedExchange) -> Json:
     # The title of what was sent, which is all that an archive holds: read back, an edited request keeps it.
-    title = digest_of(recorded.spoken, recorded.sent).title
+    received = recorded.received
+    is_raw = recorded.is_raw
+    title = f"{received.method} {received.path}" if is_raw else digest_of(recorded.spoken, recorded.sent).title
     return {
         "startedDateTime": _start_time(recorded),
         "id": recorded.id,
@@ -80,10 +82,19 @@ def _request(call: RequestTemplate, address: str) -> JsonObject:
         "cookies": [],
         "headers": _pairs(headers),
         "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
-        "postData": {"mimeType": kind, "params": [], "text": call.body.decode("utf-8", "replace")},
+        "postData": _post_data(kind, call.body),
         "headersSize": _UNKNOWN,
         "bodySize": len(call.body),
     }
+
+
+def _post_data(kind: str, body: bytes) -> JsonObject:
+    """The body of a request. HAR has no place for one that is no text, so that one is marked by a member of our own."""
+    try:
+        return {"mimeType": kind, "params": [], "text": body.decode()}
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(body).decode()
+        return {"mimeType": kind, "params": [], "text": encoded, "_encoding": "base64"}
 
 
 def _response(recorded: RecordedExchange) -> JsonObject:

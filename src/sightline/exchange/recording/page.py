@@ -1,5 +1,6 @@
 """An exchange as one self-contained page to share: no scripts, nothing fetched, everything that others said as text."""
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -210,6 +211,7 @@ def _head(recorded: RecordedExchange, title: str) -> str:
     rows_by_name = {
         "exchange": recorded.id,
         "when": f"{when:%Y-%m-%d %H:%M:%S} UTC",
+        "request": f"{summary.method} {summary.path}" if recorded.is_raw else "",
         "model": summary.model + (f" → {recorded.model}" if recorded.model != summary.model else ""),
         "provider": summary.provider,
         "dialect": summary.dialect + (f" → {recorded.spoken}" if recorded.spoken != summary.dialect else ""),
@@ -242,7 +244,25 @@ def _times(recorded: RecordedExchange) -> str:
     return f"{summary.elapsed:.2f} s{first}{frames}"
 
 
+def _raw_body(recorded: RecordedExchange, of: str, data: bytes) -> str:
+    """A body that passed as it was: its text if it is one, else what it is."""
+    passed = recorded.passed.get(of)
+    if passed is None:
+        return ""
+    label = f"{passed.media_type or 'no media type'} · {passed.size:,} bytes · SHA-256 {passed.sha256}"
+    note = f'<p class="soft">{escape(label)}</p>'
+    kind = passed.media_type.partition(";")[0].strip().lower()
+    if kind in _PICTURES and passed.kept == passed.size:
+        return f'{note}<p><img alt="the body" src="data:{kind};base64,{base64.b64encode(data).decode()}"></p>'
+    try:
+        return note + block(data.decode()) if data else note
+    except UnicodeDecodeError:
+        return note
+
+
 def _request(recorded: RecordedExchange) -> str:
+    if recorded.is_raw:
+        return _section("Request", _raw_body(recorded, "request", recorded.sent))
     try:
         request = recorded.request()
     except Fault as fault:
@@ -259,6 +279,8 @@ def _request(recorded: RecordedExchange) -> str:
 
 
 def _reply(recorded: RecordedExchange) -> str:
+    if recorded.is_raw:
+        return _section("Answer", _raw_body(recorded, "reply", recorded.reply_body))
     reply = recorded.reply()
     articles = [
         f'<article class="assistant"><h3>{_choice_name(number, len(reply.choices))}'

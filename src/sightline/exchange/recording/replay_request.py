@@ -78,6 +78,8 @@ def had_credential(recorded: RecordedExchange) -> bool:
 def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
     """The call that was made, with a variable where the key stood: to the address that is on record, whatever the
     settings say today. Exchanges without one go to where the settings have their provider."""
+    if recorded.is_raw:
+        return _raw_call(recorded, catalog)
     provider = _provider(recorded, catalog)
     call = _call_to(recorded, provider, catalog)
     headers = call.headers
@@ -86,6 +88,24 @@ def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
                         for name, value in headers)  # fmt: skip
     # The embedded model listens elsewhere each time, so that its address of then leads nowhere.
     return replace(call, headers=headers, url=call.url if provider.embedded else _address(recorded) or call.url)
+
+
+def _raw_call(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
+    """The call that passed as it came, with a variable where its credential stood."""
+    recorded.need_whole_request()
+    name = recorded.summary.provider
+    provider = catalog.providers.get(name, Provider())
+    request = again(recorded)
+    header = _credential_header(recorded)
+    headers: list[tuple[str, TemplateValue]] = list(request.headers)
+    if provider.key_env or header:
+        place, prefix = header, "Bearer " if header == "authorization" else ""
+        if provider.key_env:
+            place, prefix = place_of_key(provider, provider.dialect)
+        help_ = "It is the provider's key."
+        headers.append((place, Variable(provider.key_env or _variable(f"{name}_API_KEY"), prefix, help=help_)))
+    method = recorded.received.method
+    return RequestTemplate(method, _address(recorded), tuple(headers), recorded.sent, is_passed_on=True)
 
 
 def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -> RequestTemplate:
@@ -151,6 +171,7 @@ def _as_received(recorded: RecordedExchange) -> ClientRequest:
         origin=recorded.id,
         is_own=True,
         transport=received.transport,
+        method=received.method,
     )
 
 

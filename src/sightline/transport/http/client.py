@@ -10,9 +10,9 @@ from typing import NamedTuple, Self
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
-from sightline.transport.http.connection import HttpConnection
+from sightline.transport.http.connection import HttpConnection, RequestBody
 from sightline.transport.http.dialling import Trust, dial, dial_for
-from sightline.transport.http.framing import AnswerParser, around_length, with_length
+from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, with_length
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
 
@@ -177,6 +177,11 @@ class Response:
         self._place = connection.place
         self._pool = pool
 
+    @property
+    def trailers(self) -> list[tuple[bytes, bytes]]:
+        """What followed the body, once that has been read to its end."""
+        return self._answer.trailers
+
     def header(self, name: str) -> str:
         """The first value of a header, whatever the case of its name; nothing where it is absent."""
         return self.named.get(name.lower().encode("latin-1"), b"").decode("latin-1")
@@ -331,10 +336,32 @@ class HttpClient:
         head = with_length(request, *parts)
         connection = pool.take_idle() or await pool.acquire(timeouts.connect)
         answer = await connection.exchange(head, request.body, timeouts, bodiless=request.method == "HEAD")
-        response = Response(connection, answer, pool)
-        if answer.status == _PROXY_AUTHENTICATION_REQUIRED and proxy is not None and not aim.origin.is_tls:
+        return await self._response(Response(connection, answer, pool), aim, proxy)
+
+    async def send_open(
+        self,
+        request: HttpRequest,
+        body: RequestBody,
+        timeouts: Timeouts,
+        *,
+        direct: bool = False,
+        takes_trailers: bool = False,
+        on_interim: OnInterim | None = None,
+    ) -> Response:
+        """The same with a body that is sent as it comes, in place of the request's own. The answer may begin, and end,
+        before the body has ended; what is left of the body is then not sent."""
+        aim, proxy, pool, _ = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
+        head = open_head(request, aim, proxy, length=body.length, takes_trailers=takes_trailers)
+        connection = await pool.acquire(timeouts.connect)
+        answer = await connection.exchange_open(
+            head, body, timeouts, bodiless=request.method == "HEAD", on_interim=on_interim
+        )
+        return await self._response(Response(connection, answer, pool), aim, proxy)
+
+    async def _response(self, response: Response, aim: HttpTarget, proxy: Proxy | None) -> Response:
+        if response.status == _PROXY_AUTHENTICATION_REQUIRED and proxy is not None and not aim.origin.is_tls:
             await response.close()
-            raise faults.proxy_refused(proxy.place, proxy.variable, answer.status, aim.origin.place)
+            raise faults.proxy_refused(proxy.place, proxy.variable, response.status, aim.origin.place)
         return response
 
     def _way(self, url: str, *, direct: bool) -> "_Way":

@@ -6,11 +6,11 @@ import select
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Protocol, cast
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
-from sightline.transport.http.framing import AnswerParser
+from sightline.transport.http.framing import AnswerParser, OnInterim, chunk, last_chunk
 from sightline.transport.http.target import Timeouts
 
 # More than this is not held for a reader that is slower than the network.
@@ -18,6 +18,24 @@ BUFFER_LIMIT = 256 * 1024
 # A larger body goes out in parts of this size, as fast as the other side takes them.
 WRITE_SIZE = 256 * 1024
 _NO_TIMEOUTS = Timeouts(0, 0, 0)
+
+
+class RequestBody(Protocol):
+    """The body of a request, sent as it comes. Without a `length` it goes out in chunks."""
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes it has, where that is known before they come."""
+        ...
+
+    async def read(self) -> bytes:
+        """The next bytes; none at the end. It is not called before those that it gave could be written."""
+        ...
+
+    @property
+    def trailers(self) -> list[tuple[bytes, bytes]]:
+        """What follows it, once it has ended."""
+        ...
 
 
 def abort(transport: asyncio.Transport) -> None:
@@ -45,6 +63,9 @@ class HttpConnection(asyncio.Protocol):
         self._buffered = 0
         self._is_reading_paused = False
         self._is_writing_paused = False
+        self._writable: asyncio.Future[None] | None = None
+        self._upload: asyncio.Task[None] | None = None
+        """Sends a body that is still coming."""
         self._timeouts = _NO_TIMEOUTS
         self._heard = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -113,6 +134,8 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._upload is not None:
+            self._upload.cancel()
         self._wake()
         for waiter in self._lost_waiters:
             if not waiter.done():
@@ -125,6 +148,9 @@ class HttpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_writing_paused = False
+        waiter, self._writable = self._writable, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
         self._wake()
 
     # --- an exchange ---
@@ -153,6 +179,61 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             raise
         return answer
+
+    async def exchange_open(
+        self,
+        head: bytes,
+        body: RequestBody,
+        timeouts: Timeouts,
+        *,
+        bodiless: bool,
+        on_interim: OnInterim | None = None,
+    ) -> AnswerParser:
+        """Send a request whose body is still coming, and wait for the head of its answer. What is left of the body
+        then goes out beside the answer, until that has ended."""
+        answer = self._answer = AnswerParser(self.place, bodiless=bodiless, on_interim=on_interim)
+        self._timeouts = timeouts
+        self._buffered = 0
+        self._has_sent = body.length == 0
+        try:
+            if self.is_lost:
+                answer.feed_eof(clean=self._has_ended)
+            else:
+                assert self._transport is not None
+                self._progress()
+                self._transport.write(head)
+                if not self._has_sent:
+                    self._upload = self._loop.create_task(self._send_body(answer, body))
+            while not answer.has_head:
+                if answer.fault is not None:
+                    raise answer.fault
+                await self.next_change()
+        except BaseException:
+            self.abort()
+            raise
+        return answer
+
+    async def _send_body(self, answer: AnswerParser, body: RequestBody) -> None:
+        """Write what comes of a body, as fast as the other side takes it."""
+        is_chunked = body.length is None
+        try:
+            while data := await body.read():
+                if self._transport is None:
+                    return
+                self._transport.write(chunk(data) if is_chunked else data)
+                self._progress()
+                while self._is_writing_paused:
+                    self._writable = self._loop.create_future()
+                    await self._writable
+                    self._progress()
+            if self._transport is not None:
+                if is_chunked:
+                    self._transport.write(last_chunk(body.trailers))
+                self._has_sent = True
+                self._upload = None
+                self._progress()
+        except Fault as fault:
+            self.abort_exchange(answer, fault)
 
     async def _write_large(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
         assert self._transport is not None
@@ -218,8 +299,8 @@ class HttpConnection(asyncio.Protocol):
         if answer is None or answer.is_over():
             return
         limit = self._timeouts.idle if answer.has_begun() else self._timeouts.first_byte
-        if self._is_reading_paused:
-            # It is the reader who is slow.
+        if self._is_reading_paused or (self._upload is not None and not self._is_writing_paused):
+            # It is the reader who is slow, or the one who sends the body.
             self._heard = self._loop.time()
         if limit and self._heard + limit <= self._loop.time():
             self.abort_exchange(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
@@ -239,6 +320,9 @@ class HttpConnection(asyncio.Protocol):
     def release(self) -> bool:
         """End the exchange; whether another one may follow."""
         answer, self._answer = self._answer, None
+        if self._upload is not None:
+            self._upload.cancel()
+            self._upload = None
         transport = self._transport
         if transport is None or answer is None or not answer.is_complete or not answer.keeps_alive:
             return False

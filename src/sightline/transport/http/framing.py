@@ -5,8 +5,10 @@ early, or frame the body twice, is refused.
 """
 
 import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
+from typing import TypeAlias
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -20,6 +22,10 @@ HEAD_LIMIT = 256 * 1024
 _NO_BODY = frozenset({204, 304})
 
 
+OnInterim: TypeAlias = Callable[[int, list[tuple[bytes, bytes]]], None]
+"""Gets the status and the headers of each answer of 1xx before the answer itself."""
+
+
 class _EnoughError(Exception):
     """Stops llhttp, and goes no further than `feed`."""
 
@@ -27,17 +33,19 @@ class _EnoughError(Exception):
 class AnswerParser:
     """One answer. `feed` it what comes and tell it when the connection `ended`; take the body from `pieces`.
 
-    Answers with a status of 1xx are passed over. A parser serves one answer only, so that nothing of an answer, such as
-    its trailers, can turn up in the next.
+    Answers with a status of 1xx are given to `on_interim` and are no answer. A parser serves one answer only, so that
+    nothing of an answer, such as its `trailers`, can turn up in the next.
     """
 
-    def __init__(self, place: str, *, bodiless: bool = False) -> None:
+    def __init__(self, place: str, *, bodiless: bool = False, on_interim: "OnInterim | None" = None) -> None:
         self.status = 0
         self.reason = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.named: dict[bytes, bytes] = {}
         """The headers by name in lower case, once all are here; of several with one name the first."""
+        self.trailers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
+        self._on_interim = on_interim
         self.has_head = False
         self.is_complete = False
         self.keeps_alive = False
@@ -133,8 +141,7 @@ class AnswerParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # A trailer comes this way as well.
-        if not self.has_head:
-            self.headers.append((name, value.strip(b" \t")))
+        (self.trailers if self.has_head else self.headers).append((name, value.strip(b" \t")))
 
     def on_headers_complete(self) -> None:
         assert self._llhttp is not None
@@ -145,6 +152,8 @@ class AnswerParser:
         if status < 100 or status == 101:
             self._refuse(f"its status is {status}")
         if status < 200:
+            if self._on_interim is not None:
+                self._on_interim(status, self.headers[:])
             return
         self.status = status
         self._look_at_framing()
@@ -194,6 +203,33 @@ def with_length(request: HttpRequest, before: bytes, after: bytes, length: str |
     return before + after
 
 
+def open_head(
+    request: HttpRequest, target: HttpTarget, proxy: Proxy | None, *, length: int | None, takes_trailers: bool = False
+) -> bytes:
+    """The same for a body that is sent as it comes: of this length, or in chunks where that is not known.
+
+    With `takes_trailers` the answer may have trailers.
+    """
+    before, after, _ = around_length(request, target, proxy)
+    if takes_trailers:
+        before += b"TE: trailers\r\nConnection: TE\r\n"
+    if length is None:
+        return b"%bTransfer-Encoding: chunked\r\n%b" % (before, after)
+    if length or request.method not in _WITHOUT_BODY:
+        return b"%bContent-Length: %d\r\n%b" % (before, length, after)
+    return before + after
+
+
+def chunk(data: bytes) -> bytes:
+    """A chunk of a chunked body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The end of a chunked body."""
+    return b"0\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % each for each in trailers)
+
+
 def around_length(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> tuple[bytes, bytes, str | None]:
     """The head before and after our Content-Length, and the length that was given. All but the length is the same for
     each request of a client."""
@@ -206,7 +242,7 @@ def around_length(request: HttpRequest, target: HttpTarget, proxy: Proxy | None)
     if "host" not in given:
         before.append(f"Host: {target.origin.place}")
     after = []
-    if "accept-encoding" not in given:
+    if "accept-encoding" not in given and not is_passed_on:  # a client that names no coding takes any
         after.append("Accept-Encoding: identity")
     if "user-agent" not in given and not is_passed_on:
         after.append(f"User-Agent: {_user_agent()}")

@@ -2,6 +2,7 @@
 /** The head of an exchange: what it is, its state, and what can be done with it now. */
 
 import { about } from "../../kit/about.js";
+import { post } from "../../kit/api.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
 import { clientName, duration, money, stamp } from "../../kit/core/format.js";
@@ -10,10 +11,11 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange, toTraffic } from "../../kit/navigation.js";
+import { toastError } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
-import { faultOf, holdClock, isHeld, proof, sendable } from "./core/exchange.js";
+import { faultOf, holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
 
 /** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
@@ -40,7 +42,7 @@ export function Header({ desk, view, panel, onPanel }) {
         ${h(Icon, { name: "back" })}
       </button>
       <span class=${`state-badge ${view.state}`}>${stateName(view)}</span>
-      <h1 class="cut" title=${view.model}>${view.model || "no model"}</h1>
+      <h1 class="cut" title=${nameOf(view)}>${nameOf(view) || "no model"}</h1>
       <span
         class="request-route cut soft"
         title=${`From ${view.client || "an unnamed client"}, in ${view.dialect}, to ${view.provider}`}
@@ -278,11 +280,13 @@ function Countdown({ view }) {
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function AfterActions({ desk, view, panel, onPanel }) {
   const [isMaking, setMaking] = useState(false);
-  const hasEvals = about.value.places?.includes("evals") ?? false;
+  const isRaw = Boolean(view.raw);
+  const replay = () => (isRaw ? void sendAgain(desk) : onPanel(panel === "compare" ? "" : "compare"));
+  const hasEvals = !isRaw && (about.value.places?.includes("evals") ?? false);
   useShortcuts(
     "Request",
     [
-      { keys: "r", label: "Replay and compare", run: () => onPanel(panel === "compare" ? "" : "compare") },
+      { keys: "r", label: isRaw ? "Send again" : "Replay and compare", run: replay },
       ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
     ],
     [view.id, panel, hasEvals],
@@ -292,18 +296,22 @@ function AfterActions({ desk, view, panel, onPanel }) {
       type="button"
       class="button"
       aria-pressed=${panel === "compare"}
-      onClick=${() => onPanel(panel === "compare" ? "" : "compare")}
+      onClick=${replay}
     >
-      ${h(Icon, { name: "replay" })}Replay… ${h(KeyCaps, { keys: "r" })}
+      ${h(Icon, { name: "replay" })}${isRaw ? "Send again" : "Replay…"} ${h(KeyCaps, { keys: "r" })}
     </button>
-    <button
+    ${
+      isRaw
+        ? null
+        : html`<button
       type="button"
       class="button quiet"
       aria-pressed=${panel === "masks"}
       onClick=${() => onPanel(panel === "masks" ? "" : "masks")}
     >
       Kept edits
-    </button>
+    </button>`
+    }
     ${
       hasEvals &&
       view.state !== "sending" &&
@@ -339,6 +347,16 @@ function AfterActions({ desk, view, panel, onPanel }) {
         ${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}
       </span>`
     }`;
+}
+
+/** Send what passed as it was once more, and look at that. @param {Desk} desk */
+async function sendAgain(desk) {
+  try {
+    const { id } = await post(`${desk.path}/replay`, {});
+    toExchange(id);
+  } catch (error) {
+    toastError(error);
+  }
 }
 
 /** The promise of the product, in one line. @param {{ view: View }} props */

@@ -12,13 +12,14 @@ import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { Answer } from "./answer.js";
 import { Compare } from "./compare.js";
 import { short } from "./core/budget.js";
-import { isHeld } from "./core/exchange.js";
+import { isHeld, nameOf } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
 import { Header } from "./header.js";
 import { Losses } from "./losses.js";
 import { Masks } from "./masks.js";
 import { Meter } from "./meter.js";
+import { Raw } from "./raw.js";
 import { Reply } from "./reply.js";
 import { Sections } from "./sections.js";
 import { Timeline } from "./timeline.js";
@@ -49,6 +50,14 @@ const VIEWS = /** @type {Record<string, (props: { desk: Desk }) => any>} */ ({
   timeline: Timeline,
   losses: Losses,
 });
+
+/** The tabs of an exchange that passed as it was: it has no conversation. */
+const RAW_TABS = ["sections", "timeline"];
+
+/** @param {View} view */
+function tabsOf(view) {
+  return view.raw ? RAW_TABS : TABS;
+}
 
 /** @param {{ id: string, tab: string, key?: string }} props */
 export function RequestView({ id, tab }) {
@@ -114,14 +123,14 @@ export function RequestView({ id, tab }) {
     </main>`;
   }
   const panels = {
-    "": () => h(VIEWS[tab] ?? Sections, { key: tab, desk }),
+    "": () => h(view.raw && !isWaiting && tab !== "timeline" ? Raw : (VIEWS[tab] ?? Sections), { key: tab, desk }),
     answer: () => h(Answer, { desk, onClose: () => setPanel("") }),
     compare: () => h(Compare, { desk, onClose: () => setPanel("") }),
     masks: () => h(Masks, { desk, onClose: () => setPanel("") }),
   };
-  return html`<main class="request-view" aria-label=${`Request ${view.model}`}>
+  return html`<main class="request-view" aria-label=${`Request ${nameOf(view)}`}>
     ${h(Header, { desk, view, panel, onPanel: setPanel })}
-    <div class="request-budget">${h(Budget, { desk })}${h(CostOfEdit, { view })}</div>
+    ${view.raw ? null : html`<div class="request-budget">${h(Budget, { desk })}${h(CostOfEdit, { view })}</div>`}
     ${h(Tabs, { view, tab: panel ? "" : tab, onTab: show })}
     ${h(Stale, { trouble })}
     <div
@@ -137,6 +146,7 @@ export function RequestView({ id, tab }) {
 
 /** @param {{ view: View, tab: string, onTab: (tab: string) => void }} props */
 function Tabs({ view, tab, onTab }) {
+  const tabs = tabsOf(view);
   const errors = (view.validity?.problems ?? []).filter((problem) => problem.severity === "error").length;
   const warnings = (view.validity?.problems ?? []).length - errors;
   const badges = /** @type {Record<string, any>} */ ({
@@ -157,12 +167,12 @@ function Tabs({ view, tab, onTab }) {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
     event.preventDefault();
-    const next = TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length];
+    const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length];
     onTab(next);
     document.getElementById(`tab-${next}`)?.focus();
   };
   return html`<div class="tabs" role="tablist" aria-label="Request" onKeyDown=${onKey}>
-    ${TABS.map(
+    ${tabs.map(
       (name, index) => html`<button
         type="button"
         key=${name}
@@ -175,7 +185,7 @@ function Tabs({ view, tab, onTab }) {
         title=${`Show ${NAMES[name]} (${index + 1})`}
         onClick=${() => onTab(name)}
       >
-        ${NAMES[name]}
+        ${view.raw && name === "sections" ? "Bodies" : NAMES[name]}
         ${badges[name] ?? null}
       </button>`,
     )}

@@ -17,7 +17,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html } from "../../vendor/preact.js";
-import { costWords, stateOf, titleOf, totals } from "./core/lines.js";
+import { costWords, labelOf, stateOf, titleOf, totals } from "./core/lines.js";
 
 /** @import { Line, Row } from "./core/lines.js" */
 
@@ -100,7 +100,7 @@ function lineRow(props, row) {
   const own = { ...attributes(props, kind), "aria-level": row.isInside ? 2 : 1 };
   return html`<div ...${own}>
     <span class="cell c-state" role="gridcell">${h(State, { line })}</span>
-    <span class="cell c-title cut" role="gridcell" title=${line.title ?? ""}>${h(Title, { line, label })}</span>
+    <span class="cell c-title cut" role="gridcell" title=${labelOf(line)}>${h(Title, { line, label })}</span>
     <span class="cell c-client cut" role="gridcell" title=${[line.client, line.session].filter(Boolean).join(" · ")}>
       ${row.isInside ? "" : h(Client, { line })}
     </span>

@@ -2,6 +2,7 @@
 /** One exchange as the page holds it: merging the server's answers, and what can be done with it. */
 
 /** @import { Estimate, Tokens } from "./budget.js" */
+/** @import { RawExchange } from "./raw.js" */
 
 /** @typedef {{ call_id: string, name: string, arguments: string, section: string }} Answered */
 /**
@@ -94,10 +95,16 @@
  * @property {string[]} [replays]
  * @property {string} [previous]
  * @property {{ previous?: string, title?: string, is_side?: boolean }} [thread]
+ * @property {RawExchange | null} [raw] of an exchange that passed as it was
  * @property {boolean} [is_stream]
  * @property {number | null} [first_byte]
  * @property {number | null} [elapsed]
  */
+
+/** What an exchange is called: its model, or the call of what passed as it was. @param {View} view */
+export function nameOf(view) {
+  return view.raw ? `${view.raw.method} ${view.raw.path}` : view.model;
+}
 
 /**
  * The view after an answer. Sections that are as they were stay the very same objects, so that only changed cards are

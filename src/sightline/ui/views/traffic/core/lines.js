@@ -10,7 +10,7 @@ import { money } from "../../../kit/core/format.js";
  *   client?: string, path?: string, status?: number | null, finish?: string, fault?: string, message?: string,
  *   is_stream?: boolean, input_tokens?: number, output_tokens?: number, cached_tokens?: number, cost?: number,
  *   losses?: number, attempts?: number, tools?: string[], first_byte?: number, elapsed?: number, origin?: string,
- *   previous?: string, is_side?: boolean, title?: string
+ *   previous?: string, is_side?: boolean, title?: string, method?: string
  * }} Line
  */
 
@@ -206,7 +206,7 @@ export function rowsOf(lines, opened, sides) {
   if (held.length) {
     rows.push({ kind: "heading", key: "held", label: "Held", count: held.length });
     for (const line of held) {
-      rows.push({ kind: "line", key: line.id, line, label: line.title ?? "", isInside: false, isHeld: true });
+      rows.push({ kind: "line", key: line.id, line, label: labelOf(line), isInside: false, isHeld: true });
     }
     rows.push({ kind: "heading", key: "traffic", label: "Traffic", count: lines.length - held.length });
   }
@@ -227,7 +227,7 @@ function addConversation(rows, conversation, opened, sides) {
   if (shown.length + sideLines.length === 0) return;
   if (conversation.lines.length + conversation.sides.length === 1) {
     const line = shown[0] ?? sideLines[0];
-    rows.push({ kind: "line", key: line.id, line, label: line.title ?? "", isInside: false, isHeld: false });
+    rows.push({ kind: "line", key: line.id, line, label: labelOf(line), isInside: false, isHeld: false });
     return;
   }
   const openness = opened.get(key) ?? "some";
@@ -240,7 +240,7 @@ function addConversation(rows, conversation, opened, sides) {
   if (sideLines.length) {
     const isOpen = sides.has(key);
     rows.push({ kind: "sides", key: `s:${key}`, conversation, isOpen });
-    if (isOpen) for (const line of sideLines) rows.push(inside(line, line.title ?? ""));
+    if (isOpen) for (const line of sideLines) rows.push(inside(line, labelOf(line)));
   }
 }
 
@@ -256,8 +256,8 @@ function inside(line, label) {
  */
 function turnLabel(line, conversation) {
   const before = conversation.lines[conversation.lines.indexOf(line) + 1];
-  if (line.origin) return `Replay · ${line.title ?? ""}`;
-  return before && before.title === line.title ? "" : (line.title ?? "");
+  if (line.origin) return `Replay · ${labelOf(line)}`;
+  return before && labelOf(before) === labelOf(line) ? "" : labelOf(line);
 }
 
 /**
@@ -292,10 +292,16 @@ export function costWords({ cost, unpriced }) {
   return cost == null ? "" : `${money(cost)}${unpriced ? "+" : ""}`;
 }
 
+/** What a line is about: its words, or the call of what passed as it was. @param {Line} line */
+export function labelOf(line) {
+  return line.method ? `${line.method} ${line.path ?? ""}` : (line.title ?? "");
+}
+
 /** The title of a conversation: how it began, as far as that is known. @param {Conversation} conversation */
 export function titleOf(conversation) {
-  const titled = conversation.lines.filter((line) => line.title);
-  return titled[titled.length - 1]?.title ?? conversation.sides[0]?.title ?? "";
+  const titled = conversation.lines.filter(labelOf);
+  const first = titled[titled.length - 1] ?? conversation.sides[0];
+  return first ? labelOf(first) : "";
 }
 
 /** The state that stands for a conversation: the liveliest of its newest. @param {Conversation} conversation */

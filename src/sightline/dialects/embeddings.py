@@ -1,0 +1,199 @@
+"""Embeddings: the requests of OpenAI's API and of Google's as one value, and the vectors of their answers.
+
+OpenAI's `/embeddings` takes one text or several; Google's `:embedContent` takes one content and `:batchEmbedContents` a
+list of such requests. https://platform.openai.com/docs/api-reference/embeddings, https://ai.google.dev/api/embeddings
+"""
+
+import base64
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report, Severity
+
+_BATCH = ":batchEmbedContents"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    """The texts to embed. `is_single` says that the answer has one vector and not a list; `in_base64` that the client
+    takes vectors as bytes."""
+
+    texts: tuple[str, ...]
+    dimensions: int | None = None
+    is_single: bool = False
+    in_base64: bool = False
+    report: Report = field(default_factory=Report)
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """The vectors in the order of the texts, and the tokens of the prompt where they were counted."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingsApi:
+    """Where an API embeds texts, and how its bodies are read and written. A request is read with the path that it came
+    to."""
+
+    path: str
+    read_request: Callable[[Json, str], EmbeddingRequest]
+    write_request: Callable[[EmbeddingRequest, str], JsonObject]
+    read_reply: Callable[[Json], Embeddings]
+    write_reply: Callable[[Embeddings, EmbeddingRequest, str], JsonObject]
+
+
+# --- OpenAI -----------------------------------------------------------------------------------------
+
+
+def read_openai_request(document: Json, _path: str) -> EmbeddingRequest:
+    """The request of an OpenAI client; a fault where it is none, or gives tokens in place of texts."""
+    body = _object(document, "the body")
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        hint = "Send texts: lists of tokens mean something to one model alone."
+        raise _wrong("the input is no text and no list of texts", hint)
+    report = Report()
+    for name, value in body.items():
+        if name not in ("input", "model", "dimensions", "encoding_format") and value is not None:
+            severity: Severity = "identity" if name == "user" else "option"
+            report.lose(f"/{name}", name, "the other API has no such field", severity)
+    dimensions = body.get("dimensions")
+    return EmbeddingRequest(
+        tuple(str(text) for text in texts),
+        dimensions if isinstance(dimensions, int) else None,
+        in_base64=body.get("encoding_format") == "base64",
+        report=report,
+    )
+
+
+def write_openai_request(request: EmbeddingRequest, model: str) -> JsonObject:
+    """The body for OpenAI's path."""
+    body: JsonObject = {"model": model, "input": list(request.texts), "encoding_format": "float"}
+    return body if request.dimensions is None else body | {"dimensions": request.dimensions}
+
+
+def read_openai_reply(document: Json) -> Embeddings:
+    """The vectors of OpenAI's answer."""
+    body = _object(document, "the answer")
+    items = [_object(item, "an item of the answer") for item in _list(body.get("data"), "the answer's data")]
+    ordered = sorted(enumerate(items), key=lambda each: _count(each[1].get("index"), each[0]) or 0)
+    usage = body.get("usage")
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return Embeddings(tuple(_vector(item.get("embedding")) for _, item in ordered), _count(tokens, None))
+
+
+def write_openai_reply(embeddings: Embeddings, request: EmbeddingRequest, model: str) -> JsonObject:
+    """The answer for an OpenAI client."""
+    data: list[Json] = []
+    for index, vector in enumerate(embeddings.vectors):
+        packed = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+        data.append({"object": "embedding", "index": index, "embedding": packed if request.in_base64 else list(vector)})
+    tokens = embeddings.tokens or 0
+    return {"object": "list", "data": data, "model": model, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+
+
+# --- Google -----------------------------------------------------------------------------------------
+
+
+def read_gemini_request(document: Json, path: str) -> EmbeddingRequest:
+    """The request of a Google client."""
+    is_batch = path.rstrip("/").endswith(_BATCH)
+    body = _object(document, "the body")
+    requests = _list(body.get("requests"), "the list of requests") if is_batch else [body]
+    report, texts, dimensions = Report(), [], None
+    for number, each in enumerate(requests):
+        at = f"/requests/{number}" if is_batch else ""
+        request = _object(each, "a request")
+        texts.append(_text(request.get("content"), f"{at}/content", report))
+        config = request.get("embedContentConfig")
+        options = {**request, **(config if isinstance(config, dict) else {})}
+        wanted = options.get("outputDimensionality", options.get("output_dimensionality"))
+        dimensions = wanted if isinstance(wanted, int) else dimensions
+        for name in ("taskType", "task_type", "title", "autoTruncate"):
+            if options.get(name) is not None:
+                report.lose(f"{at}/{name}", name, "the other API has no such field", "option")
+    return EmbeddingRequest(tuple(texts), dimensions, is_single=not is_batch, report=report)
+
+
+def _text(content: Json, at: str, report: Report) -> str:
+    """The text of a content; what else is in it is lost."""
+    if isinstance(content, str):
+        return content
+    parts = content.get("parts") if isinstance(content, dict) else None
+    words: list[str] = []
+    for number, part in enumerate(parts if isinstance(parts, list) else [parts]):
+        text = part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            words.append(text)
+        else:
+            report.lose(f"{at}/parts/{number}", "a part that is no text", "the other API embeds text", "content")
+    return "\n".join(words)
+
+
+def write_gemini_request(request: EmbeddingRequest, model: str) -> JsonObject:
+    """The body for Google's `:batchEmbedContents`."""
+    name = f"models/{model.removeprefix('models/')}"
+    more: JsonObject = {} if request.dimensions is None else {"outputDimensionality": request.dimensions}
+    requests: list[Json] = [{"model": name, "content": {"parts": [{"text": text}]}, **more} for text in request.texts]
+    return {"requests": requests}
+
+
+def read_gemini_reply(document: Json) -> Embeddings:
+    """The vectors of Google's answer, to one request or to several."""
+    body = _object(document, "the answer")
+    found = body.get("embeddings")
+    items = [body.get("embedding")] if found is None else _list(found, "the answer's embeddings")
+    usage = body.get("usageMetadata")
+    tokens = usage.get("promptTokenCount") if isinstance(usage, dict) else None
+    vectors = tuple(_vector(_object(item, "an embedding").get("values")) for item in items)
+    return Embeddings(vectors, _count(tokens, None))
+
+
+def write_gemini_reply(embeddings: Embeddings, request: EmbeddingRequest, _model: str) -> JsonObject:
+    """The answer for a Google client."""
+    vectors: list[Json] = [{"values": list(vector)} for vector in embeddings.vectors]
+    body: JsonObject = {"embedding": vectors[0]} if request.is_single and vectors else {"embeddings": vectors}
+    return body if embeddings.tokens is None else body | {"usageMetadata": {"promptTokenCount": embeddings.tokens}}
+
+
+# --- both -------------------------------------------------------------------------------------------
+
+
+def _vector(value: Json) -> tuple[float, ...]:
+    if isinstance(value, str):
+        data = base64.b64decode(value)
+        return struct.unpack(f"<{len(data) // 4}f", data)
+    return tuple(float(number) for number in _list(value, "a vector") if isinstance(number, int | float))
+
+
+def _object(value: Json, what: str) -> JsonObject:
+    if not isinstance(value, dict):
+        raise _wrong(f"{what} is no object", "Send the request as its API has it.")
+    return value
+
+
+def _list(value: Json, what: str) -> Sequence[Json]:
+    if not isinstance(value, list):
+        raise _wrong(f"{what} is no list", "Send the request as its API has it.")
+    return value
+
+
+def _count(value: Json, fallback: int | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else fallback
+
+
+def _wrong(message: str, hint: str) -> Fault:
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=400)
+
+
+OPENAI = EmbeddingsApi("/embeddings", read_openai_request, write_openai_request, read_openai_reply, write_openai_reply)
+GEMINI = EmbeddingsApi(
+    f"/models/{{model}}{_BATCH}", read_gemini_request, write_gemini_request, read_gemini_reply, write_gemini_reply
+)

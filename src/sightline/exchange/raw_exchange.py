@@ -1,0 +1,347 @@
+"""A raw exchange: a request that no dialect understands, passed to its provider as it is, and the answer passed back.
+
+Bodies go through piece by piece in both directions and are never whole in memory; the answer may begin before the
+request has ended. Nothing is sent twice: what has passed cannot be asked for again.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace as replace_choice
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from sightline.catalog.catalog import Catalog, facts_of, family_of
+from sightline.catalog.choose import ModelChoice
+from sightline.catalog.provider import DialectName
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.exchange.cancellation import cancel_reason
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, header, headers_for_client
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.outbound import raw_call
+from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
+from sightline.exchange.raw_recorder import RawRecorder
+from sightline.exchange.routing import HasKey, home_of, provider_in_path, route_for, with_own
+from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
+from sightline.model.exchange import RAW_HTTP
+from sightline.model.header_names import OF_A_BODY, OF_A_CONNECTION, is_secret_header
+from sightline.model.reply import Reply
+from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
+from sightline.transport.http.client import Response
+from sightline.transport.http.connection import RequestBody
+from sightline.transport.http.framing import OnInterim
+from sightline.transport.sender import Outgoing
+from sightline.wire.document import WireDocument
+from sightline.wire.jsontext import decode
+from sightline.wire.secrets import Masking
+
+
+class RawClient(RequestBody, Protocol):
+    """What a raw request needs of its client: the body, and a way to tell what comes before the answer."""
+
+    @property
+    def takes_trailers(self) -> bool:
+        """Whether it takes trailers behind the answer."""
+        ...
+
+    @property
+    def on_interim(self) -> OnInterim:
+        """Passes an answer of 1xx on to it."""
+        ...
+
+
+def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
+    """The provider of a raw request: that of its model, if it names one, the one that its path names, that of a route
+    for such paths, or the home of the API that the path belongs to, which is the request's `caller`. Raises a fault
+    with status 404 where there is none.
+    """
+    caller: DialectName = request.caller
+    if request.model:
+        choice = route_for(catalog, replace(request, dialect=caller), has_key)
+        if not choice.provider.embedded or request.provider:
+            # A provider embeds texts in its own API; what else it understands is at another address.
+            return replace_choice(choice, arriving=None) if request.embeds else choice
+    if request.provider:
+        return with_own(provider_in_path(catalog, request, caller), request, has_key, is_implied=False)
+    for route in catalog.routes:
+        if route.path and fnmatchcase(request.path, route.path) and route.provider in catalog.providers:
+            provider = catalog.providers[route.provider]
+            facts, family = facts_of(catalog, route.provider, ""), family_of(catalog, route.provider, "")
+            choice = ModelChoice(route.provider, provider, "", facts, family, route, caller)
+            return with_own(choice, request, has_key, is_implied=False)
+    found = home_of(catalog, request, caller, has_key)
+    if found is None:
+        hint = "Name the provider in front of the path, /p/PROVIDER/…, or write a route with a path."
+        raise Fault(Code.USAGE, f"no provider is the home of {request.path}", hint=hint, status=404)
+    return found
+
+
+async def run_raw_exchange(
+    exchange: Exchange, services: ExchangeServices, choice: ModelChoice, client: RawClient
+) -> ClientResponse:
+    """Pass one request on. The head of the answer is complete when this returns; bodies may still come on both sides.
+
+    Raises a Fault where there is no answer, and CancelledError if the client has gone.
+    """
+    exchange.choice = choice
+    recorder = exchange.recorder
+    assert isinstance(recorder, RawRecorder)
+    variables: Mapping[str, str] = services.environment
+    if choice.provider.embedded:
+        running = await services.embedded.running()
+        variables = {**variables, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
+    request, body, sha256 = _for_choice(exchange.request, choice), client, recorder.sha256
+    if request.body is not exchange.request.body:
+        body, sha256 = StoredBody(request.body, client), recorder.keep_body(request.body)
+    if services.interceptor.concerns(request):
+        body, sha256 = await _hold(exchange, services, body, recorder)
+    call = raw_call(request, choice, variables).fill(variables)
+    refuse_own_address(call.url, services)
+    exchange.enter(ExchangePhase.SENDING)
+    outgoing = Outgoing(
+        request=call,
+        provider=choice.provider_name,
+        model="",
+        dialect=RAW_HTTP,
+        stream=True,
+        retries=0,
+        timeouts=timeouts_of(choice.provider),
+        direct=choice.provider.embedded,
+        secrets=recorder.redaction.secrets,
+        sha256=sha256,
+    )
+    with exchange.waiting():
+        response = await services.sender.pass_on(
+            outgoing,
+            RecordedBody(body, recorder),
+            recorder.record_attempt,
+            takes_trailers=client.takes_trailers,
+            on_interim=client.on_interim,
+        )
+    recorder.begin_reply(response.status, response.headers)
+    exchange.enter(ExchangePhase.STREAMING)
+    recorder.commit()  # the client gets its id with the head of the response
+    reply = RawReply(exchange, response)
+    exchange.stream(reply.abort)
+    headers = [*_headers(response, exchange.secrets), *exchange.own_headers()]
+    return ClientResponse(exchange.id, response.status, headers, reply)
+
+
+async def _hold(
+    exchange: Exchange, services: ExchangeServices, client: RawClient, recorder: RawRecorder
+) -> tuple[RawClient, str]:
+    """The body to send, and its hash where all of it is here, once the rules or a user have let it go. As much of it is
+    read before as is kept."""
+    pieces: list[bytes] = []
+    size, is_whole = 0, False
+    while size <= recorder.limit and not is_whole:
+        data = await client.read()
+        is_whole = not data
+        size += len(data)
+        pieces.append(data)
+    request = exchange.request
+    lines = [f"{request.method} {recorder.address}", *(f"{name}: {value}" for name, value in recorder.shown_headers)]
+    is_coded = "content-encoding" in request.headers_by_name()  # what would be edited is not what is sent
+    draft = RawDraft("\n".join(lines), b"".join(pieces), is_whole=is_whole and not is_coded)
+    if draft.data:
+        recorder.keep(draft.sha256, draft.data)
+    released = await services.interceptor.hold_raw(exchange, draft)
+    if is_whole:
+        return StoredBody(released.data, client), released.sha256
+    return StoredBody(released.data, client, has_more=True), ""
+
+
+def _for_choice(request: ClientRequest, choice: ModelChoice) -> ClientRequest:
+    """The request with the name that its model has at the provider. A fault where the path means nothing there."""
+    if not request.model:
+        return request
+    if not request.embeds and choice.dialect != request.caller:
+        hint = "Write a route for this model to a provider of that API, or compact without it."
+        message = f"the provider {choice.provider_name!r} has no {request.path.strip('/')}"
+        raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=404)
+    if choice.model == request.model:
+        return request
+    if dialect(request.caller).model_in_path:
+        return replace(request, path=request.path.replace(f"models/{request.model}:", f"models/{choice.model}:", 1))
+    headers = tuple(each for each in request.headers if each[0].lower() != "content-encoding")
+    return replace(request, headers=headers, body=WireDocument(request.body).set("/model", choice.model).data)
+
+
+class StoredBody:
+    """A body that is here already: of a request of our own, or taken from a `client`. With `has_more` the client's rest
+    follows."""
+
+    def __init__(self, data: bytes, client: RawClient | None = None, *, has_more: bool = False) -> None:
+        self.takes_trailers = client is not None and client.takes_trailers
+        self._client = client
+        self._has_more = has_more
+        self._length = len(data)
+        self._data = data
+
+    @property
+    def length(self) -> int | None:
+        """How long it is; as the client says, where it has the rest."""
+        return self._client.length if self._has_more and self._client is not None else self._length
+
+    @property
+    def trailers(self) -> Headers:
+        """Those of the client, which only a body in chunks can have."""
+        return [] if self._client is None else self._client.trailers
+
+    @property
+    def on_interim(self) -> OnInterim:
+        """What comes before the answer is the client's, if there is one."""
+        return (lambda _status, _headers: None) if self._client is None else self._client.on_interim
+
+    async def read(self) -> bytes:
+        """All that is here, once; then what the client has."""
+        data, self._data = self._data, b""
+        return data or (await self._client.read() if self._has_more and self._client is not None else b"")
+
+
+class RecordedBody:
+    """The client's body on its way to the provider, on record."""
+
+    def __init__(self, body: RequestBody, recorder: RawRecorder) -> None:
+        self._body = body
+        self._recorder = recorder
+        if body.length == 0:
+            recorder.end_request()
+
+    @property
+    def length(self) -> int | None:
+        """As the client says."""
+        return self._body.length
+
+    @property
+    def trailers(self) -> Headers:
+        """Those of the client that may follow a body."""
+        return passable_trailers(self._body.trailers)
+
+    async def read(self) -> bytes:
+        """The next bytes; none at the end."""
+        data = await self._body.read()
+        if data:
+            self._recorder.pass_request(data)
+        else:
+            self._recorder.end_request()
+        return data
+
+
+class RawReply(ResponseBody):
+    """The provider's answer on its way to the client, on record. A configured key in it is masked."""
+
+    def __init__(self, exchange: Exchange, response: Response) -> None:
+        assert isinstance(exchange.recorder, RawRecorder)
+        self._exchange = exchange
+        self._recorder = exchange.recorder
+        self._response = response
+        self._masking = Masking(exchange.secrets)
+        self._coding = response.header("content-encoding").strip().lower() not in ("", "identity")
+        self._kept: list[bytes] = []
+        self._came = self._given = 0
+
+    @property
+    def trailers(self) -> Headers:
+        """What follows the body, once it has been read to its end."""
+        secrets = self._exchange.secrets
+        return [(name, Masking(secrets).feed(value)) for name, value in passable_trailers(self._response.trailers)]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body as it comes; all is recorded before the iteration ends."""
+        try:
+            async for piece in self._response:
+                if data := self._take(piece):
+                    yield data
+            if rest := self._rest():
+                yield rest
+        except Fault as fault:
+            self._end(FailedEnd(fault))
+            raise
+        self._end_whole()
+
+    def _take(self, piece: bytes) -> bytes:
+        self._came += len(piece)
+        kept = self._recorder.pass_reply(piece)
+        if self._response.status >= 400:
+            self._kept.append(kept)
+        if not self._coding:
+            data = self._masking.feed(piece)
+        else:
+            self._masking.feed(kept)
+            if self._masking.has_found:
+                raise _key_repeated()
+            data = piece
+        self._given += len(data)
+        return data
+
+    def _rest(self) -> bytes:
+        """What masking held back. Where a key was masked the body is shorter than its head says, and white space, which
+        JSON and text take at their end, makes up for that."""
+        rest = b"" if self._coding else self._masking.close()
+        self._given += len(rest)
+        has_length = bool(self._response.header("content-length"))
+        return rest + b" " * (self._came - self._given if has_length and not self._coding else 0)
+
+    def _end_whole(self) -> None:
+        status = self._response.status
+        if status < 400:
+            self._end(FinishedEnd(Reply()))
+            return
+        self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
+
+    def _end(self, end: FinishedEnd | FailedEnd | CancelledEnd) -> None:
+        if not self._exchange.is_over:
+            self._exchange.end(end)
+            self._exchange.end_stream()
+
+    def abort(self, reason: Fault) -> None:
+        """End it now."""
+        self._response.abort(reason)
+
+    async def leave(self) -> None:
+        """The client has had everything, or has gone."""
+        self._end(CancelledEnd(cancel_reason()))
+        await self._response.close()
+
+
+def passable_trailers(trailers: Headers) -> Headers:
+    """Those that mean something behind a body: none about the connection, the body or who is asking."""
+    barred = OF_A_CONNECTION | OF_A_BODY | {"content-type", "cookie", "set-cookie"}
+    return [
+        (name, value)
+        for name, value in trailers
+        if (low := name.decode("latin-1").lower()) not in barred
+        and not low.startswith("x-sightline-")
+        and not is_secret_header(low)
+    ]
+
+
+def _headers(response: Response, secrets: tuple[str, ...]) -> Headers:
+    """The provider's headers for the client, with the length of the body where that is known."""
+    headers = headers_for_client(response.headers, secrets)
+    length = header(response.headers, b"content-length").strip()
+    is_framed = length.isdigit() and not response.header("transfer-encoding")
+    return [*headers, (b"content-length", length.encode())] if is_framed else headers
+
+
+def fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
+    """What the provider's error says, in the words of its dialect where it has them."""
+    spoken = exchange.choice.dialect
+    try:
+        fault = dialect(spoken).read_error(status, decode(body), {})
+    except Fault:
+        fault = dialect(spoken).read_error(status, body[:4000].decode("utf-8", "replace").strip(), {})
+    fault.status = status
+    return fault
+
+
+def _key_repeated() -> Fault:
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
+        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
+    )
