@@ -22,17 +22,31 @@ StoreUrl: TypeAlias = Annotated[
 Origin: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+$", description="an origin such as http://localhost:5173")
 ]
+TlsHost: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?$",
+        description="a host such as llm.example.com, *.example.com or llm.example.com:8443",
+    ),
+]
 BuiltinName: TypeAlias = Literal[
     "read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "local_shell", "web_search"
 ]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[server]`: where Sightline listens, and which other origins may call it. Port 0 is any free one."""
+    """`[server]`: where Sightline listens, and which other origins may call it. Port 0 is any free one.
+
+    `proxy_port` is for children of `run --tls`; `tls_hosts` are further hosts whose connections are opened there;
+    `tls_refused` says what becomes of a host for which a client does not accept our certificate.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 7700
     allowed_origins: tuple[Origin, ...] = ()
+    proxy_port: Port = 0
+    tls_hosts: tuple[TlsHost, ...] = ()
+    tls_refused: Literal["fail", "tunnel"] = "fail"
 
 
 class AskSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

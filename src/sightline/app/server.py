@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -27,6 +27,7 @@ from sightline.app.engine import (
 )
 from sightline.app.evals import evals_of, evaluation_of, suites_place
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.app.proxy import make_proxy, proxy_calls
 from sightline.app.running_server import announce, withdraw
 from sightline.app.tools import runner_of, toolsets_of
 from sightline.catalog.catalog import Catalog
@@ -60,6 +61,7 @@ from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
+from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.exchange_views import Showing
@@ -91,6 +93,7 @@ class Parts:
     commands: CommandCalls | None = None
     providers: Providers | None = None
     toolsets: Sequence[str] = ()
+    proxy_calls: Calls = field(default_factory=dict)
 
     async def close(self, grace: float) -> None:
         """End background work that no client waits for."""
@@ -137,6 +140,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
             **({} if providers is None else {"providers": {"GET": lambda _call: providers.list_providers()}}),
+            **parts.proxy_calls,
         },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
@@ -232,7 +236,11 @@ async def open_server(
             toolsets=tuple(loaded.settings.tools),
         )
         handler: RequestHandler
+        # It is asked for when the gateway and the server are there.
+        proxy = make_proxy(loaded, folder, token, lambda: (gateway, listening))
+        stack.push_async_callback(proxy.close)
         if replay is None:
+            parts = partial(parts, proxy_calls=proxy_calls(proxy, loaded))
             served = await _live(loaded, folder, record, stack, parts, own=frozenset({(host, port)}))
             assert served.relay is not None
             handler = served.relay
@@ -245,11 +253,13 @@ async def open_server(
         async def ending() -> None:
             withdraw(folder, address)  # no command begins now that would be aborted
             served.hub.close()  # listeners never end by themselves
+            await proxy.close()
             await served.leave_runs()
             commands = () if served.commands is None else (served.commands.close(GRACE),)
             await asyncio.gather(handler.close(GRACE), *commands)
 
-        app = App(guard, Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic), assemble_workbench(served))
+        gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic)
+        app = App(guard, gateway, assemble_workbench(served))
         # The relay tells each client that it has to end; only a client that does not react is disconnected.
         listening = ListeningServer(app, ending=ending, grace=GRACE + 2)
 

@@ -107,7 +107,8 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
     where it is not the dialect's. `headers` are sent as they are; `env_headers` name variables that hold the values
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
-    whose clients use this provider by default, with a credential of their own if no key is set.
+    whose clients use this provider by default, with a credential of their own if no key is set. `other_urls` are
+    further base URLs at which clients of the vendor reach it by themselves; connections to them are opened below TLS.
 
     `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
     the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.
@@ -133,6 +134,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     requires_openai_auth: bool = False
     embedded: bool = False
     home: tuple[DialectName, ...] = ()
+    other_urls: tuple[str, ...] = ()
     quirks: Quirks = Quirks()
 
     def has_key(self, environment: Mapping[str, str]) -> bool:

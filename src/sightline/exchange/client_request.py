@@ -30,7 +30,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     chat, for the record; `exchange` the id that it gets there, if the caller has made one; `max_wait` the longest wait
     that a provider may ask for before another attempt. `conversation` is the chat or the run that it is part of.
     `is_own` says that Sightline made it and no client; `retries` is how often it is sent again, if the caller says so.
-    Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
+    Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent. `upstream`
+    is the address that the client itself has connected to, below TLS: `path` is then that of the provider, and the
+    request goes there with what the client sent and nothing of ours. `transport` is how it came where that is not HTTP.
     """
 
     dialect: str
@@ -58,6 +60,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
     retries: int | None = None
     masks: bool = True
     expect_sha256: str = ""
+    upstream: str = ""
+    transport: str = ""
 
     @property
     def wants_array(self) -> bool:

@@ -94,6 +94,7 @@ class Recorder:
                 caller.headers,
                 request.origin,
                 request.conversation,
+                request.transport,
             )
         )
         for plan in request.budgeted:

@@ -18,7 +18,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.gateway.models import for_codex, list_models, one
-from sightline.gateway.paths import GatewayPath, caller_of, parse_path
+from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import (
@@ -113,7 +113,15 @@ async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, r
         strict=head.strict,
         counts=place.counts,
         received=received,
+        upstream=scope["upstream"].origin if "upstream" in scope else "",
+        transport="tls" if "upstream" in scope else "",
     )
+
+
+def place_of(scope: AsgiScope) -> GatewayPath:
+    """What the path of a request asks for."""
+    path = scope["raw_path"].decode("latin-1")
+    return parse_upstream_path(path, scope["upstream"]) if "upstream" in scope else parse_path(path)
 
 
 class _Head(NamedTuple):
@@ -237,15 +245,14 @@ class Gateway:
     def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
         received = self._elapsed()
-        place = parse_path(scope["raw_path"].decode("latin-1"))
+        place = place_of(scope)
         if place.kind == "ask" and scope["method"] == "POST":
             return self._ask(scope, receive, send, place, received)
         return self._beside(scope, place).to(send)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
         """A request that is not even looked at, in its own dialect."""
-        place = parse_path(scope["raw_path"].decode("latin-1"))
-        return refusal_response(_caller(scope, place), fault)
+        return refusal_response(_caller(scope, place_of(scope)), fault)
 
     async def _ask(
         self, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float

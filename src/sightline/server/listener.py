@@ -146,6 +146,11 @@ class ListeningServer:
             with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
                 self._loop.call_soon_threadsafe(self._change.set)
 
+    @property
+    def connections(self) -> set[ClientConnection]:
+        """The connections that are open: those that have long been idle are closed, and the others at a shutdown."""
+        return self._connections
+
     def make_connection(self) -> ClientConnection:
         """What speaks with a client that has connected."""
         return ClientConnection(self._app, self._connections)
