@@ -136,12 +136,20 @@ def vendors_in_front_of(port: int, folder: Path) -> Iterator[tuple[str, Path]]:
         way = ForwardProxy(reach=("127.0.0.1", front.sockets[0].getsockname()[1]))
         return front, await way.__aenter__()
 
+    async def stop() -> None:
+        await way.__aexit__()
+        front.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # what was aborted is closed in the next turn
+
     front, way = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
     try:
         yield way.url, trusted
     finally:
-        asyncio.run_coroutine_threadsafe(way.__aexit__(), loop).result(60)
-        loop.call_soon_threadsafe(front.close)
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -2,6 +2,7 @@
 vendors' own addresses, which a proxy leads to a provider on this machine. `make clients` runs it."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ def test_a_client_does_a_task_below_tls(
     assert status == 0, f"{said}\n{told}"
     assert f"It says {SAID}" in said
     through = list(upstream.bodies)
+    if os.environ.get("DUMP"):
+        Path(os.environ["DUMP"], f"{name}.json").write_text(json.dumps([sorted(map(plainly, through)), sorted(map(plainly, direct))]))
     assert sorted(map(plainly, through)) == sorted(map(plainly, direct))
     with served(tmp_path, CONFIG) as gateway:
         lines = gateway.api("/api/exchanges?limit=100")["exchanges"]

@@ -32,7 +32,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     `is_own` says that Sightline made it and no client; `retries` is how often it is sent again, if the caller says so.
     Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent. `upstream`
     is the address that the client itself has connected to, below TLS: `path` is then that of the provider, and the
-    request goes there with what the client sent and nothing of ours. `transport` is how it came where that is not HTTP.
+    request goes there with what the client sent and nothing of ours. `transport` is how it came.
     """
 
     dialect: str
@@ -61,7 +61,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     masks: bool = True
     expect_sha256: str = ""
     upstream: str = ""
-    transport: str = ""
+    transport: str = "http"
 
     @property
     def wants_array(self) -> bool:

@@ -51,7 +51,7 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     """
     arriving = request.dialect
     if request.upstream:
-        return _as_meant(catalog, request, arriving)
+        return as_meant(catalog, request, arriving)
     if request.provider:
         return _with_own(_provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
     try:
@@ -92,7 +92,7 @@ def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
-def _as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
+def as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
     """The client's own choice: its address, its dialect, its credential. What is configured for the provider is left
     out, but for how long it may take and how its answers are read."""
     known = catalog.providers.get(request.provider, Provider())

@@ -114,7 +114,7 @@ async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, r
         counts=place.counts,
         received=received,
         upstream=scope["upstream"].origin if "upstream" in scope else "",
-        transport="tls" if "upstream" in scope else "",
+        transport="tls" if "upstream" in scope else "http",
     )
 
 

@@ -17,7 +17,7 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
 
     `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one
     replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of,
-    where one of our own callers asked. `transport` is how it came where that is not HTTP: `tls`.
+    where one of our own callers asked. `transport` is how it came: `http`, or `tls`.
     """
 
     dialect: str
@@ -30,7 +30,7 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
     headers: tuple[tuple[str, str], ...] = ()
     origin: str = ""
     conversation: str = ""
-    transport: str = ""
+    transport: str = "http"
 
 
 class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"):

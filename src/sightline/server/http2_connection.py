@@ -95,7 +95,7 @@ class Http2Call:
         if not self._pieces and not self.has_body and not self._was_asked_for:
             self._was_asked_for = True
             if header(self.scope["headers"], b"expect").lower() == "100-continue":
-                connection.send_leave(self)
+                connection.send_interim(self, 100, [])
         while not self._pieces and not self.has_body and not self.is_answered:
             self._change = asyncio.get_running_loop().create_future()
             await self._change
@@ -139,6 +139,10 @@ class Http2Call:
         """Write a whole response."""
         self._connection.send_head(self, status, headers, is_followed=True)
         self._add(body, is_last=True)
+
+    def write_interim(self, status: int, headers: Headers, /) -> None:
+        """Write a response of 1xx, which another follows."""
+        self._connection.send_interim(self, status, headers)
 
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body, whether or not the client takes it yet."""
@@ -347,10 +351,10 @@ class Http2Connection(asyncio.Protocol):
 
     # --- what the application says ---
 
-    def send_leave(self, call: Http2Call) -> None:
-        """Tell a client that waits for it that it may send the body."""
-        if call.stream in self._calls:
-            self._h2.send_headers(call.stream, [(b":status", b"100")])
+    def send_interim(self, call: Http2Call, status: int, headers: Headers) -> None:
+        """Write a response of 1xx: the leave to send a body is one."""
+        if call.stream in self._calls and not call.has_begun:
+            self._h2.send_headers(call.stream, _fields(status, headers))
             self._flush()
 
     def acknowledge(self, call: Http2Call, counted: int) -> None:
@@ -361,14 +365,7 @@ class Http2Connection(asyncio.Protocol):
 
     def send_head(self, call: Http2Call, status: int, headers: Headers, *, is_followed: bool = False) -> None:
         """Write the head of a response; `is_followed` at once by its body, so that both are one packet."""
-        fields: Headers = [(b":status", b"%d" % status)]
-        for name, value in headers:
-            name = name.lower()
-            if name in _OF_ONE_CONNECTION:
-                continue
-            if value != value.translate(None, _FORBIDDEN) or name != name.translate(None, _FORBIDDEN):
-                raise RuntimeError("a header cannot be sent")
-            fields.append((name, value.strip(b" \t")))
+        fields = _fields(status, headers)
         call.has_begun = True
         if call.stream not in self._calls:
             return  # the client has taken its request back
@@ -459,3 +456,16 @@ class Http2Connection(asyncio.Protocol):
             if call.task is not None:
                 call.task.cancel()
         self.transport.close()
+
+
+def _fields(status: int, headers: Headers) -> Headers:
+    """The head of a response as HTTP/2 has it."""
+    fields: Headers = [(b":status", b"%d" % status)]
+    for name, value in headers:
+        name = name.lower()
+        if name in _OF_ONE_CONNECTION:
+            continue
+        if value != value.translate(None, _FORBIDDEN) or name != name.translate(None, _FORBIDDEN):
+            raise RuntimeError("a header cannot be sent")
+        fields.append((name, value.strip(b" \t")))
+    return fields

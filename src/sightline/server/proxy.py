@@ -125,9 +125,10 @@ class OpenedHost:
             fault = Fault(Code.PERMISSION, f"this connection was opened to {self._host}", hint=hint, status=421)
             return gateway.refusal(scope, fault).to(send)
         place = place_of(scope)
-        if _LOGIN.search(place.path) or place.kind != "ask" or scope["method"] != "POST":
-            return forward(self._settings.client, self._upstream.origin, scope, receive, send)
-        return gateway.serve(scope, receive, send)
+        is_served = place.kind == "ask" and scope["method"] == "POST"
+        if header(scope["headers"], b"upgrade") or (is_served and not _LOGIN.search(place.path)):
+            return gateway.serve(scope, receive, send)
+        return forward(self._settings.client, self._upstream.origin, scope, receive, send)
 
 
 class _Handshake(asyncio.Protocol):
