@@ -2,7 +2,6 @@
 vendors' own addresses, which a proxy leads to a provider on this machine. `make clients` runs it."""
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,6 @@ def test_a_client_does_a_task_below_tls(
     assert status == 0, f"{said}\n{told}"
     assert f"It says {SAID}" in said
     through = list(upstream.bodies)
-    if os.environ.get("DUMP"):
-        Path(os.environ["DUMP"], f"{name}.json").write_text(json.dumps([sorted(map(plainly, through)), sorted(map(plainly, direct))]))
     assert sorted(map(plainly, through)) == sorted(map(plainly, direct))
     with served(tmp_path, CONFIG) as gateway:
         lines = gateway.api("/api/exchanges?limit=100")["exchanges"]
@@ -90,6 +87,7 @@ def plainly(body: Any) -> str:
     """A body without what differs between any two runs: ids, times, folders and the order of keys."""
     text = json.dumps(body, sort_keys=True)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID", text)
-    text = re.sub(r"[^\"\s\\]*/(?:direct/)?(home|work)\b", r"\1", text)
+    text = re.sub(r"[^\"\s\\]*/(?:direct/)?(home|work)\b", r"\1", text).replace("-direct-work", "-work")
     text = re.sub(r"\b[0-9a-f]{32,}\b|\b(?:msg|call|toolu|ses|prt|sess|turn)_[0-9A-Za-z]+", "ID", text)
-    return re.sub(r"\d\d:\d\d(:\d\d)?|\b1\d{9,12}\b|cch=[0-9a-f]+|cc_version=[0-9.a-z]+", "TIME", text)
+    times = r"\d\d:\d\d(:\d\d)?|\b1\d{9,12}(\.\d+)?\b|Chunk ID: \w+|cch=[0-9a-f]+|cc_version=[0-9.a-z]+"
+    return re.sub(times, "TIME", text)

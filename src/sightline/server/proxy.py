@@ -37,6 +37,9 @@ _LOG = logging.getLogger("sightline.proxy")
 _MOST_HEAD: Final = 16 * 1024
 _HEAD_SECONDS: Final = 20.0
 _HANDSHAKE_SECONDS: Final = 20.0
+_SHUTDOWN_SECONDS: Final = 2.0
+"""A client that does not answer the end of TLS is not waited for any longer; the server may be ending too."""
+
 _REQUEST = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*?)[ \t]*")
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})")
@@ -246,7 +249,12 @@ class ProxyConnection(asyncio.Protocol):
         self.transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         try:
             inside = await self._loop.start_tls(
-                self.transport, handshake, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+                self.transport,
+                handshake,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
         except OSError as error:  # TLS's own errors are among these
             self._note_refusal(error, session, known.name)

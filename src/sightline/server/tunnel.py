@@ -21,6 +21,7 @@ class TunnelEnd(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.passed = 0
+        self.has_ended = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -34,7 +35,10 @@ class TunnelEnd(asyncio.Protocol):
             self.other.transport.write(data)
 
     def eof_received(self) -> bool:
-        """It says no more, and may still listen: so may the other."""
+        """It says no more, and may still listen: so may the other. When neither says more, both are closed."""
+        self.has_ended = True
+        if self.other.has_ended:
+            return False
         other = self.other.transport
         if other is not None and not other.is_closing() and other.can_write_eof():
             other.write_eof()
