@@ -9,11 +9,12 @@ import pytest
 import trustme
 
 from sightline.cli.clients import Stage
-from sightline.cli.tls import RunProxy, bundle_of, tls_outfit
+from sightline.cli.tls import RunProxy, bundle_of, open_proxy, refusal_notes, tls_outfit
+from sightline.errors import Fault
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.tls_stage import CHAT_REPLY, vendors_in_front_of
-from tests.upstream import says
+from tests.upstream import answer, says
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 OWN = "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n"
@@ -143,3 +144,23 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, variables: dict[str, str])
     assert done.returncode == 2
     assert f"the port {taken} cannot be used for the proxy".encode() in done.stderr
     assert b"proxy_port" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (404, b"{}", "has no proxy for --tls"),
+        (409, b'{"error": {"message": "the port is taken", "hint": "Take another."}}', "the port is taken"),
+        (500, b"nonsense", "did not open its proxy"),
+    ],
+)
+def test_a_server_that_opens_no_proxy_is_told(status: int, body: bytes, said: str) -> None:
+    with upstream_in_background() as server:
+        server.script = [answer(status, body)]
+        with pytest.raises(Fault, match=said):
+            open_proxy(server.url, "token", "s1")
+
+
+def test_a_server_that_has_ended_is_told() -> None:
+    with pytest.raises(Fault, match="cannot be asked"):
+        list(refusal_notes("http://127.0.0.1:1", "token", "s1"))

@@ -89,5 +89,5 @@ def plainly(body: Any) -> str:
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"[^\"\s\\]*/(?:direct/)?(home|work)\b", r"\1", text).replace("-direct-work", "-work")
     text = re.sub(r"\b[0-9a-f]{32,}\b|\b(?:msg|call|toolu|ses|prt|sess|turn)_[0-9A-Za-z]+", "ID", text)
-    times = r"\d\d:\d\d(:\d\d)?|\b1\d{9,12}(\.\d+)?\b|Chunk ID: \w+|cch=[0-9a-f]+|cc_version=[0-9.a-z]+"
+    times = r"\d\d:\d\d(:\d\d)?|\b1\d{9,12}(\.\d+)?\b|Chunk ID: \w+|PGID: \d+|cch=[0-9a-f]+|cc_version=[0-9.a-z]+"
     return re.sub(times, "TIME", text)
