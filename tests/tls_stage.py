@@ -8,8 +8,8 @@ import asyncio
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,10 @@ def context_of(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 @contextmanager
 def tls_stage(
     folder: Path,
-    environment: pytest.MonkeyPatch,
     *,
     config: str = "",
     session: str = "s1",
+    variables: Mapping[str, str] | None = None,
     vendor: Callable[[trustme.CA], ssl.SSLContext] | None = None,
 ) -> Iterator[TlsStage]:
     """All of it, listening. `vendor` makes the TLS of the scripted hosts, with the authority that is trusted, if it is
@@ -93,12 +93,14 @@ def tls_stage(
         way = ForwardProxy(reach=("127.0.0.1", upstream.port))
         asyncio.run_coroutine_threadsafe(way.__aenter__(), loop).result(60)
         try:
-            for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
-                environment.delenv(name, raising=False)
-            environment.setenv("HTTPS_PROXY", way.url)
-            environment.setenv("http_proxy", way.url)
-            environment.setenv("no_proxy", "127.0.0.1")  # for the test itself, which asks the API
-            with served(folder, f'[network]\nca_file = "{trusted}"\n{config}') as gateway:
+            with ExitStack() as stack:
+                # The server keeps the environment that it finds. The test itself must not go by these proxies.
+                with pytest.MonkeyPatch.context() as environment:
+                    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
+                        environment.delenv(name, raising=False)
+                    for name, value in {"HTTPS_PROXY": way.url, "http_proxy": way.url, **(variables or {})}.items():
+                        environment.setenv(name, value)
+                    gateway = stack.enter_context(served(folder, f'[network]\nca_file = "{trusted}"\n{config}'))
                 status, opened = gateway.post("/api/proxy", json.dumps({"session": session}).encode())
                 assert status == 200, opened
                 bundle = folder / "bundle.pem"

@@ -38,13 +38,13 @@ TOKEN, COOKIE, LOGIN, UNREAD = "eyJ-of-a-subscription", "my-cookie", "refresh-to
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsStage]:
     """A stage for programs that are refused, and so leave it as it was."""
-    with pytest.MonkeyPatch.context() as environment, tls_stage(tmp_path_factory.mktemp("tls"), environment) as made:
+    with tls_stage(tmp_path_factory.mktemp("tls")) as made:
         yield made
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TlsStage]:
-    with tls_stage(tmp_path, monkeypatch) as made:
+def stage(tmp_path: Path) -> Iterator[TlsStage]:
+    with tls_stage(tmp_path) as made:
         made.upstream.script = [says(CHAT_REPLY)]
         yield made
     # Whatever the test did, the server has ended and everything is on the disk.
@@ -94,13 +94,11 @@ def test_a_request_to_a_vendor_is_an_exchange(stage: TlsStage, version: str) -> 
     assert shown["hashes"]["received"] == shown["hashes"]["sent"]
 
 
-def test_a_configured_key_and_address_give_way_to_the_clients_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configured_key_and_address_give_way_to_the_clients_own(tmp_path: Path) -> None:
     config = '[providers.openai]\nbase_url = "https://elsewhere.example/v1"\nheaders = { x-mine = "1" }\n'
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-server")
+    keys = {"OPENAI_API_KEY": "sk-of-the-server"}
     route = '[[routes]]\nmodel = "*"\nprovider = "anthropic"\n'
-    with tls_stage(tmp_path, monkeypatch, config=config + route) as stage:
+    with tls_stage(tmp_path, config=config + route, variables=keys) as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
         assert b"200" in ask(stage).stdout
         (seen,) = stage.upstream.seen
@@ -264,16 +262,16 @@ def test_another_host_is_tunnelled_and_nothing_of_it_is_kept(stage: TlsStage) ->
     assert stage.exchanges() == []
 
 
-def test_a_host_that_a_user_names_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tls_stage(tmp_path, monkeypatch, config='[server]\ntls_hosts = ["other.example"]\n') as stage:
+def test_a_host_that_a_user_names_is_opened(tmp_path: Path) -> None:
+    with tls_stage(tmp_path, config='[server]\ntls_hosts = ["other.example"]\n') as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
         ask(stage, url="https://other.example/v1/chat/completions")
         (line,) = stage.exchanges()
         assert (line["provider"], line["state"]) == ("other.example", "finished")
 
 
-def test_a_request_in_clear_text_is_passed_on_and_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tls_stage(tmp_path, monkeypatch) as stage, upstream_in_background() as plain:
+def test_a_request_in_clear_text_is_passed_on_and_not_recorded(tmp_path: Path) -> None:
+    with tls_stage(tmp_path) as stage, upstream_in_background() as plain:
         plain.script = [answer(200, b"clear", framing="chunked")]
         stage.way.reach = ("127.0.0.1", plain.port)
         done = curl(stage, "http://plain.example/a?b=1", "-d", "words")
@@ -401,10 +399,8 @@ def test_a_client_that_does_not_trust_us_is_told_of(stage: TlsStage) -> None:
     assert b"200" in ask(stage).stdout  # others are served on
 
 
-def test_a_client_that_does_not_trust_us_is_tunnelled_if_the_user_wishes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with tls_stage(tmp_path, monkeypatch, config='[server]\ntls_refused = "tunnel"\n') as stage:
+def test_a_client_that_does_not_trust_us_is_tunnelled_if_the_user_wishes(tmp_path: Path) -> None:
+    with tls_stage(tmp_path, config='[server]\ntls_refused = "tunnel"\n') as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
         vendors = str(tmp_path / "vendors.pem")
         assert ask(stage, "--cacert", vendors).returncode == 60
@@ -442,29 +438,27 @@ def test_an_old_version_of_tls_is_refused(stage: TlsStage) -> None:
     assert stage.upstream.seen == []
 
 
-def test_a_vendors_foreign_certificate_is_refused_in_the_clients_dialect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vendors_foreign_certificate_is_refused_in_the_clients_dialect(tmp_path: Path) -> None:
     foreign = context_of(trustme.CA(), "api.openai.com")
-    with tls_stage(tmp_path, monkeypatch, vendor=lambda _authority: foreign) as stage:
+    with tls_stage(tmp_path, vendor=lambda _authority: foreign) as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
         expect_refused_certificate(stage, "not trusted here")
 
 
-def test_a_vendors_certificate_for_another_host_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tls_stage(tmp_path, monkeypatch, vendor=lambda authority: context_of(authority, "else.example")) as stage:
+def test_a_vendors_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
+    with tls_stage(tmp_path, vendor=lambda authority: context_of(authority, "else.example")) as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
         expect_refused_certificate(stage, "is for another host")
 
 
-def test_a_vendors_expired_certificate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vendors_expired_certificate_is_refused(tmp_path: Path) -> None:
     def expired(authority: trustme.CA) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         ended = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
         authority.issue_cert("api.openai.com", not_after=ended).configure_cert(context)
         return context
 
-    with tls_stage(tmp_path, monkeypatch, vendor=expired) as stage:
+    with tls_stage(tmp_path, vendor=expired) as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
         expect_refused_certificate(stage, "has expired")
 
