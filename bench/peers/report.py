@@ -15,6 +15,7 @@ def peers(names: Sequence[str] = (), loads: Sequence[str] = (), rounds: int = RO
     """The comparison of the named subjects under the named loads, or of all under all."""
     if what := lacking():
         return f"{TITLE}Not measured: {what}."
+    from bench.peers.below_tls import report as below_tls
     from bench.peers.comparing import compare
     from bench.peers.markdown import markdown
     from bench.peers.scenarios import chosen
@@ -25,12 +26,14 @@ def peers(names: Sequence[str] = (), loads: Sequence[str] = (), rounds: int = RO
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
     if list(loads) == ["websocket"]:
         return TITLE + sockets()
+    if list(loads) == ["tls"]:
+        return TITLE + below_tls()
     scenarios = [each for each in chosen(is_quick=is_quick) if not loads or each.name.startswith(tuple(loads))]
     if not scenarios:
         sys.exit(f"no such load; there are {'; '.join(each.name for each in chosen(is_quick=is_quick))}")
     try:
         compared = markdown(compare([SUBJECTS[name] for name in names or SUBJECTS], scenarios, rounds))
-        return compared if loads else f"{compared}\n\n{sockets()}"
+        return compared if loads else f"{compared}\n\n{sockets()}\n\n{below_tls()}"
     except MissingError as error:
         return f"{TITLE}Not measured: {error}."
 

@@ -22,6 +22,13 @@ StoreUrl: TypeAlias = Annotated[
 Origin: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+$", description="an origin such as http://localhost:5173")
 ]
+TlsHost: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?$",
+        description="a host such as llm.example.com, *.example.com or llm.example.com:8443",
+    ),
+]
 BuiltinName: TypeAlias = Literal[
     "read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "local_shell", "web_search"
 ]
@@ -33,13 +40,20 @@ Workers: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=256)] | Literal["auto"
 class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[server]`: where Sightline listens, which other origins may call it, and how many processes serve clients. Port
     0 is any free one; `auto` are as many workers as cores. `max_message_mb` is how large one message of a WebSocket may
-    be."""
+    be.
+
+    `proxy_port` is for children of `run --tls`; `tls_hosts` are further hosts whose connections are opened there;
+    `tls_refused` says what becomes of a host for which a client does not accept our certificate.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 7700
     allowed_origins: tuple[Origin, ...] = ()
     max_message_mb: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 64
     workers: Workers = 1
+    proxy_port: Port = 0
+    tls_hosts: tuple[TlsHost, ...] = ()
+    tls_refused: Literal["fail", "tunnel"] = "fail"
 
 
 class AskSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

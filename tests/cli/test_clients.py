@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.cli.clients import BASE_URLS, CLIENTS, CREDENTIALS, Stage, client_in, outfit, own_upstreams
+from sightline.cli.clients import BASE_URLS, CLIENTS, CREDENTIALS, Stage, client_in, outfit, own_upstreams, version_of
 from sightline.errors import Code, Fault
 from sightline.exchange.routing import PLACEHOLDER
 
@@ -125,8 +125,30 @@ def test_codex_without_a_login_gets_a_provider_of_its_own(tmp_path: Path) -> Non
         "model_providers.sightline.base_url": f"{SERVER}/s/s1/v1",
         "model_providers.sightline.wire_api": "responses",
         "model_providers.sightline.env_key": "OPENAI_API_KEY",
+        "model_providers.sightline.supports_websockets": True,
     }
     assert outfit("python", stage(tmp_path)).words == ()
+
+
+def test_claude_code_keeps_tool_search(tmp_path: Path) -> None:
+    name = "ENABLE_TOOL_SEARCH"
+    assert outfit("claude", stage(tmp_path)).variables[name] == "true"
+    assert outfit("claude", stage(tmp_path, version="2.1.197")).variables[name] == "true"
+    assert name not in outfit("claude", stage(tmp_path, version="2.1.69")).variables
+    assert name not in outfit("claude", stage(tmp_path, {name: "auto:5"})).variables
+    assert name not in outfit("claude", stage(tmp_path, routes=True)).variables
+    assert name not in outfit("gemini", stage(tmp_path)).variables
+
+
+def test_the_version_of_a_client_is_that_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "package" / "bin" / "agent.js"
+    keep(program, "")
+    program.chmod(0o755)
+    keep(tmp_path / "package" / "package.json", '{"version": "2.1.197"}')
+    (tmp_path / "agent").symlink_to(program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert version_of("agent") == "2.1.197"
+    assert version_of("nothing-of-this-name") == ""
 
 
 def test_codex_with_a_key_of_its_own_keeps_its_provider(tmp_path: Path) -> None:

@@ -30,6 +30,18 @@ def goes(model: str, keys: str = "", *, own: bool = False, spoken: str = "openai
     return f"{choice.provider_name}/{choice.model}{'*' if serves else ''}"
 
 
+@pytest.mark.parametrize("provider", ["anthropic", "local", "host.example"])
+def test_an_address_that_the_client_has_connected_to_is_what_it_means(provider: str) -> None:
+    asked = ClientRequest(
+        "openai-chat", b"", OWN, "/v1/x", model="fast-1", provider=provider, upstream="https://host.example"
+    )
+    choice = route_for(CATALOG, asked, lambda _provider: True)
+    assert (choice.provider_name, choice.model, choice.dialect) == (provider, "fast-1", "openai-chat")
+    assert (choice.provider.base_url, choice.provider.key_env) == ("https://host.example", "")
+    assert not choice.provider.embedded
+    assert choice.route is None
+
+
 def test_the_path_names_the_provider() -> None:
     assert goes("fast-1", provider="groq") == "groq/fast-1"
     assert goes("x", provider="anthropic", own=True, spoken="anthropic") == "anthropic/x*"

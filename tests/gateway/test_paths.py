@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.gateway.paths import GatewayPath, caller_of, parse_path
+from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
+from sightline.web.asgi import Upstream
 
 ASKS = {
     "/v1/chat/completions": ("openai-chat", False),
@@ -134,3 +135,23 @@ def test_any_text_is_some_place(text: str) -> None:
     place = parse_path(text)
     assert place.path.startswith("/")
     assert not place.path.startswith("//")
+
+
+UPSTREAM = Upstream("https://openrouter.ai", "openrouter", ("/api/v1", "/api"), "s1")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "dialect"),
+    [
+        ("/api/v1/chat/completions", "ask", "openai-chat"),
+        ("/api/v1/messages", "ask", "anthropic"),
+        ("/v1/responses", "ask", "openai-responses"),
+        ("/api/v1/models", "unknown", ""),
+        ("/apiary", "unknown", ""),
+        ("/s/other/v1/responses", "unknown", ""),
+    ],
+)
+def test_a_path_at_a_providers_own_host_stays_as_it_is(path: str, kind: str, dialect: str) -> None:
+    found = parse_upstream_path(path, UPSTREAM)
+    assert (found.path, found.provider, found.session) == (path, "openrouter", "s1")
+    assert (found.kind, found.dialect) == (kind, dialect)

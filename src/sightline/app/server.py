@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from sightline.app.engine import (
 )
 from sightline.app.evals import evals_of, evaluation_of, suites_place
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.app.proxy import make_proxy, proxy_calls
 from sightline.app.running_server import announce, withdraw
 from sightline.app.tools import runner_of, toolsets_of
 from sightline.app.worker import WorkerParameters
@@ -65,6 +66,7 @@ from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.web.bodies import Query
+from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
@@ -99,6 +101,7 @@ class Parts:
     providers: Providers | None = None
     toolsets: Sequence[str] = ()
     workers: Workers | None = None
+    proxy_calls: Calls = field(default_factory=dict)
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
@@ -164,6 +167,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
             **({} if providers is None else {"providers": {"GET": lambda _call: providers.list_providers()}}),
+            **parts.proxy_calls,
         },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
@@ -260,7 +264,11 @@ async def open_server(
             toolsets=tuple(loaded.settings.tools),
         )
         handler: RequestHandler
+        # It is asked for when the gateway and the server are there.
+        proxy = make_proxy(loaded, folder, token, lambda: (gateway, listening))
+        stack.push_async_callback(proxy.close)
         if replay is None:
+            parts = partial(parts, proxy_calls=proxy_calls(proxy, loaded))
             served = await _live(loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers)
             assert served.relay is not None
             handler = served.relay
@@ -275,6 +283,7 @@ async def open_server(
             if served.workers is not None:
                 served.workers.begin_end()
             served.hub.close()  # listeners never end by themselves
+            await proxy.close()
             await served.leave_runs()
             commands = () if served.commands is None else (served.commands.close(GRACE),)
             await asyncio.gather(handler.close(GRACE), *commands)

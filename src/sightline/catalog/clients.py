@@ -1,8 +1,12 @@
-"""Programs and libraries that are known to call a model: where each reads its base URL and its credential from."""
+"""Programs and libraries that are known to call a model: where each reads its base URL and its credential from, and
+what each is given besides, so that it works as it does without Sightline."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 BASE_URLS: Final = (
     ("OPENAI_BASE_URL", "openai", "/v1"),
@@ -69,3 +73,52 @@ KNOWN_CLIENTS: Final = (
     KnownClient("Anthropic SDK", variables=("ANTHROPIC_BASE_URL",)),
     KnownClient("Gemini SDK", variables=("GOOGLE_GEMINI_BASE_URL",)),
 )
+
+
+class ClientSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a client is given, for one way of being connected; `*` is every client.
+
+    `variables` are set unless the user has; `certificates` are variables that name the file of certificates to trust;
+    `config` are keys of the provider that Codex is given. Versions before `since` do without it. With
+    `needs_own_provider` it is left out where requests may go to another provider than the client's own. `keeps` says
+    what it is for, `source` where that is written.
+    """
+
+    client: str
+    way: Literal["base_url", "tls"]
+    since: str = ""
+    variables: dict[str, str] = {}
+    certificates: tuple[str, ...] = ()
+    config: dict[str, bool | str] = {}
+    needs_own_provider: bool = False
+    keeps: str
+    source: str
+
+
+class _ClientTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    settings: tuple[ClientSetting, ...]
+
+
+class ClientSettings:
+    """The table of what clients are given, as TOML."""
+
+    def __init__(self, text: str) -> None:
+        self._settings = msgspec.toml.decode(text, type=_ClientTable).settings
+
+    def for_client(
+        self, client: str, way: Literal["base_url", "tls"], *, version: str = "", has_routes: bool = False
+    ) -> tuple[ClientSetting, ...]:
+        """What this client is given. An empty `version` is taken for a new one; `has_routes` tells whether its requests
+        may go to another provider."""
+        return tuple(
+            each
+            for each in self._settings
+            if each.client in ("*", client)
+            and each.way == way
+            and not (each.needs_own_provider and has_routes)
+            and (not version or _numbers(version) >= _numbers(each.since))
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))

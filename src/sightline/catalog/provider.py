@@ -111,6 +111,8 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
     whose clients use this provider by default, with a credential of their own if no key is set. With `websocket`
     clients that open a socket get one to the provider; without it the provider is asked over HTTP.
+    `other_urls` are further base URLs at which clients of the vendor reach it by themselves; connections to them are
+    opened below TLS.
 
     `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
     the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.
@@ -137,6 +139,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     embedded: bool = False
     home: tuple[DialectName, ...] = ()
     websocket: bool = True
+    other_urls: tuple[str, ...] = ()
     quirks: Quirks = Quirks()
     charges: Charges = Charges()
 

@@ -6,15 +6,17 @@ gets a placeholder that Sightline does not pass on.
 
 import json
 import re
+import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, FURTHER_BASE_URLS
+from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, FURTHER_BASE_URLS, ClientSetting, ClientSettings
 from sightline.errors import Code, Fault
 from sightline.exchange.routing import PLACEHOLDER
 from sightline.model.json import Json, JsonObject
@@ -43,7 +45,8 @@ _GEMINI_HOME, _BY_KEY = "GEMINI_CLI_HOME", "gemini-api-key"
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Where a client is started. `server` is Sightline's address, `folder` a private one that is removed after the run.
-    `providers` are the names that Sightline knows; `routes` tells whether the user has configured routes."""
+    `providers` are the names that Sightline knows; `routes` tells whether the user has configured routes; `version` is
+    the client's, empty if it is not known."""
 
     server: str
     session: str
@@ -52,6 +55,7 @@ class Stage:
     folder: Path
     providers: frozenset[str] = frozenset()
     routes: bool = False
+    version: str = ""
 
     def url(self, ending: str = "", *, provider: str = "") -> str:
         """A base URL that labels the traffic and, if one is named, selects the provider."""
@@ -95,7 +99,28 @@ def client_in(command: list[str]) -> tuple[str, int]:
 def outfit(client: str, stage: Stage) -> Outfit:
     """Everything for this client; an unknown one gets what all clients get."""
     special = CLIENTS.get(client)
-    return _base_outfit(client, stage) | (special(stage) if special else Outfit())
+    kept = {name: value for each in _settings(client, stage) for name, value in each.variables.items()}
+    unset = {name: value for name, value in kept.items() if not stage.environment_value(name)}
+    return _base_outfit(client, stage) | Outfit(unset) | (special(stage) if special else Outfit())
+
+
+def client_settings() -> ClientSettings:
+    """What clients are known to need."""
+    return ClientSettings((files("sightline.catalog") / "clients.toml").read_text("utf-8"))
+
+
+def _settings(client: str, stage: Stage) -> tuple[ClientSetting, ...]:
+    return client_settings().for_client(client, "base_url", version=stage.version, has_routes=stage.routes)
+
+
+def version_of(program: str) -> str:
+    """The version of a client that npm has installed, by the package that its program is in; empty if there is none."""
+    found = shutil.which(program)
+    for folder in Path(found).resolve().parents[:4] if found else ():
+        package = _json(folder / "package.json")
+        if package:
+            return str(package.get("version") or "")
+    return ""
 
 
 def own_upstreams(environment: Mapping[str, str], own: frozenset[tuple[str, int]]) -> dict[str, str]:
@@ -195,6 +220,11 @@ def _codex(stage: Stage) -> Outfit:
                 "model_providers.sightline.base_url": stage.url("/v1"),
                 "model_providers.sightline.wire_api": "responses",
                 "model_providers.sightline.env_key": "OPENAI_API_KEY",
+                **{
+                    f"model_providers.sightline.{key}": value
+                    for each in _settings("codex", stage)
+                    for key, value in each.config.items()
+                },
             }
         )
     )
@@ -222,7 +252,7 @@ def _codex_config(stage: Stage) -> dict[str, object]:
         return {}  # what is wrong with it, Codex will say itself
 
 
-def _overrides(values: Mapping[str, str]) -> tuple[str, ...]:
+def _overrides(values: Mapping[str, str | bool]) -> tuple[str, ...]:
     return tuple(word for key, value in values.items() for word in ("-c", f"{key}={json.dumps(value)}"))
 
 

@@ -28,7 +28,13 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Start any command so that what it says to a model goes through Sightline and is recorded. Claude "
         "Code, Codex, Gemini CLI and opencode get what they need besides. A server is started if none runs. The exit "
         "status is the command's.",
-        usage="sightline run [--hold] [--session NAME] [--config FILE] [--data DIR] [--log-level L] -- COMMAND …",
+        usage="sightline run [--tls] [--hold] [--session NAME] [--config FILE] [--data DIR] [--log-level L] "
+        "-- COMMAND …",
+    )
+    command.add_argument(
+        "--tls",
+        action="store_true",
+        help="leave its base URLs alone and open its connections to providers instead (docs/guide/tls.md)",
     )
     command.add_argument("--hold", action="store_true", help="hold each of its requests until you decide")
     command.add_argument(
@@ -51,15 +57,21 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_without_locks()
     from sightline.app.configuration import configuration, data_folder
     from sightline.app.machine import SystemClock
-    from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
+    from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams, version_of
     from sightline.cli.shared_server import hold_session, share_server
+    from sightline.cli.tls import open_proxy, refusal_notes, tls_outfit
 
     words = _command(arguments)
     client, place = client_in(words)
     session = _session(arguments.session, client, SystemClock().now())
     loaded = configuration(arguments.config)
     at = loaded.settings.server
-    upstreams = own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
+    # Below TLS a client sends where it means to, whatever the server has configured.
+    upstreams = (
+        {}
+        if arguments.tls
+        else own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
+    )
     # A server of our own sends to where the client would have sent.
     variables = {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
     folder = data_folder(arguments.data).absolute()
@@ -79,8 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
             folder=Path(private),
             providers=frozenset(loaded.catalog.providers) | ({CHATGPT} if server.is_new else set()),
             routes=bool(loaded.catalog.routes),
+            version=version_of(words[place]),
         )
-        fitted = outfit(client, stage)
+        if arguments.tls:
+            proxy = open_proxy(server.url, server.token, session)
+            fitted = tls_outfit(client, stage, proxy, loaded.settings.network.ca_file)
+        else:
+            fitted = outfit(client, stage)
         for path in (*fitted.files, *fitted.links):
             path.parent.mkdir(parents=True, exist_ok=True)
         for path, text in fitted.files.items():
@@ -93,7 +110,19 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"Sightline records this as session {session}: {server.link}")
         behind = place + 1
         with hold_session(server.url, server.token, session, folder) if arguments.hold else nullcontext():
-            return _run_client([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
+            status = _run_client([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
+        if arguments.tls:
+            _tell_refusals(refusal_notes(server.url, server.token, session))
+        return status
+
+
+def _tell_refusals(notes: Iterator[str]) -> None:
+    """Say which hosts the client could not reach. Its status is what counts, also where the server cannot be asked."""
+    try:
+        for note in notes:
+            say(note)
+    except Fault as fault:
+        say(f"note: whether the client accepted Sightline's certificates is not known: {fault.message}")
 
 
 def refuse_without_locks() -> None:

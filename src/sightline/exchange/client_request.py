@@ -37,6 +37,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
     A raw request, which is passed on as it came, has a `method`, and `caller` is the dialect in which its client takes
     errors. With `is_open` its body is still coming and is not here. `embeds` says that it asks for embeddings.
+    `upstream` is the address that the client itself has connected to, below TLS: `path` is then that of the provider,
+    and the request goes there with what the client sent and nothing of ours.
     """
 
     dialect: str
@@ -72,6 +74,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     caller: str = ""
     is_open: bool = False
     embeds: bool = False
+    upstream: str = ""
 
     @property
     def wants_array(self) -> bool:

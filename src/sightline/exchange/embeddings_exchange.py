@@ -1,6 +1,6 @@
 """Embeddings for a client of one API by a provider of another: the request is translated, and so are the vectors."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sightline.dialects.embeddings import EmbeddingsApi
 from sightline.dialects.endpoint import credential as place_of_key

@@ -51,7 +51,7 @@ class Lanes:
         """The lane of a request: by the object that its server has for its head, else by what the head says."""
         key: object = request.head
         if key is None:
-            key = request.headers, request.path, request.query
+            key = request.headers, request.path, request.query, request.upstream
         lane = self._known.get(key)
         if lane is None:
             if len(self._known) >= MOST_LANES:

@@ -74,7 +74,7 @@ def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
     headers = _headers(request, provider, spoken, variables, is_untouched=is_untouched)
     return RequestTemplate(
         "POST",
-        address(provider, spoken, *_tail(request, choice)),
+        _url_as_meant(request) if request.upstream else address(provider, spoken, *_tail(request, choice)),
         tuple(headers),
         request.coded if is_untouched and request.coded is not None else body,
         is_passed_on=True,
@@ -87,9 +87,10 @@ def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
     if can_stray(request.path):
         raise _stray()
     query = _query(request, provider)
+    url = raw_address(provider, f"{request.path}?{query}" if query else request.path)
     return RequestTemplate(
         request.method,
-        raw_address(provider, f"{request.path}?{query}" if query else request.path),
+        _url_as_meant(request) if request.upstream else url,
         tuple(_headers(request, provider, choice.dialect, variables, is_untouched=True)),
         b"",
         is_passed_on=True,
@@ -182,6 +183,11 @@ def _own_seals(body: bytes, spoken: str) -> tuple[bytes, Report | None]:
     return (body, None) if own == body else (own, report)
 
 
+def _url_as_meant(request: ClientRequest) -> str:
+    """The client's own URL, as it wrote it."""
+    return f"{request.upstream}{request.path}{'?' if request.query else ''}{request.query}"
+
+
 def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
     """What stands behind the base URL, and the version that the client named."""
     found = _PATH.fullmatch(request.path)
@@ -229,20 +235,24 @@ def _headers(
     if not is_untouched:
         gone.add("content-encoding")
     passed: list[tuple[str, TemplateValue]] = [
-        (name, value) for name, value in end_to_end(request.headers) if name.lower() not in gone
+        (name, value)
+        for name, value in end_to_end(request.headers, with_cookies=bool(request.upstream))
+        if name.lower() not in gone
     ]
     return [*passed, *ours]
 
 
-def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    """The headers that a client means for the provider."""
+def end_to_end(headers: tuple[tuple[str, str], ...], *, with_cookies: bool = False) -> list[tuple[str, str]]:
+    """The headers that a client means for the provider. Cookies are, where the client has connected to it by itself."""
     named = {
         word.strip().lower() for name, value in headers if name.lower() == "connection" for word in value.split(",")
     }
     return [
         (name, value)
         for name, value in headers
-        if (low := name.lower()) not in _NOT_PASSED_ON and low not in named and not low.startswith(_PREFIXES)
+        if ((low := name.lower()) not in _NOT_PASSED_ON or (with_cookies and low == "cookie"))
+        and low not in named
+        and not low.startswith(_PREFIXES)
     ]
 
 

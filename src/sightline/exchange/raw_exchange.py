@@ -24,7 +24,7 @@ from sightline.exchange.interception.core.raw_draft import RawDraft
 from sightline.exchange.outbound import raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
 from sightline.exchange.raw_recorder import RawRecorder
-from sightline.exchange.routing import HasKey, home_of, provider_in_path, route_for, with_own
+from sightline.exchange.routing import HasKey, as_meant, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
 from sightline.model.header_names import OF_A_BODY, OF_A_CONNECTION, is_secret_header
@@ -59,6 +59,8 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     with status 404 where there is none.
     """
     caller: DialectName = request.caller
+    if request.upstream:
+        return as_meant(catalog, request, caller)
     if request.model:
         choice = route_for(catalog, replace(request, dialect=caller), has_key)
         if not choice.provider.embedded or request.provider:

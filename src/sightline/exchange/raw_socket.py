@@ -3,10 +3,11 @@
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
+
+from msgspec.structs import replace
 
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
@@ -35,6 +36,8 @@ def socket_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[
     """The handshake of the provider's socket: at the same place, with the client's headers, and with the configured
     key where there is one. The version of the base URL is dropped where the path has its own."""
     call = own_call(request, choice, variables, request.body).fill(variables)
+    if request.upstream:
+        return replace(call, method="GET")
     made = urlsplit(call.url)
     # What stands before the path is the base URL; `own_call` adds the version that models are asked under.
     asked = request.path if request.path.startswith("/") else f"/{request.path}"

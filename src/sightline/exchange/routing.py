@@ -29,11 +29,11 @@ class Router:
     def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._environment = environment
-        self._routes: dict[tuple[str, str, str, bool], ModelChoice] = {}
+        self._routes: dict[tuple[str, str, str, bool, str], ModelChoice] = {}
 
     def route_for(self, request: ClientRequest) -> ModelChoice:
         """The provider and the model that a request goes to."""
-        key = request.dialect, request.provider, request.model, has_credential(request)
+        key = request.dialect, request.provider, request.model, has_credential(request), request.upstream
         choice = self._routes.get(key)
         if choice is None:
             choice = route_for(self._catalog, request, lambda provider: provider.has_key(self._environment))
@@ -44,12 +44,15 @@ class Router:
 
 
 def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
-    """The provider and the model of a request. The first of these that applies: the provider that its path names, a
-    route, a provider that serves the model, the home of its dialect, the embedded model.
+    """The provider and the model of a request. The first of these that applies: the address that its client has
+    connected to, the provider that its path names, a route, a provider that serves the model, the home of its dialect,
+    the embedded model.
 
     Where the client's own credential is used, the provider of the choice names no key. Raises MODEL_UNKNOWN.
     """
     arriving = request.dialect
+    if request.upstream:
+        return as_meant(catalog, request, arriving)
     if request.provider:
         return with_own(provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
     try:
@@ -88,6 +91,28 @@ def has_credential(request: ClientRequest) -> bool:
 @lru_cache(maxsize=512)
 def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
+
+
+def as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
+    """The client's own choice: its address, its dialect, its credential. What is configured for the provider is left
+    out, but for how long it may take and how its answers are read."""
+    known = catalog.providers.get(request.provider, Provider())
+    provider = msgspec.structs.replace(
+        known,
+        dialect=arriving,
+        also={},
+        base_url=request.upstream,
+        key_env="",
+        headers={},
+        env_headers={},
+        query={},
+        embedded=False,
+    )
+    facts, family = (
+        facts_of(catalog, request.provider, request.model),
+        family_of(catalog, request.provider, request.model),
+    )
+    return ModelChoice(request.provider, provider, request.model, facts, family, None, arriving)
 
 
 def provider_in_path(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:

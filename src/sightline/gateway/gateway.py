@@ -18,7 +18,7 @@ from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
-from sightline.gateway.paths import GatewayPath, caller_of, parse_path
+from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
 from sightline.gateway.raw import RawRelay, pass_raw
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.model.json import JsonObject
@@ -124,7 +124,15 @@ async def read_request(
         counts=place.counts,
         received=received,
         head=known,
+        upstream=scope["upstream"].origin if "upstream" in scope else "",
+        transport="tls" if "upstream" in scope else "http",
     )
+
+
+def place_of(scope: AsgiScope) -> GatewayPath:
+    """What the path of a request asks for."""
+    path = scope["raw_path"].decode("latin-1")
+    return parse_upstream_path(path, scope["upstream"]) if "upstream" in scope else parse_path(path)
 
 
 class _Head(NamedTuple):
@@ -262,7 +270,7 @@ class Gateway:
     def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
         received = self._elapsed()
-        place = parse_path(scope["raw_path"].decode("latin-1"))
+        place = place_of(scope)
         if place.kind == "ask" and scope["method"] == "POST":
             return self._ask(scope, receive, send, place, received)
         if wants_socket(scope) and place.kind == "ask" and dialect(place.dialect).clients.tries_websocket:
@@ -277,8 +285,7 @@ class Gateway:
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
         """A request that is not even looked at, in its own dialect."""
-        place = parse_path(scope["raw_path"].decode("latin-1"))
-        return refusal_response(_caller(scope, place), fault)
+        return refusal_response(_caller(scope, place_of(scope)), fault)
 
     async def _ask(
         self, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
@@ -324,6 +331,7 @@ class Gateway:
             session=place.session,
             strict=head.strict,
             transport="websocket",
+            upstream=scope["upstream"].origin if "upstream" in scope else "",
         )
         client = ClientSocket(scope, cast("Upgradable", send), self._longest)
         response = await ResponsesSocket(self._relay, client, template, self._elapsed, self._longest).run()
@@ -366,6 +374,8 @@ def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
     a request on."""
     if header(scope["headers"], b"upgrade"):
         return False
+    if "upstream" in scope:
+        return True
     if place.kind in ("models", "model"):
         return scope["method"] not in _READING
     return True

@@ -5,12 +5,13 @@ Most clients let a person set a base URL and nothing else, and then add a path o
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
 
 from sightline.dialects.endpoint import dialect_by_client, dialect_by_prefix, dialect_by_version, match_path
+from sightline.web.asgi import Upstream
 
 Kind = Literal["ask", "models", "model", "unknown"]
 
@@ -38,7 +39,20 @@ class GatewayPath:
 def parse_path(raw: str) -> GatewayPath:
     """What this path, percent-encoded as it came, asks for."""
     prefixes, path = _without_prefixes(raw)
-    provider, session = prefixes.get("p", ""), prefixes.get("s", "")
+    return _parse(path, prefixes.get("p", ""), prefixes.get("s", ""))
+
+
+@lru_cache(maxsize=1024)
+def parse_upstream_path(raw: str, upstream: Upstream) -> GatewayPath:
+    """What this path asks for at a provider's own host, where it may stand below the path of a base URL. It stays as it
+    is, and whose it is and its label are not read from it."""
+    below = (raw[len(base) :] for base in upstream.bases if raw.startswith(f"{base}/"))
+    found = [_parse(path, upstream.provider, upstream.session) for path in (*below, raw)]
+    meant = next((each for each in found if each.kind == "ask"), found[-1])
+    return replace(meant, path=raw)
+
+
+def _parse(path: str, provider: str, session: str) -> GatewayPath:
     segments = [unquote(segment) for segment in path.split("/") if segment]
     version = ""
     while segments and _VERSION.fullmatch(segments[0]):

@@ -85,7 +85,8 @@ async def pass_raw(
     if not caller and not place.provider:
         await refusal_response(spoken, no_such_path(scope["method"], place.path)).to(send)
         return
-    asked = _model_path(scope["method"], place.path)
+    upstream = scope["upstream"].origin if "upstream" in scope else ""
+    asked = None if upstream else _model_path(scope["method"], place.path)
     if asked is not None:
         await _pass_for_model(relay, scope, receive, send, place, received, asked)
         return
@@ -98,7 +99,7 @@ async def pass_raw(
         RAW_HTTP,
         first.get("body", b"") if first is not None and is_here and not is_coded else b"",
         _text_headers(headers),
-        _DOUBLED.sub(r"/\1", place.path, count=1),
+        place.path if upstream else _DOUBLED.sub(r"/\1", place.path, count=1),
         query,
         provider=place.provider,
         session=place.session,
@@ -106,6 +107,8 @@ async def pass_raw(
         method=scope["method"],
         caller=spoken,
         is_open=not is_here or is_coded,
+        upstream=upstream,
+        transport="tls" if upstream else "http",
     )
     await _start(relay, request, body, send)
 

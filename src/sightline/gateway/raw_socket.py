@@ -63,6 +63,7 @@ async def pass_socket(
         received=received,
         transport="websocket",
         method="GET",
+        upstream=scope["upstream"].origin if "upstream" in scope else "",
     )
     try:
         choice, handshake, record = relay.raw_socket(request)

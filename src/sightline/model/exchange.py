@@ -20,8 +20,9 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
 
     `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one
     replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of,
-    where one of our own callers asked. `transport` is how it came: `http`, or a frame of a `websocket`. `method` is
-    that of a raw request; the body of one may still come, and then there is no `sha256`.
+    where one of our own callers asked. `transport` is how it came: `http`, `tls` where the client meant its provider,
+    or a frame of a `websocket`. `method` is that of a raw request; the body of one may still come, and then there is no
+    `sha256`.
     """
 
     dialect: str

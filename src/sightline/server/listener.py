@@ -202,6 +202,15 @@ class ListeningServer:
         self._accepting.add(task)  # the loop keeps no reference
         task.add_done_callback(self._accepting.discard)
 
+    @property
+    def connections(self) -> set[ClientConnection]:
+        """The connections that are open: those that have long been idle are closed, and the others at a shutdown."""
+        return self._connections
+
+    def make_connection(self) -> ClientConnection:
+        """What speaks with a client that has connected."""
+        return ClientConnection(self._app, self._connections)
+
     def _accept_from(self, listening: socket.socket) -> None:
         assert self._loop is not None
         self._loop.add_reader(listening, self._accept, listening)

@@ -3,14 +3,26 @@
 from asyncio import Transport
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
+class Upstream(NamedTuple):
+    """The host that a client itself has connected to, below TLS. `origin` is its address, `provider` whose it is (the
+    host's own name where none is known), `bases` the paths of that provider's base URLs; `session` labels the
+    traffic."""
+
+    origin: str
+    provider: str
+    bases: tuple[str, ...] = ()
+    session: str = ""
+
+
 class AsgiScope(TypedDict):
     """The head of a request. `raw_path` is the path as sent; header names are in lower case. `head` is the same object
-    for each request with this head, whatever the length of its body, so that what follows from it can be kept."""
+    for each request with this head, whatever the length of its body, so that what follows from it can be kept.
+    `upstream` is there where the client did not mean this server."""
 
     type: str
     method: str
@@ -18,6 +30,7 @@ class AsgiScope(TypedDict):
     query_string: bytes
     headers: Headers
     head: NotRequired[object]
+    upstream: NotRequired[Upstream]
 
 
 class RequestEvent(TypedDict):

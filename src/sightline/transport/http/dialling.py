@@ -291,6 +291,17 @@ async def dial_for(
         raise faults.connect_timeout(place, seconds) from None
 
 
+async def dial_tunnel(
+    loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy, trust: Trust, seconds: float
+) -> asyncio.Transport:
+    """A connection to the origin through the proxy, without TLS of our own, within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _Way(loop, trust, seconds).tunnel(proxy, origin)
+    except TimeoutError:
+        raise faults.connect_timeout(f"{origin.place} through the proxy {proxy.place}", seconds) from None
+
+
 @dataclass(frozen=True, slots=True)
 class _Way:
     """The steps to a connection. TLS is always put on top of a connection that is held here: asyncio loses one that
@@ -314,6 +325,15 @@ class _Way:
             return
         if origin.is_tls:
             self.trust.context()
+        transport = await self.tunnel(proxy, origin)
+        if origin.is_tls:
+            await self._start_tls(transport, connection, origin.host, origin.place)
+        else:
+            transport.set_protocol(connection)
+            connection.connection_made(transport)
+
+    async def tunnel(self, proxy: Proxy, origin: Origin) -> asyncio.Transport:
+        """A connection to the origin that the proxy has made."""
         transport, tunnel = await self._to_proxy(lambda: Tunnel(self.loop), proxy)
         status = 0
         try:
@@ -323,11 +343,7 @@ class _Way:
                 abort(transport)
         if not 200 <= status < 300:
             raise faults.proxy_refused(proxy.place, proxy.variable, status, origin.place)
-        if origin.is_tls:
-            await self._start_tls(transport, connection, origin.host, origin.place)
-        else:
-            transport.set_protocol(connection)
-            connection.connection_made(transport)
+        return transport
 
     async def _to_proxy(self, speaker: Callable[[], _Speaker], proxy: Proxy) -> tuple[asyncio.Transport, _Speaker]:
         place = f"the proxy {proxy.place}"

@@ -1,0 +1,247 @@
+"""Certificates for connections that are opened: the authority of this data folder, and a certificate for each host.
+
+Only programs that `sightline run --tls` starts are told to trust the authority. It may vouch for the hosts that are
+opened and for no other: its certificate says so, and clients check that.
+"""
+
+import contextlib
+import datetime
+import ipaddress
+import os
+import secrets
+import ssl
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from sightline.errors import Code, Fault
+
+_DAY: Final = datetime.timedelta(days=1)
+_LIFE: Final = 365 * _DAY
+_RENEWAL: Final = 30 * _DAY
+"""So long before its end the authority's certificate is renewed: children that are started then can run on."""
+
+_LEAF_LIFE: Final = 30 * _DAY
+_KEY, _CERTIFICATE = "key.pem", "certificate.pem"
+_EVERY_ADDRESS: Final = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
+ALPN: Final = ("h2", "http/1.1")
+
+_Key = ec.EllipticCurvePrivateKey
+
+
+class Authority:
+    """The authority in this folder, made where there is none. `hosts` are the names and addresses that it may vouch
+    for; `now` is the time in seconds. Raises a Fault (CONFIG) where the folder cannot be used.
+
+    A renewed certificate has the same key, so that children that trust the one before are served as well.
+    """
+
+    def __init__(self, folder: Path, hosts: Iterable[str], now: Callable[[], float]) -> None:
+        self._folder = folder
+        self._hosts = tuple(sorted(set(hosts)))
+        self._now = now
+        self._contexts: dict[str, tuple[datetime.datetime, ssl.SSLContext]] = {}
+        self._leaf_key = ec.generate_private_key(ec.SECP256R1())
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._key = self._load_key()
+            self._certificate = self._load_certificate()
+        except OSError as error:
+            raise _unusable(folder, error.strerror or str(error)) from None
+        except ValueError:
+            raise _unusable(folder, "its key cannot be read") from None
+
+    @property
+    def certificate(self) -> str:
+        """The certificate that a child is to trust, as PEM; renewed if its end is near."""
+        try:
+            self._certificate = self._load_certificate()
+        except OSError as error:
+            raise _unusable(self._folder, error.strerror or str(error)) from None
+        return _pem(self._certificate).decode("ascii")
+
+    def context_for(self, host: str) -> ssl.SSLContext:
+        """TLS as this host. A client that asks for another name is refused; one that names none is served."""
+        now = self._time()
+        until, context = self._contexts.get(host, (now, None))
+        if context is None or until - now < _DAY:
+            until = min(now + _LEAF_LIFE, self._certificate.not_valid_after_utc)
+            context = self._make_context(host, until)
+            self._contexts[host] = until, context
+        return context
+
+    def _time(self) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self._now(), datetime.UTC)
+
+    # --- the authority ---
+
+    def _load_key(self) -> _Key:
+        path = self._folder / _KEY
+        with contextlib.suppress(FileNotFoundError):
+            path.chmod(0o600)
+            found = serialization.load_pem_private_key(path.read_bytes(), None)
+            if isinstance(found, _Key):
+                return found
+            raise _unusable(self._folder, "its key is of another kind")
+        made = ec.generate_private_key(ec.SECP256R1())
+        text = made.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        if _write_new(path, text):
+            return made
+        return self._load_key()  # another process was faster
+
+    def _load_certificate(self) -> x509.Certificate:
+        """The one on disk where it is sound, of our key, for all of our hosts and not about to end; else a new one."""
+        path = self._folder / _CERTIFICATE
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found = x509.load_pem_x509_certificate(path.read_bytes())
+            is_ours = found.public_key() == self._key.public_key() and _covers(found, self._hosts)
+            if is_ours and found.not_valid_before_utc <= self._time() < found.not_valid_after_utc - _RENEWAL:
+                return found
+        made = self._make_certificate()
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh.write_bytes(_pem(made))
+        fresh.replace(path)
+        return made
+
+    def _make_certificate(self) -> x509.Certificate:
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sightline of this machine, for its own children")])
+        now, public = self._time(), self._key.public_key()
+        usage = x509.KeyUsage(
+            digital_signature=False,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=True,
+            crl_sign=True,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        return (
+            _begin(name, name, public, now, now - _DAY + _LIFE)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+            .add_extension(_constraints(self._hosts), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    # --- a host ---
+
+    def _make_context(self, host: str, until: datetime.datetime) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(list(ALPN))
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        context.sni_callback = _refusing_other_names(host)
+        leaf = self._make_leaf(host, until)
+        # OpenSSL's binding reads files alone. The key in this one is locked with a password that nothing else has, and
+        # the file is gone a moment later.
+        password = secrets.token_urlsafe(24).encode()
+        text = self._leaf_key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(password),
+        )
+        with tempfile.TemporaryDirectory(prefix="sightline-tls-") as folder:
+            path = Path(folder) / "host.pem"
+            path.write_bytes(_pem(leaf) + text)
+            context.load_cert_chain(path, password=password)
+        return context
+
+    def _make_leaf(self, host: str, until: datetime.datetime) -> x509.Certificate:
+        # The alternative name counts. OpenSSL would take an address here for a host that is not allowed.
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "opened by Sightline")])
+        public = self._leaf_key.public_key()
+        address = _address(host)
+        shown = x509.DNSName(host) if address is None else x509.IPAddress(address)
+        return (
+            _begin(name, self._certificate.subject, public, self._time(), until)
+            .add_extension(x509.SubjectAlternativeName([shown]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+def _begin(
+    name: x509.Name,
+    issuer: x509.Name,
+    public: ec.EllipticCurvePublicKey,
+    now: datetime.datetime,
+    end: datetime.datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _DAY)  # a child may be in a container whose clock is behind
+        .not_valid_after(end)
+    )
+
+
+def _constraints(hosts: Iterable[str]) -> x509.NameConstraints:
+    """The names and addresses that the authority may vouch for. Addresses are shut out where none is wanted, because a
+    list of names alone says nothing about them."""
+    named = [(host, _address(host)) for host in hosts]
+    names = [x509.DNSName(host.removeprefix("*.")) for host, address in named if address is None]
+    addresses = [x509.IPAddress(ipaddress.ip_network(address)) for _, address in named if address is not None]
+    barred = None if addresses else [x509.IPAddress(every) for every in _EVERY_ADDRESS]
+    return x509.NameConstraints([*names, *addresses] or [x509.DNSName("invalid")], barred)
+
+
+def _covers(found: x509.Certificate, hosts: Iterable[str]) -> bool:
+    try:
+        constraints = found.extensions.get_extension_for_class(x509.NameConstraints).value
+    except (x509.ExtensionNotFound, ValueError):
+        return False
+    return constraints == _constraints(hosts)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _refusing_other_names(host: str) -> Callable[[ssl.SSLObject, str | None, ssl.SSLContext], int | None]:
+    def check(_connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
+        is_meant = name is None or name.lower() == host
+        return None if is_meant else ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+
+    return check
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _write_new(path: Path, data: bytes) -> bool:
+    """Write a private file at once and whole; False if there is one already."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return False
+    finally:
+        fresh.unlink(missing_ok=True)
+    return True
+
+
+def _unusable(folder: Path, why: str) -> Fault:
+    hint = "Check its permissions, or delete the folder: a new authority is made for the next run."
+    return Fault(Code.CONFIG, f"the certificate authority in {folder} cannot be used: {why}", hint=hint)

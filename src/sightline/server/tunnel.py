@@ -1,0 +1,135 @@
+"""Tunnels: bytes between a client and the host that it wants, passed on as they come. They are not looked at."""
+
+import asyncio
+import ipaddress
+from typing import cast
+
+from sightline.errors import Code, Fault
+from sightline.transport.http import faults
+from sightline.transport.http.connection import abort
+from sightline.transport.http.dialling import Trust, connect_socket, dial_tunnel
+from sightline.transport.http.target import Origin, Proxies
+
+_CONNECT_SECONDS = 30.0
+
+
+class TunnelEnd(asyncio.Protocol):
+    """One end of a tunnel; `passed` is how many bytes came in at it. `other` is set before anything comes."""
+
+    other: "TunnelEnd"
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.passed = 0
+        self.has_ended = False
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is connected."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+
+    def data_received(self, data: bytes) -> None:
+        """Pass it on."""
+        self.passed += len(data)
+        if self.other.transport is not None:
+            self.other.transport.write(data)
+
+    def eof_received(self) -> bool:
+        """It says no more, and may still listen: so may the other. When neither says more, both are closed."""
+        self.has_ended = True
+        if self.other.has_ended:
+            return False
+        other = self.other.transport
+        if other is not None and not other.is_closing() and other.can_write_eof():
+            other.write_eof()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """One end is nothing without the other. A reset is passed on as a reset."""
+        if not self.closed.done():
+            self.closed.set_result(None)
+        other = self.other.transport
+        if other is not None:
+            if exc is not None:
+                abort(other)
+            else:
+                other.close()
+
+    def pause_writing(self) -> None:
+        """It takes no more for now, so the other is not read."""
+        if self.other.transport is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It takes more."""
+        other = self.other.transport
+        if other is not None and not other.is_closing():
+            other.resume_reading()
+
+
+async def join(client: asyncio.Transport, host: asyncio.Transport, first: bytes) -> tuple[int, int]:
+    """Pass bytes on in both directions until either end closes, `first` from the client before all others; returns how
+    many went to the host and how many came. To be cancelled closes both."""
+    near, far = TunnelEnd(), TunnelEnd()
+    near.other, far.other = far, near
+    try:
+        for end, transport in ((near, client), (far, host)):
+            end.connection_made(transport)
+            transport.set_protocol(end)
+        if first:
+            near.data_received(first)
+        for transport in (client, host):
+            transport.resume_reading()
+        await asyncio.wait((near.closed, far.closed), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        client.close()
+        host.close()
+    return near.passed, far.passed
+
+
+async def connect_to(origin: Origin, proxies: Proxies, trust: Trust) -> asyncio.Transport:
+    """A connection to the host, through the proxy that is set for it, on which nothing is read yet. Raises a Fault
+    where there is none, and for a host that is this machine."""
+    loop = asyncio.get_running_loop()
+    refuse_own_machine(origin.host, origin.place)
+    proxy = proxies.for_origin(origin)
+    if proxy is not None:
+        transport = await dial_tunnel(loop, origin, proxy, trust, _CONNECT_SECONDS)
+    else:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                transport = await _connect(loop, origin)
+        except TimeoutError:
+            raise faults.connect_timeout(origin.place, _CONNECT_SECONDS) from None
+        except OSError as error:
+            raise faults.not_connected(error, origin.place, _CONNECT_SECONDS) from None
+    transport.pause_reading()
+    return transport
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, origin: Origin) -> asyncio.Transport:
+    raw = await connect_socket(loop, origin.host, origin.port)
+    try:
+        # Only now the name's address is known: a name of anyone's may lead here.
+        refuse_own_machine(raw.getpeername()[0], origin.place)
+        transport, _ = await loop.create_connection(asyncio.Protocol, sock=raw)
+    except BaseException:
+        raw.close()
+        raise
+    return transport
+
+
+def refuse_own_machine(host: str, place: str) -> None:
+    """A fault for an address of this machine or of its link: services there trust whoever reaches them."""
+    plain = host.rstrip(".").lower()
+    is_here = plain == "localhost" or plain.endswith(".localhost")
+    try:
+        address = ipaddress.ip_address(plain.partition("%")[0])
+    except ValueError:
+        pass
+    else:
+        address = getattr(address, "ipv4_mapped", None) or address
+        is_here = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+    if is_here:
+        hint = "Reach it without the proxy: name it in NO_PROXY."
+        raise Fault(Code.PERMISSION, f"{place} is this machine, to which no tunnel leads", hint=hint, status=403)
