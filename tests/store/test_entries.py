@@ -23,7 +23,7 @@ from sightline.store.entries import (
     Recent,
     common_ends,
     fact_of,
-    kept_entries,
+    join_frames,
     may_share,
     next_number,
     pack_frames,
@@ -33,7 +33,7 @@ from sightline.store.entries import (
     since,
     unpack_frames,
 )
-from sightline.store.sqlite_blocks import BlockWriter
+from sightline.store.sqlite_blocks import RecordBlockWriter
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
@@ -65,7 +65,7 @@ def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_
     sink = SqliteSink(connection, prices)
     sink.apply(whole("x_1", chat_body("hi"), "yes"))
     sink.apply(whole("x_2", chat_body("ho"), "yes"))
-    blocks = BlockWriter(connection, Codec())
+    blocks = RecordBlockWriter(connection, Codec())
     blocks.begin()
     newer = {"type": "fact", "exchange": "x_2", "n": 99, "at": 1.0, "fact": msgspec.Raw(NEWER)}
     connection.execute("UPDATE exchanges SET blocks = ? WHERE seq = 2", (str(blocks.add(2, [newer])),))
@@ -96,14 +96,14 @@ def test_frames_come_back_with_their_numbers_and_times() -> None:
 def test_frames_that_come_one_behind_the_other_are_one_entry_and_come_back_as_they_were() -> None:
     others: list[Entry] = [BodyEntry("00", b"{}"), FactEntry("x_1", 2, 0.5, Held())]
     entries = [*others, *NOTED, FactEntry("x_1", 203, 0.5, Held())]
-    kept = kept_entries(entries)
+    kept = join_frames(entries)
     assert kept[2] == FramesEntry(
         "x_1", 3, [each.at for each in NOTED], [each.after for each in FRAMES], [each.data for each in FRAMES]
     )
     assert [*kept[:2], kept[3]] == [*others, entries[-1]]
-    assert plain_entries(kept) == entries == plain_entries(kept_entries(kept))
+    assert plain_entries(kept) == entries == plain_entries(join_frames(kept))
     assert raw_reply(entries) == raw_reply(kept) == b"".join(each.data for each in FRAMES)
-    assert kept_entries(others) == others
+    assert join_frames(others) == others
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_frames_that_come_one_behind_the_other_are_one_entry_and_come_back_as_th
     ],
 )
 def test_frames_that_come_in_any_other_way_stay_as_they_are(entries: list[Entry]) -> None:
-    assert kept_entries(entries) == entries
+    assert join_frames(entries) == entries
 
 
 def test_facts_from_a_number_on_are_the_rest_of_frames_or_all_or_nothing() -> None:
-    (frames,) = kept_entries(NOTED)
+    (frames,) = join_frames(NOTED)
     fact = FactEntry("x_1", 3, 0.5, Held())
     assert [since(fact, 3), since(fact, 4)] == [fact, None]
     assert [since(frames, 3), since(frames, 203)] == [frames, None]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.model.exchange import ExchangeFailed, FrameArrived
 from sightline.store import journal as journal_module
-from sightline.store.entries import BodyEntry, Entry, FactEntry, kept_entries
+from sightline.store.entries import BodyEntry, Entry, FactEntry, join_frames
 from sightline.store.journal import (
     RECORD_HEAD,
     SEGMENT_SIZE,
@@ -19,13 +19,13 @@ from sightline.store.journal import (
     Torn,
     frame_record,
     is_imported,
-    known_slots,
     mark_imported,
     pending,
     put_aside,
     records,
     remove_spares,
     segments,
+    slots_in,
     state_of,
 )
 from tests.store.traffic import chat_body, received, whole
@@ -69,7 +69,7 @@ def test_two_processes_have_slots_of_their_own(tmp_path: Path) -> None:
     first, second = JournalWriter(tmp_path), JournalWriter(tmp_path)
     append(first, 1)
     append(second, 2)
-    assert known_slots(tmp_path) == {1, 2}
+    assert slots_in(tmp_path) == {1, 2}
     assert written_to(tmp_path) == ["x_1", "x_2"]
     first.close()
     second.close()
@@ -241,7 +241,7 @@ ENTRIES: list[list[Entry]] = [
     [FactEntry("x_2", 0, 1.5, FrameArrived(b"\xff" * 500, 0.1))],
     [BodyEntry("00", b"")],
 ]
-KEPT = [kept_entries(entries) for entries in ENTRIES]
+KEPT = [join_frames(entries) for entries in ENTRIES]
 FILE = b"".join(frame_record(entries) for entries in ENTRIES)
 
 

@@ -12,7 +12,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.importer import Importer, note_trouble, open_wake, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, frame_record, known_slots, records, segments
+from sightline.store.journal import JournalWriter, Torn, frame_record, records, segments, slots_in
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.summary import Unfinished
 from tests.store.traffic import chat_body, received
@@ -180,10 +180,10 @@ def test_one_process_brings_in_what_all_have_recorded(tmp_path: Path, ledger: Le
         await own.settle()
         assert sorted(ledger.exchanges) == ["x_001", "x_002"]
         assert sorted(ledger.slots) == [1, 2]
-        assert known_slots(tmp_path) == {1, 2}
+        assert slots_in(tmp_path) == {1, 2}
 
     told(tmp_path, ledger, story)
-    assert known_slots(tmp_path) == {2}
+    assert slots_in(tmp_path) == {2}
     other.close()
 
 
@@ -198,7 +198,7 @@ def test_exchanges_of_the_dead_are_ended_once_and_those_of_the_living_are_not(tm
     other.close()
     own.end_interrupted()
     assert ledger.batches == [["x_001"], ["x_8", "x_9"]]
-    assert known_slots(tmp_path) == set()
+    assert slots_in(tmp_path) == set()
     own.end_interrupted()
     assert len(ledger.batches) == 2
     own.close()
@@ -345,7 +345,7 @@ def test_what_cannot_even_be_set_aside_stays_in_the_journal(tmp_path: Path, ledg
             await own.settle()
 
     told(tmp_path, ledger, story)
-    assert known_slots(tmp_path) == {1}
+    assert slots_in(tmp_path) == {1}
 
 
 def test_what_cannot_even_be_written_to_the_journal_is_a_trouble_until_it_can(
@@ -385,7 +385,7 @@ def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(tmp
     assert [type(torn) for torn in importer.torn] == [Torn]
     assert set(ledger.exchanges) == {"x_001"}
     importer.end_interrupted()
-    assert known_slots(tmp_path) == set()
+    assert slots_in(tmp_path) == set()
     importer.close()
 
 
@@ -401,7 +401,7 @@ def test_what_an_earlier_version_left_is_brought_in_unless_it_is_alive(tmp_path:
     os.close(earlier._lock)
     importer.end_interrupted()
     assert ledger.exchanges == ["x_old", "y"]
-    assert known_slots(tmp_path) == set()
+    assert slots_in(tmp_path) == set()
     importer.close()
 
 
@@ -468,12 +468,12 @@ def test_a_recorder_brings_in_what_the_server_records(
         dead.close()
         own = recording(tmp_path, Ledger(), recorder_in("well"))
         await own.open()
-        assert known_slots(tmp_path) == set()
+        assert slots_in(tmp_path) == set()
         record(own, 2)
         await own.settle()
         assert own.trouble is None
         await own.close()
-        assert known_slots(tmp_path) == set()
+        assert slots_in(tmp_path) == set()
 
     asyncio.run(story())
 
@@ -493,7 +493,7 @@ def test_a_recorder_that_ends_is_started_again_and_a_broken_one_is_a_trouble(
         await until(lambda: own.trouble is None)
         await own.settle()
         await own.close()
-        assert known_slots(tmp_path) == set()
+        assert slots_in(tmp_path) == set()
 
     asyncio.run(story())
 

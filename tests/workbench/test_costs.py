@@ -26,7 +26,7 @@ def costs_of(*summaries: Summary, by: str = "day") -> CostsShown:
     accounting = Accounting(by.split(","), lambda provider, model: PRICES if model == "m" else None, UTC)
     for summary in summaries:
         accounting.add(summary)
-    return accounting.shown()
+    return accounting.result()
 
 
 def test_costs_are_summed_by_day_and_model() -> None:
@@ -44,7 +44,7 @@ def test_costs_are_summed_by_day_and_model() -> None:
 def test_a_day_is_that_of_the_zone() -> None:
     accounting = Accounting(("day",), lambda provider, model: None, timezone(timedelta(hours=13)))
     accounting.add(answered())
-    assert accounting.shown().rows[0].keys == ("2026-01-02",)
+    assert accounting.result().rows[0].keys == ("2026-01-02",)
 
 
 def test_what_is_not_known_is_counted_beside_the_sum() -> None:

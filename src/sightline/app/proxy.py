@@ -51,7 +51,7 @@ class RefusalsShown(msgspec.Struct, frozen=True):
     refused: tuple[RefusalShown, ...]
 
 
-def known_hosts(loaded: Configuration) -> KnownHosts:
+def hosts_to_open(loaded: Configuration) -> KnownHosts:
     """The hosts of the configured and of the built-in providers, and those that the user has named."""
     text = (files("sightline.catalog") / "data" / "providers.toml").read_text("utf-8")
     built_in = {
@@ -75,7 +75,7 @@ def make_proxy(
         from sightline.server.certificates import Authority
 
         gateway, listening = served()
-        hosts = known_hosts(loaded)
+        hosts = hosts_to_open(loaded)
         return ProxySettings(
             gateway=gateway,
             hosts=hosts,
@@ -97,11 +97,11 @@ def proxy_calls(proxy: ProxyServer, loaded: Configuration) -> Calls:
     async def open_proxy(call: ApiCall) -> ProxyShown:
         wanted = await read_body(call.receive, ProxyWanted)
         url, certificate = await proxy.open(wanted.session)
-        return ProxyShown(url, certificate, known_hosts(loaded).names)
+        return ProxyShown(url, certificate, hosts_to_open(loaded).names)
 
     async def list_refusals(call: ApiCall) -> RefusalsShown:
         is_tunnelled = loaded.settings.server.tls_refused == "tunnel"
-        found = proxy.refused(Query(call.query).text("session"))
+        found = proxy.refusals(Query(call.query).text("session"))
         return RefusalsShown(tuple(RefusalShown(each.host, each.why, is_tunnelled) for each in found))
 
     return {"proxy": {"GET": list_refusals, "POST": open_proxy}}

@@ -70,7 +70,7 @@ from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
-from sightline.workbench.costs import Costs
+from sightline.workbench.costs import CostReport
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
@@ -142,7 +142,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
     meter = ContextMeter(records, viewing, parts.now)
-    costs = Costs(parts.store, parts.prices, parts.now)
+    costs = CostReport(parts.store, parts.prices, parts.now)
     api = Api(
         exchanges=exchanges,
         showing=showing,

@@ -21,7 +21,7 @@ from sightline.app.configuration import Configuration
 from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay
 from sightline.app.machine import SystemClock, process_name
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
-from sightline.app.worker_messages import Connection, End, Facts, Message, Peer, Ready, TurnOver, encode_facts
+from sightline.app.worker_messages import Connection, End, FactsShared, Message, Peer, Ready, TurnOver, encode_facts
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
 from sightline.exchange.hub import FactQueue, Hub, News
@@ -122,17 +122,17 @@ class FactTeller(FactQueue):
         """Tell what has come."""
         facts, self._facts = self._facts, []
         if facts:
-            self._peer.send(Facts(encode_facts(facts)))
+            self._peer.send(FactsShared(encode_facts(facts)))
 
 
-class Worker:
+class ServingWorker:
     """One worker while it runs."""
 
     def __init__(self, parameters: WorkerParameters) -> None:
         self._parameters = parameters
         self._memory = WorkerMemory(parameters.memory)
         self._peer = Peer(
-            {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learned}, self._on_message
+            {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learn}, self._on_message
         )
         self._teller: FactTeller | None = None
         self._main = HandOver(
@@ -227,7 +227,7 @@ class Worker:
         """Facts of an exchange of this worker that are not on record yet."""
         return encode_facts(self._relay.unwritten(data.decode()))
 
-    async def _learned(self, _data: bytes) -> bytes:
+    async def _learn(self, _data: bytes) -> bytes:
         """Learn from everything that providers have counted so far, and store it."""
         await self._relay.wait_until_learned()
         self._learning.save()
@@ -258,7 +258,7 @@ def main() -> None:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     allow_many_files()
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(Worker(parameters).run())
+        runner.run(ServingWorker(parameters).run())
 
 
 if __name__ == "__main__":

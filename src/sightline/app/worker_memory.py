@@ -37,7 +37,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=0):
     tokens: int
 
 
-class Settled(msgspec.Struct, frozen=True, array_like=True, tag=1):
+class LedgerSettled(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """It took so many tokens."""
 
     number: int
@@ -66,7 +66,7 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag=4):
     headers: msgspec.Raw
 
 
-Change: TypeAlias = Sent | Settled | Unsent | Refused | Accepted
+Change: TypeAlias = Sent | LedgerSettled | Unsent | Refused | Accepted
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Change] = msgspec.msgpack.Decoder(Change)
 _HEADERS = msgspec.msgpack.Decoder(tuple[tuple[bytes, bytes], ...])
@@ -113,17 +113,17 @@ class WorkerMemory:
     def add(self, change: Change) -> None:
         """Write a change down, for the other end."""
         data = _ENCODER.encode(change)
-        if self._late or not self._put(data):
+        if self._late or not self._write(data):
             self.add_late()
             if len(self._late) < _MOST_LATE:
                 self._late.append(data)
 
     def add_late(self) -> None:
         """Write down what had no room."""
-        while self._late and self._put(self._late[0]):
+        while self._late and self._write(self._late[0]):
             self._late.popleft()
 
-    def _put(self, data: bytes) -> bool:
+    def _write(self, data: bytes) -> bool:
         written, read = self._number(_WRITTEN), self._number(_READ)
         size = _LENGTH.size + len(data)
         at = written % RING
@@ -181,7 +181,7 @@ class WorkerLedger(Ledger):
 
     def settle(self, sent: SentRequest, tokens: int, _at: float) -> SentRequest:
         """It took so many tokens."""
-        self._memory.add(Settled(int(sent.at), tokens))
+        self._memory.add(LedgerSettled(int(sent.at), tokens))
         return sent
 
     def unsent(self, sent: SentRequest, _at: float) -> None:
@@ -217,7 +217,7 @@ class WorkerCounts:
         for change in changes:
             if isinstance(change, Sent):
                 sent[change.number] = ledger.add_request(change.provider, change.model, change.tokens, at)
-            elif isinstance(change, Settled):
+            elif isinstance(change, LedgerSettled):
                 if (known := sent.get(change.number)) is not None:
                     sent[change.number] = ledger.settle(known, change.tokens, at)
             elif isinstance(change, Accepted):

@@ -30,14 +30,14 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     """The worker has to end, as soon as its clients have their answers."""
 
 
-class Facts(msgspec.Struct, frozen=True, tag="facts"):
-    """Facts of the worker's exchanges, for those who watch, as `encode_facts` packs them."""
+class FactsShared(msgspec.Struct, frozen=True, tag="facts"):
+    """FactsShared of the worker's exchanges, for those who watch, as `encode_facts` packs them."""
 
     packed: bytes
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
-    """A call that is answered with `Returned`."""
+    """A call that is answered with `ConnectionReturned`."""
 
     number: int
     name: str
@@ -52,7 +52,7 @@ class TurnOver(msgspec.Struct, frozen=True):
     is_cancelled: bool = False
 
 
-class Returned(msgspec.Struct, frozen=True, tag="returned"):
+class ConnectionReturned(msgspec.Struct, frozen=True, tag="returned"):
     """The answer to a call, or its fault."""
 
     number: int
@@ -60,7 +60,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     fault: bytes = b""
 
 
-Message: TypeAlias = Connection | Ready | End | Facts | Call | Returned
+Message: TypeAlias = Connection | Ready | End | FactsShared | Call | ConnectionReturned
 Serve: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 """Answers a call."""
 
@@ -110,7 +110,7 @@ class Peer:
         self._awaited[number] = answer
         try:
             if not self.send(Call(number, name, data)):
-                raise gone()
+                raise process_ended()
             return await answer
         finally:
             del self._awaited[number]
@@ -123,7 +123,7 @@ class Peer:
                 task = asyncio.get_running_loop().create_task(self._serve(message))
                 self._serving.add(task)
                 task.add_done_callback(self._serving.discard)
-            case Returned():
+            case ConnectionReturned():
                 answer = self._awaited.get(message.number)
                 if answer is not None and not answer.done():
                     if message.fault:
@@ -139,7 +139,7 @@ class Peer:
             self._channel.close()
         for answer in self._awaited.values():
             if not answer.done():
-                answer.set_exception(gone())
+                answer.set_exception(process_ended())
         for task in list(self._serving):
             task.cancel()
 
@@ -147,15 +147,15 @@ class Peer:
         try:
             data = await self._calls[call.name](call.data)
         except Fault as fault:
-            self.send(Returned(call.number, fault=write_fault(fault)))
+            self.send(ConnectionReturned(call.number, fault=write_fault(fault)))
         except Exception:  # noqa: BLE001 - the other process must not wait for ever
             _LOG.exception("the call %s of another process failed", call.name)
-            self.send(Returned(call.number, fault=write_fault(gone())))
+            self.send(ConnectionReturned(call.number, fault=write_fault(process_ended())))
         else:
-            self.send(Returned(call.number, data))
+            self.send(ConnectionReturned(call.number, data))
 
 
-def gone() -> Fault:
+def process_ended() -> Fault:
     """The fault of a call to a process that has ended."""
     hint = "Send the request again: the process is started anew."
     return Fault(Code.OVERLOADED, "a process of Sightline has ended", hint=hint, status=503)

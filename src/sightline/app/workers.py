@@ -22,7 +22,7 @@ from sightline.app.worker_memory import WorkerCounts, WorkerMemory
 from sightline.app.worker_messages import (
     Connection,
     End,
-    Facts,
+    FactsShared,
     Message,
     Peer,
     Ready,
@@ -331,7 +331,7 @@ class Workers:
                     accepted.close()
                 else:
                     self._server.adopt(accepted, self._worker, data)
-            case Facts(packed):
+            case FactsShared(packed):
                 self._show(worker, decode_facts(packed))
             case _:
                 raise AssertionError(message)

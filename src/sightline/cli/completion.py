@@ -102,11 +102,11 @@ complete -o default -F _sightline sightline
 
 
 def _zsh(found: dict[str, Completions]) -> str:
-    def described(each: Completions) -> str:
+    def describe(each: Completions) -> str:
         return " ".join(shlex.quote(f"{word}:{meaning}") for word, meaning in each.words.items())
 
     known = "|".join(shlex.quote(path) for path in found if path)
-    words = "\n".join(f"    ({shlex.quote(path)}) found=({described(each)}) ;;" for path, each in found.items())
+    words = "\n".join(f"    ({shlex.quote(path)}) found=({describe(each)}) ;;" for path, each in found.items())
     values = "\n".join(f"    ({shlex.quote(at)}) found=({' '.join(taken)}) ;;" for at, taken in _value_cases(found))
     return f"""\
 #compdef sightline

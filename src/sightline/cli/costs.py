@@ -87,14 +87,14 @@ async def _account(arguments: argparse.Namespace, by: Sequence[str], zone: "tzin
     async with open_record(loaded, arguments.data, arguments.store) as store:
         async for summary in read_summaries(store, wanted, SystemClock().now()):
             accounting.add(summary)
-    return accounting.shown()
+    return accounting.result()
 
 
 def _table(costs: "CostsShown") -> str:
     lines = [[*(name.upper() for name in costs.by), *_HEADINGS]]
     lines += [[*(harmless(key) or "–" for key in row.keys), *_cells(row)] for row in costs.rows]
     lines.append([*(["total"] + [""] * len(costs.by))[: len(costs.by)], *_cells(costs.total)])
-    return _aligned(lines, left=len(costs.by))
+    return _align(lines, left=len(costs.by))
 
 
 def _cells(row: "CostRow") -> list[str]:
@@ -106,7 +106,7 @@ def _cells(row: "CostRow") -> list[str]:
     return [f"{row.requests:,}", f"{row.input_tokens:,}", cached, f"{row.output_tokens:,}", cost, saved]
 
 
-def _aligned(lines: list[list[str]], *, left: int) -> str:
+def _align(lines: list[list[str]], *, left: int) -> str:
     """The lines in columns; the first `left` begin at their left edge, numbers end at their right one."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "".join(
@@ -140,7 +140,7 @@ def _print_differences(differences: "tuple[Difference, ...]", form: str) -> int:
         for each in differences:
             lines.append([each.day, harmless(each.model), "theirs", *_numbers(each, 0)])
             lines.append(["", "", "ours", *_numbers(each, 1)])
-        write(_aligned(lines, left=3).encode())
+        write(_align(lines, left=3).encode())
     wrong = [each for each in differences if not each.agrees]
     for each in wrong:
         say(f"differs: sightline traffic '{each.filter}' lists {many(each.requests, 'exchange')}")

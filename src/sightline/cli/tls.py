@@ -63,7 +63,7 @@ def tls_outfit(client: str, stage: Stage, proxy: RunProxy, ca_file: str = "") ->
     bundle = stage.folder / "certificates.pem"
     theirs = (stage.environment_value(name) for name in _TRUSTED)
     variables = {name: proxy.url for upper in _PROXIES for name in (upper, upper.lower())}
-    direct = ",".join((*_DIRECT, *_kept_exceptions(stage, proxy.hosts)))
+    direct = ",".join((*_DIRECT, *_proxy_exceptions(stage, proxy.hosts)))
     for each in client_settings().for_client(client, "tls", version=stage.version):
         variables |= {name: value for name, value in each.variables.items() if not stage.environment_value(name)}
         variables |= dict.fromkeys(each.certificates, str(bundle))
@@ -105,7 +105,7 @@ def _system_roots() -> Iterator[str]:
     yield from blocks
 
 
-def _kept_exceptions(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
+def _proxy_exceptions(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
     """What the user reaches without a proxy, but for the hosts that are to be opened."""
     listed = stage.environment_value("no_proxy") or stage.environment_value("NO_PROXY")
     opened = tuple(hosts)
@@ -144,16 +144,16 @@ def _call(server: str, token: str, method: str, path: str, value: Mapping[str, s
         hint = "The running server is older, or answers from the record. Stop it and try again."
         raise Fault(Code.USAGE, "the running server has no proxy for --tls", hint=hint)
     if status >= 400:
-        raise _told_fault(body)
+        raise _fault_in(body)
     return body
 
 
-def _told_fault(body: bytes) -> Fault:
+def _fault_in(body: bytes) -> Fault:
     """The server's own words."""
-    told: dict[str, object] = {}
+    given: dict[str, object] = {}
     with suppress(ValueError):
         read = json.loads(body)
         found = read.get("error") if isinstance(read, dict) else None
-        told = found if isinstance(found, dict) else {}
-    hint = str(told.get("hint") or "The server's log says more.")
-    return Fault(Code.CONFIG, str(told.get("message") or "the server did not open its proxy"), hint=hint)
+        given = found if isinstance(found, dict) else {}
+    hint = str(given.get("hint") or "The server's log says more.")
+    return Fault(Code.CONFIG, str(given.get("message") or "the server did not open its proxy"), hint=hint)

@@ -128,7 +128,7 @@ def without_foreign_seals(wire: WireDocument, spoken: str, report: Report) -> Wi
     that holds nothing else; a call that another one has signed stays. A wrapped seal of its own is unwrapped.
     """
     gone: dict[str, list[int]] = {}
-    for at, holder, key, sealed in list(_sealed(wire.document)):
+    for at, holder, key, sealed in list(_find_seals(wire.document)):
         signature, signed_by, item = unwrap(sealed, spoken)
         if signed_by == spoken and signature is not None:
             wire = wire.set(join(at, key), signature)
@@ -160,7 +160,7 @@ def _without(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
     return wire
 
 
-def _sealed(document: Json) -> Iterator[tuple[str, JsonObject, str, str]]:
+def _find_seals(document: Json) -> Iterator[tuple[str, JsonObject, str, str]]:
     """The items and parts of a conversation that hold a wrapped seal, in order: place, object, field, and the seal."""
     for conversation in _CONVERSATIONS:
         for number, item in objects_in(object_at(document).get(conversation)):

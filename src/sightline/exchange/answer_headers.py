@@ -32,21 +32,21 @@ def request_id(
 def limits_for_client(client: str, came: TextHeaders, now: float) -> Headers:
     """The rate limits that a provider of another dialect tells of, as a client of this one reads them. Where it reads
     none, they pass as they came."""
-    told = {name.lower(): value for name, value in came if "ratelimit" in name.lower()}
-    if not told:
+    listed = {name.lower(): value for name, value in came if "ratelimit" in name.lower()}
+    if not listed:
         return []
     names = dialect(client).clients.limits
     if names is None:
-        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in listed.items()]
     found: dict[str, str] = {}
     dated = {name.lower(): value for name, value in came if name.lower() == "date"}
-    for allowance in allowances({**dated, **told}, now):
-        for name, value in _written(allowance, names, now):
+    for allowance in allowances({**dated, **listed}, now):
+        for name, value in _limit_lines(allowance, names, now):
             found.setdefault(name, value)
     return [(name.encode(), value.encode()) for name, value in found.items()]
 
 
-def _written(allowance: Allowance, names: LimitHeaders, now: float) -> Iterator[tuple[str, str]]:
+def _limit_lines(allowance: Allowance, names: LimitHeaders, now: float) -> Iterator[tuple[str, str]]:
     counted = _WORDS.get(allowance.counted, "")
     if counted not in names.counted:
         counted = "tokens" if counted == "input-tokens" else ""  # the prompt is most of what a limit of tokens counts

@@ -71,7 +71,7 @@ class BodyTally:
         """The hash of these bytes, in hex."""
         return (self._came if self._decoder is None or self.is_coded else self._plain).hexdigest()
 
-    def passed(self, of: Literal["request", "reply"], *, is_whole: bool, kept_sha256: str = "") -> BodyPassed:
+    def fact(self, of: Literal["request", "reply"], *, is_whole: bool, kept_sha256: str = "") -> BodyPassed:
         """What is recorded of it."""
         coding = self._coding if self.is_coded else ""
         return BodyPassed(of, self.sha256, self.size, self.media_type, coding, self.kept, kept_sha256, is_whole)
@@ -130,9 +130,9 @@ class RawRecorder(Recorder):
         if self._is_request_whole or self._request.size:
             data = b"".join(self._request_kept)
             digest = self.keep_body(data) if data and sha256(data).hexdigest() != self.sha256 else self.sha256
-            self.note(self._request.passed("request", is_whole=self._is_request_whole, kept_sha256=digest))
+            self.note(self._request.fact("request", is_whole=self._is_request_whole, kept_sha256=digest))
         if self._answer is not None:
-            self.note(self._answer.passed("reply", is_whole=isinstance(end, FinishedEnd) or self._is_error(end)))
+            self.note(self._answer.fact("reply", is_whole=isinstance(end, FinishedEnd) or self._is_error(end)))
         super().record_end(end)
 
     def _is_error(self, end: ExchangeEnd) -> bool:

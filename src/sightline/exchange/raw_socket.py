@@ -94,8 +94,8 @@ class SocketRecord:
             frame = Frame(data, side)
         else:
             size, digest = len(data), sha256(data).hexdigest()
-            told = b'{"size":%d,"sha256":"%b","base64":"%b"}' % (size, digest.encode(), base64.b64encode(data))
-            frame = Frame(told, f"{side}.binary")
+            said = b'{"size":%d,"sha256":"%b","base64":"%b"}' % (size, digest.encode(), base64.b64encode(data))
+            frame = Frame(said, f"{side}.binary")
         self._exchange.recorder.record_chunk(encode_frame(frame))
 
     def finish(self, code: int, reason: str) -> None:
@@ -125,7 +125,7 @@ class SocketRecord:
             self._exchange.end(CancelledEnd(reason))
 
 
-def lost() -> Fault:
+def socket_cut() -> Fault:
     """The provider's side of a socket ended without a close."""
     hint = "Connect again; the provider may have ended the session."
     return Fault(Code.NETWORK, "the provider's socket ended without a close", hint=hint)

@@ -12,7 +12,7 @@ from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import headers_for_client, without
-from sightline.exchange.raw_socket import SocketRecord, lost, protocols_for
+from sightline.exchange.raw_socket import SocketRecord, protocols_for, socket_cut
 from sightline.exchange.relay import Relay
 from sightline.gateway.paths import GatewayPath, caller_of
 from sightline.gateway.refusal import refusal_response
@@ -153,7 +153,7 @@ class RawSocket(SocketEvents):
     def on_close(self, code: int, reason: str) -> None:
         """The client gets the same code."""
         if code == _ABNORMAL:
-            self._record.fail(lost())
+            self._record.fail(socket_cut())
             self._client.socket.close(_INTERNAL_ERROR, "the connection to the provider was lost")
         else:
             self._record.finish(code, reason)

@@ -24,7 +24,7 @@ from sightline.exchange.keepalive import TICK, sign_of_life
 from sightline.exchange.relay import Relay
 from sightline.exchange.socket_history import HTTP_HEADERS, HttpForm, SocketHistory
 from sightline.exchange.socket_link import AdoptedResponse, LaneClient, SocketLink, read_kind
-from sightline.gateway.socket_frames import FrameWriter, cancelled_frame, error_frame, fault_frame, steering_refused
+from sightline.gateway.socket_frames import FrameWriter, cancel_frame, error_frame, fault_frame, steering_refused
 from sightline.gateway.web_socket import GOING_AWAY, ClientSocket, SocketEvents
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Choice, Reply
@@ -299,7 +299,7 @@ class ResponsesSocket(SocketEvents):
         turn = self._turns.get(lane)
         if turn is not None and turn.task is not None:
             turn.task.cancel()
-            self._client.send(cancelled_frame(turn.lane))
+            self._client.send(cancel_frame(turn.lane))
 
     # --- the provider's sockets ---
 

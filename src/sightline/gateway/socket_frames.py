@@ -105,7 +105,7 @@ def error_frame(response: ClientResponse, body: bytes, lane: str) -> bytes:
     return msgspec.json.encode(_in_lane(frame, lane))
 
 
-def cancelled_frame(lane: str) -> bytes:
+def cancel_frame(lane: str) -> bytes:
     response: JsonObject = {"status": "cancelled", "incomplete_details": {"reason": "cancelled"}}
     return msgspec.json.encode(_in_lane({"type": "response.incomplete", "response": response}, lane))
 

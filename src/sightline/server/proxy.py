@@ -359,7 +359,7 @@ class ProxyServer:
             why = f"the port {self._port} cannot be used for the proxy: {error.strerror}"
             raise Fault(Code.CONFIG, why, hint=hint, status=409) from None
 
-    def refused(self, session: str) -> list[RefusedHost]:
+    def refusals(self, session: str) -> list[RefusedHost]:
         """The hosts for which clients of this session did not accept our certificate."""
         return [] if self._settings is None else [each for each in self._settings.refused if each.session == session]
 

@@ -53,7 +53,7 @@ KeptEntry: TypeAlias = FactEntry | BodyEntry | FramesEntry
 """What a journal or a block holds."""
 
 
-def kept_entries(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
+def join_frames(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
     """These entries with their frames as one, if all of them came one behind the other, as they do in an exchange.
 
     A client waits for this: a loop over 200 frames takes 75 µs, these comprehensions 20.

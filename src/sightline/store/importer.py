@@ -18,7 +18,6 @@ from sightline.errors import Code, Fault
 from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.journal import (
     Torn,
-    known_slots,
     lock,
     lock_path,
     mark_imported,
@@ -27,6 +26,7 @@ from sightline.store.journal import (
     records,
     remove_spares,
     segments,
+    slots_in,
     state_of,
     unwritable,
 )
@@ -103,7 +103,7 @@ class Importer:
         """Bring in all that is recorded by now; whether there was anything. Raises a Fault where the database fails."""
         is_any = False
         try:
-            living = {slot for slot in known_slots(self._folder) if not self._is_dead(slot)}
+            living = {slot for slot in slots_in(self._folder) if not self._is_dead(slot)}
             for slot, path in segments(self._folder):
                 is_any |= self._import_segment(slot, path, is_living=slot in living)
         except Fault as fault:
@@ -114,11 +114,11 @@ class Importer:
 
     def end_interrupted(self) -> None:
         """End the exchanges of processes that are gone, once their records are in, and remove their files."""
-        dead = [slot for slot in known_slots(self._folder) if self._is_dead(slot)]
+        dead = [slot for slot in slots_in(self._folder) if self._is_dead(slot)]
         self.catch_up()
         if not dead and self._has_ended_all:
             return
-        living = [slot for slot in known_slots(self._folder) if slot not in dead]
+        living = [slot for slot in slots_in(self._folder) if slot not in dead]
         try:
             ends = interruptions(self._get_sink().open_exchanges(living), self._now())
             self._import([[end] for end in ends], 0)
@@ -169,7 +169,7 @@ class Importer:
         for record in records(path, start, state.end):
             if isinstance(record, Torn):
                 if is_living:
-                    raise _damaged_fault(record)
+                    raise _damage_fault(record)
                 if record not in self.torn:
                     self.torn.append(record)
                 at = state.end
@@ -220,7 +220,7 @@ class Importer:
             _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
 
 
-def _damaged_fault(torn: Torn) -> Fault:
+def _damage_fault(torn: Torn) -> Fault:
     return Fault(
         Code.CONFIG,
         f"{torn.path} was changed by another program at byte {torn.at}",

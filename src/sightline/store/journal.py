@@ -22,7 +22,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.store.entries import KeptEntry, kept_entries
+from sightline.store.entries import KeptEntry, join_frames
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -48,7 +48,7 @@ class Torn(NamedTuple):
 
 def frame_record(entries: Sequence[KeptEntry]) -> bytes:
     """One record: its length, a checksum, and the entries, frames that came one behind the other as one."""
-    entries = kept_entries(entries)
+    entries = join_frames(entries)
     try:
         data = _ENCODER.encode(entries)
     except UnicodeEncodeError:
@@ -202,7 +202,7 @@ def remove_spares(folder: Path) -> None:
 
 def _take_slot(folder: Path) -> tuple[int, int]:
     """The number of a slot that no other process has, and the file whose lock says so."""
-    slot = max(known_slots(folder), default=0)
+    slot = max(slots_in(folder), default=0)
     while True:
         slot += 1
         file = os.open(lock_path(folder, slot), os.O_CREAT | os.O_RDWR, 0o600)
@@ -236,7 +236,7 @@ def segments(folder: Path) -> list[tuple[int, Path]]:
     return [(slot, segment_path(folder, slot, number)) for slot, number in sorted((int(s), int(n)) for s, n in found)]
 
 
-def known_slots(folder: Path) -> set[int]:
+def slots_in(folder: Path) -> set[int]:
     """The slots of living processes, and of those that left something."""
     names = (name.partition("." if name.endswith(".lock") else "-")[0] for name in os.listdir(folder))  # noqa: PTH208
     return {int(name) for name in names if name.isdigit()}

@@ -17,7 +17,7 @@ from time import sleep
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry
 from sightline.store.importer import Importer, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, frame_record, is_imported, known_slots, pending
+from sightline.store.journal import JournalWriter, Torn, frame_record, is_imported, pending, slots_in
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.1
@@ -67,7 +67,7 @@ class JournaledStore:
             await self._run(self._take_over)
             return
         self._recorder.start()
-        if known_slots(self._folder):
+        if slots_in(self._folder):
             await self._recorder.wait_for_first_look()
             await self.settle()
 
@@ -166,7 +166,7 @@ class JournaledStore:
 
     def _finish(self) -> None:
         try:
-            if known_slots(self._folder) and self._importer.acquire():
+            if slots_in(self._folder) and self._importer.acquire():
                 self._importer.end_interrupted()
         except (Fault, OSError) as error:
             _LOG.warning("what was recorded stays in the journal: %s", error)

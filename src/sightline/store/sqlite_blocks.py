@@ -21,7 +21,7 @@ _ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry])
 _INSERT = "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?)"
 
 
-class BlockWriter:
+class RecordBlockWriter:
     """Adds pieces behind all others, inside the caller's transaction; the last block is filled up first."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:

@@ -19,11 +19,11 @@ from sightline.store.entries import (
     FactEntry,
     KeptEntry,
     Recent,
-    kept_entries,
+    join_frames,
     may_share,
     unpack_frames,
 )
-from sightline.store.sqlite_blocks import BlockWriter
+from sightline.store.sqlite_blocks import RecordBlockWriter
 from sightline.store.sqlite_words import carry_words
 from sightline.store.store import Migration, load_migrations
 
@@ -195,7 +195,7 @@ _RAW_RUN = msgspec.msgpack.Decoder(list[tuple[int, float, msgspec.Raw]])
 def _carry_facts(connection: sqlite3.Connection, version: int) -> None:
     """Bring the facts that an earlier version stored one by one, or in a run for each exchange, into blocks."""
     codec = Codec()
-    writer = BlockWriter(connection, codec)
+    writer = RecordBlockWriter(connection, codec)
     rows = connection.execute("SELECT seq, id FROM exchanges ORDER BY seq").fetchall()
     for at in range(0, len(rows), 1000):
         writer.begin()
@@ -220,7 +220,7 @@ def _facts_alone(connection: sqlite3.Connection, codec: Codec, row: int, exchang
     frames: list[tuple[int, KeptEntry | dict[str, object]]] = [
         (entry.n, entry)
         for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", (row,))
-        for entry in kept_entries(unpack_frames(codec, exchange, data))
+        for entry in join_frames(unpack_frames(codec, exchange, data))
         if not isinstance(entry, BodyEntry)
     ]
     return [entry for _, entry in sorted([*facts, *frames], key=itemgetter(0))]
@@ -232,7 +232,7 @@ def _facts_in_runs(connection: sqlite3.Connection, codec: Codec, row: int, excha
     for (packed,) in connection.execute(whole, (row << 24, (row + 1 << 24) - 1)):
         data = codec.unpack(packed)
         try:
-            entries += kept_entries([FactEntry(exchange, n, at, fact) for n, at, fact in _RUN.decode(data)])
+            entries += join_frames([FactEntry(exchange, n, at, fact) for n, at, fact in _RUN.decode(data)])
         except msgspec.ValidationError:  # a kind of fact that only a newer version knows
             entries += [_raw_fact(exchange, n, at, fact) for n, at, fact in _RAW_RUN.decode(data)]
     return entries

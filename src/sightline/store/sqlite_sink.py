@@ -23,7 +23,7 @@ from sightline.store.entries import (
     raw_reply,
     since,
 )
-from sightline.store.sqlite_blocks import BlockReader, BlockWriter
+from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import SqliteBodies, asking, changing
 from sightline.store.sqlite_words import Said, append_words, searchable
 from sightline.store.summary import (
@@ -86,7 +86,7 @@ class SqliteSink:
         self._prices = prices
         self._codec = Codec()
         self._bodies = SqliteBodies(connection, self._codec)
-        self._blocks = BlockWriter(connection, self._codec)
+        self._blocks = RecordBlockWriter(connection, self._codec)
         self._requests = DigestReader()
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
@@ -212,7 +212,7 @@ class SqliteSink:
         if is_over and known.has_frames:
             frames = [*BlockReader(self._connection, self._codec).pieces(known.seq, known.blocks), *fresh]
         known.has_frames = known.has_frames or len(fresh) > len(others)
-        number = str(self._blocks.add(known.seq, [*self._named_bodies(known, others), *fresh]))
+        number = str(self._blocks.add(known.seq, [*self._bodies_named(known, others), *fresh]))
         if known.blocks.rpartition(" ")[2] != number:
             known.blocks = f"{known.blocks} {number}".lstrip()
         summary = summary_of(exchange, known.facts, self._prices)
@@ -244,7 +244,7 @@ class SqliteSink:
                 others.append(left)
         return fresh, others
 
-    def _named_bodies(self, known: _Known, facts: list[FactEntry]) -> list[BodyEntry]:
+    def _bodies_named(self, known: _Known, facts: list[FactEntry]) -> list[BodyEntry]:
         """The small bodies that these facts are the first of the exchange to name; of others a use is noted."""
         found: list[BodyEntry] = []
         for entry in facts:

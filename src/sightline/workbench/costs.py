@@ -110,13 +110,13 @@ class Accounting:
 
     def add(self, summary: Summary) -> None:
         """Count one exchange."""
-        saved = self._saved(summary) if summary.cached_tokens else None
+        saved = self._savings(summary) if summary.cached_tokens else None
         keys = tuple(read(summary) for read in self._readers)
         self._total.add(summary, saved)
         if keys:
             self._groups.setdefault(keys, _Sums(keys)).add(summary, saved)
 
-    def _saved(self, summary: Summary) -> float | None:
+    def _savings(self, summary: Summary) -> float | None:
         prices = self._prices(summary.provider, summary.model)
         if prices is None or not summary.input_tokens:
             return None
@@ -124,7 +124,7 @@ class Accounting:
         fresh, paid = cost_of(msgspec.structs.replace(usage, cached_tokens=0), prices), cost_of(usage, prices)
         return None if fresh is None or paid is None else fresh.dollars - paid.dollars
 
-    def shown(self) -> CostsShown:
+    def result(self) -> CostsShown:
         """The sums so far."""
         rows = [each.row() for each in self._groups.values()]
         if self._by[:1] == ("day",):
@@ -195,7 +195,7 @@ def _plain(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-class Costs:
+class CostReport:
     """The HTTP call: `GET /api/costs?by=day,model&filter=…`."""
 
     def __init__(self, store: Store, prices: PriceList, now: Callable[[], float]) -> None:
@@ -208,4 +208,4 @@ class Costs:
         await self._store.settle()
         async for summary in read_summaries(self._store, wanted, self._now()):
             accounting.add(summary)
-        return accounting.shown()
+        return accounting.result()

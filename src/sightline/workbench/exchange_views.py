@@ -76,8 +76,8 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
     happened = [entry.fact for entry in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
     hashes = Hashes(
-        _last(fact.sha256 for fact in happened if isinstance(fact, Received)) or _passed_sha256(happened),
-        _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _passed_sha256(happened),
+        _last(fact.sha256 for fact in happened if isinstance(fact, Received)) or _sha256_of_passed(happened),
+        _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _sha256_of_passed(happened),
         _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
     )
     details = ExchangeDetails(
@@ -113,7 +113,7 @@ def raw_shown(facts: list[Fact]) -> RawShown | None:
     return RawShown(received.method, received.path, passed.get("request"), passed.get("reply"))
 
 
-def _passed_sha256(facts: list[Fact]) -> str | None:
+def _sha256_of_passed(facts: list[Fact]) -> str | None:
     """The hash of a body that came while it was passed on."""
     return next((fact.sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), None)
 
@@ -158,7 +158,7 @@ def body_sha256(facts: list[Fact]) -> str:
     for fact in facts:
         match fact:
             case AttemptStarted():
-                return fact.sha256 or named or kept_sha256(facts)
+                return fact.sha256 or named or sha256_of_kept(facts)
             case Received() | Translated() | Released():
                 named = fact.sha256 or named
             case Edited():
@@ -168,7 +168,7 @@ def body_sha256(facts: list[Fact]) -> str:
     return named
 
 
-def kept_sha256(facts: list[Fact]) -> str:
+def sha256_of_kept(facts: list[Fact]) -> str:
     """The hash of what is kept of a body that came while it was passed on."""
     return next((fact.kept_sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), "")
 

@@ -24,7 +24,7 @@ from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
-from sightline.workbench.exchange_views import body_sha256, kept_sha256, line, original_sha256, reply_of
+from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of, sha256_of_kept
 
 MOST, USUAL = 500, 100
 _BODIES = "of is sent, received, original, reply or held."
@@ -82,9 +82,9 @@ class Exchanges:
             case "sent":
                 sha256 = body_sha256(happened)
             case "received":
-                sha256 = body_sha256(happened[:1]) or kept_sha256(happened)
+                sha256 = body_sha256(happened[:1]) or sha256_of_kept(happened)
             case "original":
-                sha256 = original_sha256(happened) or kept_sha256(happened)
+                sha256 = original_sha256(happened) or sha256_of_kept(happened)
             case "reply":
                 # A page among the answers must not become one of ours.
                 return replies.data(reply_of(facts), b"text/plain; charset=utf-8")

@@ -182,7 +182,7 @@ def _read_stream(data: bytes) -> str | None:
         elif isinstance(event, _BlockDelta) and block is not None and event.index == number:
             pieces.append(_GROWTH[type(block), type(event.delta)](event.delta))  # no pair is a KeyError
         elif isinstance(event, _BlockStop) and block is not None and event.index == number:
-            words += _spoken(block, "".join(pieces))
+            words += _words_of(block, "".join(pieces))
             block = None
         else:
             return None
@@ -197,7 +197,7 @@ _GROWTH: dict[tuple[type, type], Callable[[Any], str]] = {
 }
 
 
-def _spoken(block: _Text | _Thinking | _ToolUse, grown: str) -> list[str]:
+def _words_of(block: _Text | _Thinking | _ToolUse, grown: str) -> list[str]:
     """The words of a block that has grown by these; a KeyError for a call whose arguments came with its beginning."""
     if not isinstance(block, _ToolUse):
         return [(block.text if isinstance(block, _Text) else block.thinking) + grown]

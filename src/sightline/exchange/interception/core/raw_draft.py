@@ -73,7 +73,7 @@ class RawDraft:
     def with_edit(self, operation: Edit) -> "RawDraft":
         """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
         if not self.is_whole:
-            raise _refused("only the beginning of this body is here")
+            raise _refusal("only the beginning of this body is here")
         match operation:
             case Set(pointer=pointer, value=value):
                 data = WireDocument(self.data).set(pointer, value).data
@@ -95,7 +95,7 @@ class RawDraft:
                     draft = draft.with_edit(each)
                 data = draft.data
             case _:
-                raise _refused("this cannot be done to a request that is passed on as it came")
+                raise _refusal("this cannot be done to a request that is passed on as it came")
         return self if data == self.data else RawDraft(self.head, self.original, data)
 
 
@@ -103,8 +103,8 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise _refused("there is half a character in it, which no bytes can carry") from None
+        raise _refusal("there is half a character in it, which no bytes can carry") from None
 
 
-def _refused(why: str) -> Fault:
+def _refusal(why: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, why, hint=_HINT, status=422)

@@ -36,7 +36,7 @@ export function hashOf(route) {
     case "traffic":
       return `#/${route.view}` + (route.filter ? `?${new URLSearchParams({ filter: route.filter })}` : "");
     case "costs":
-      return `#/costs${asked({ by: route.by === "day" ? "" : route.by, filter: route.filter })}`;
+      return `#/costs${queryOf({ by: route.by === "day" ? "" : route.by, filter: route.filter })}`;
     case "run":
       return `#/runs/${encodeURIComponent(route.id)}`;
     case "compare":
@@ -85,12 +85,12 @@ function evalHash(route) {
   switch (route.view) {
     case "eval":
       return (
-        `#/evals/${encodeURIComponent(route.id)}` + asked({ filter: route.filter ?? "", order: route.order ?? "" })
+        `#/evals/${encodeURIComponent(route.id)}` + queryOf({ filter: route.filter ?? "", order: route.order ?? "" })
       );
     case "eval-case":
       return (
         `#/evals/${encodeURIComponent(route.id)}/case` +
-        asked({
+        queryOf({
           case: route.case,
           target: route.target,
           trial: route.trial ? String(route.trial) : "",
@@ -101,17 +101,17 @@ function evalHash(route) {
     case "eval-compare":
       return (
         `#/evals/${encodeURIComponent(route.a)}/compare/${encodeURIComponent(route.b)}` +
-        asked({ a: route.targetA ?? "", b: route.targetB ?? "" })
+        queryOf({ a: route.targetA ?? "", b: route.targetB ?? "" })
       );
     case "eval-trend":
-      return `#/evals/trend${asked({ suite: route.suite })}`;
+      return `#/evals/trend${queryOf({ suite: route.suite })}`;
     default:
-      return `#/evals${asked({ suite: route.suite ?? "", compare: route.compare ?? "" })}`;
+      return `#/evals${queryOf({ suite: route.suite ?? "", compare: route.compare ?? "" })}`;
   }
 }
 
 /** The query of an address. @param {Record<string, string>} params */
-function asked(params) {
+function queryOf(params) {
   const query = String(new URLSearchParams(withoutEmpty(params)));
   return query ? `?${query}` : "";
 }
