@@ -31,7 +31,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
 
 
 class FactsShared(msgspec.Struct, frozen=True, tag="facts"):
-    """FactsShared of the worker's exchanges, for those who watch, as `encode_facts` packs them."""
+    """Facts of the worker's exchanges, for those who watch, as `encode_facts` packs them."""
 
     packed: bytes
 
