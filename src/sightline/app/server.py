@@ -62,6 +62,7 @@ from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.web.bodies import Query
 from sightline.workbench.api import Api, Providers, about, calibration_calls
+from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import Costs
@@ -120,6 +121,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
     meter = ContextMeter(records, viewing, parts.now)
+    caches = CacheReports(records, viewing, parts.now)
     costs = Costs(parts.store, parts.prices, parts.now)
     api = Api(
         exchanges=exchanges,
@@ -138,6 +140,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         interceptions=None if relay is None else Interceptions(holds, parts.hub),
         further={
             **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
+            "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if parts.chat is None else chat_calls(parts.chat, records)),

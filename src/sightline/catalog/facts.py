@@ -136,6 +136,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     forces a call; without `inline_system` a system message inside the conversation; without `prefill` a last message
     of the assistant's; with `signed_calls` calls of the current turn without a thought signature; with
     `max_completion_tokens` the older `max_tokens` of Chat Completions.
+
+    `cache_minimum` is the shortest beginning of a prompt that the provider caches.
     """
 
     title: str = ""
@@ -171,6 +173,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     chat_tools_tokens: Count | None = None
     schema_tokens: Count | None = None
     thinking_tokens: Count | None = None
+    cache_minimum: Limit | None = None
     image: ImageCost | None = None
     prices: Prices | None = None
     rpm: Limit | None = None
