@@ -150,31 +150,35 @@ class CacheReports:
         self._records, self._viewer, self._now = records, viewer, now
 
     async def read(self, query: Query) -> CacheReport:
-        """The HTTP call: `GET /api/cache?session=…&filter=…`; without either, the session of the latest request."""
-        return await self.report(query.text("session"), query.text("filter"))
+        """The HTTP call: `GET /api/cache?session=…&filter=…`, or `?exchange=…` for one turn alone; without any of them,
+        the session of the latest request."""
+        return await self.report(query.text("session"), query.text("filter"), exchange=query.text("exchange"))
 
-    async def report(self, session: str = "", wanted: str = "") -> CacheReport:
-        """Examine the turns of a session, or those that a filter takes. Raises a Fault if there are none."""
+    async def report(self, session: str = "", wanted: str = "", *, exchange: str = "") -> CacheReport:
+        """Examine the turns of a session, or those that a filter takes; with `exchange`, that one alone, if it
+        is a turn that the provider counted. Raises a Fault if there are none."""
         await self._records.store.settle()
-        if not session and not wanted:
+        if exchange:
+            session = (await self._records.summary(exchange, await self._records.facts(exchange))).session
+        elif not session and not wanted:
             session = await self._latest_session()
         lines = await self._turns(session, wanted)
-        if not lines:
+        if not lines and not exchange:
             message = f"no request of the session {session!r} is on record" if session else "no request matches"
-            hint = "`sightline traffic` lists what is on record."
-            raise Fault(Code.USAGE, message, hint=hint, status=404)
+            raise Fault(Code.USAGE, message, hint="`sightline traffic` lists what is on record.", status=404)
         is_cut = len(lines) > MOST_TURNS
         lines = sorted(lines[:MOST_TURNS], key=lambda line: line.at)
         examined = []
         continued = {line.previous for line in lines}
         latest: dict[str, Summary] = {}
-        for index, line in enumerate(lines):
+        earlier: dict[str, Summary] = {}
+        for line in lines:
             before = latest.get(line.session)
             is_open = before is not None and before.id in continued and before.id != line.previous
-            found = await self._examine(line, lines[:index], None if is_open else before)
-            latest[line.session] = line
-            if found is not None:
-                examined.append(found)
+            if not exchange or line.id == exchange:
+                found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
+                examined += [] if found is None else [found]
+            latest[line.session] = earlier[line.id] = line
         return _sum_up(session, examined, is_cut=is_cut)
 
     async def _latest_session(self) -> str:
@@ -199,16 +203,15 @@ class CacheReports:
                     break
         return found
 
-    async def _examine(self, line: Summary, earlier: Sequence[Summary], latest: Summary | None) -> _Examined | None:
-        """None for a turn whose body the record no longer holds, or whose provider counted nothing. `latest` is the
-        turn of the session before it, unless that is of a branch that goes on beside it."""
+    async def _examine(self, line: Summary, likely: Summary | None, latest: Summary | None) -> _Examined | None:
+        """None for a turn whose body the record no longer holds, or whose provider counted nothing. `likely` is the
+        turn that it continues, `latest` the one of the session before it, unless that is of a branch beside it."""
         store = self._records.store
         exchange = await load_exchange(store, line, needs_bodies=False)
         usage = exchange.usage
         if usage is None or usage.input_tokens is None:
             return None
         facts, estimator = self._viewer.measures(exchange)
-        likely = next((each for each in reversed(earlier) if each.id == line.previous), None)
         if likely is not None and (latest is None or likely is latest):
             before = await load_exchange(store, likely, needs_bodies=False)
             left = left_tokens(before.usage, dialect(exchange.spoken).cache, facts)
