@@ -50,6 +50,14 @@ def test_every_turn_is_told_with_its_cause(capsys: pytest.CaptureFixture[str]) -
     assert report["money"] == pytest.approx(2000 * (3.75 - 0.3) / 1e6)
 
 
+def test_a_turn_is_compared_with_the_one_before_it_also_where_the_filter_leaves_that_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["cache", "--filter", "id:x_3", "--json"]) == 0
+    (last,) = json.loads(capsys.readouterr().out)["turns"]
+    assert (last["previous"], last["autopsy"]["cause"]) == ("x_2", "system")
+
+
 @pytest.mark.parametrize("words", [[], ["fix@shop"], ["--filter", "client:tests*"]])
 def test_the_page_names_causes_bytes_and_advice(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *words]) == 0

@@ -430,3 +430,14 @@ def test_an_hour_is_advised_where_it_saves_more_than_its_writes_cost(tmp_path: P
 )
 def test_reasons_are_read_in_every_form_of_a_reply(reply: bytes, said: tuple[str, int | None]) -> None:
     assert read_provider_reason(reply) == said
+
+
+def test_a_branch_beside_another_is_compared_with_the_turn_that_it_continues(tmp_path: Path) -> None:
+    first, second, third = marked(random.Random(5), turns=2)
+    beside = copy.deepcopy(second)
+    beside["messages"][1]["content"][0]["text"] = "Quite another answer."
+    sent = [Sending(body) for body in (first, second, beside, third)]
+    (report,) = asyncio.run(play_all(tmp_path, [("fork", Break("", "anthropic", sent, sent[-1]))]))
+    assert [turn.autopsy.cause for turn in report.turns] == ["cold_start", "", "", ""]
+    ids = [turn.exchange for turn in report.turns]
+    assert [turn.previous for turn in report.turns] == ["", ids[0], ids[0], ids[1]]
