@@ -69,6 +69,14 @@ def test_the_page_names_causes_bytes_and_advice(words: list[str], capsys: pytest
     assert "Saves 2,000 tokens, $0.0069 in 1 turn." in said
 
 
+def test_causes_are_summed_by_client(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", "--filter", "session:fix*", "--by", "client"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    at = said.index("Causes")
+    assert said[at + 1] == "  tests/1"
+    assert "system prompt changed" in said[at + 2]
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

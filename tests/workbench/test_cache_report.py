@@ -16,6 +16,7 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider, Route
+from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import Viewer
@@ -23,6 +24,8 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
 from sightline.store.sqlite import open_store
 from sightline.store.summary import price_list
+from sightline.tokens.cache_autopsy import REASONS
+from sightline.web.bodies import Query
 from sightline.workbench.cache_report import CacheReport, CacheReports, read_provider_reason
 from tests.caching_provider import CachingProvider, marked_blocks
 from tests.fake_clock import FakeClock
@@ -441,3 +444,23 @@ def test_a_branch_beside_another_is_compared_with_the_turn_that_it_continues(tmp
     assert [turn.autopsy.cause for turn in report.turns] == ["cold_start", "", "", ""]
     ids = [turn.exchange for turn in report.turns]
     assert [turn.previous for turn in report.turns] == ["", ids[0], ids[0], ids[1]]
+
+
+def test_every_cause_is_in_the_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "costs.md").read_text()
+    assert [cause for cause in REASONS if cause and f"`{cause}`" not in guide] == []
+
+
+def test_groups_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    async def ask() -> None:
+        store = await open_store(tmp_path, prices=price_list(Catalog()), now=lambda: 0.0)
+        try:
+            memory = Memory(tmp_path, lambda: 0.0)
+            records = Records(store, lambda: 0.0, price_list(Catalog()))
+            viewer = Viewer(Holds(memory, lambda: 0.0), records, Catalog(), memory)
+            with pytest.raises(Fault, match="causes are not summed by"):
+                await CacheReports(records, viewer, lambda: 0.0).read(Query("by=colour"))
+        finally:
+            await store.close()
+
+    asyncio.run(ask())

@@ -23,6 +23,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "Without a session or a filter, the session of the latest request.",
     )
     command.add_argument("--filter", default="", metavar="FILTER", help="other turns, such as 'age<1d' or 'client:c*'")
+    command.add_argument(
+        "--by", default="", choices=("day", "client", "model", "session"), help="sum the causes by this as well"
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
@@ -56,7 +59,7 @@ async def _report(arguments: argparse.Namespace) -> "CacheReport":
     async with open_record(loaded, arguments.data, arguments.store) as store:
         records = Records(store, now, price_list(loaded.catalog))
         viewer = Viewer(Holds(memory, now), records, loaded.catalog, memory)
-        return await CacheReports(records, viewer, now).report(arguments.session, arguments.filter)
+        return await CacheReports(records, viewer, now).report(arguments.session, arguments.filter, arguments.by)
 
 
 def _page(report: "CacheReport") -> str:
@@ -71,7 +74,11 @@ def _page(report: "CacheReport") -> str:
         told = report.agreed + report.disagreed
         lines.append(f"the provider gives the same reason for {report.agreed} of {many(told, 'turn')}")
     lines += ["", "Causes"]
+    key = ""
     for row in report.causes:
+        if row.key != key:
+            key = row.key
+            lines.append(f"  {harmless(key)}")
         money = _money(row.money, row.unpriced)
         lines.append(f"  {row.lost_tokens:>10,}  {row.turns:>4}×  {row.reason}{money}")
     missed = [turn for turn in report.turns if turn.autopsy.lost_tokens]

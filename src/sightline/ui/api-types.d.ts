@@ -152,8 +152,9 @@ export interface CacheAutopsy {
   is_estimated: boolean;
 }
 
-/** What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. */
+/** What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day, the client or whatever else causes are summed by. */
 export interface CacheCause {
+  key: string;
   cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   reason: string;
   turns: number;

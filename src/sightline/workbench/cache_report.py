@@ -3,12 +3,14 @@ with what would have helped."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from math import fsum
 from typing import Final
 
 import msgspec
 
 from sightline.catalog.facts import Facts
+from sightline.catalog.problem import quote_word
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
 from sightline.errors import Code, Fault
@@ -34,6 +36,13 @@ _ORGANISATION = ("anthropic-organization-id", "openai-organization", "openai-pro
 """The headers of a reply that name the account whose cache it is."""
 _SYSTEM_ROLES = ("system", "developer")
 _HOUR = 3600.0
+GROUPS: Final[dict[str, Callable[[Summary], str]]] = {
+    "day": lambda line: datetime.fromtimestamp(line.at).astimezone().date().isoformat(),
+    "client": lambda line: line.client,
+    "model": lambda line: line.model,
+    "session": lambda line: line.session,
+}
+"""By what causes can be summed."""
 
 # platform.claude.com, "Cache diagnostics", and developers.openai.com, "Prompt cache diagnostics", 2026-11: what a
 # provider says when a request asks for it, and the causes here that mean the same.
@@ -95,8 +104,10 @@ class CacheTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheCause(msgspec.Struct, frozen=True, kw_only=True):
-    """What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not."""
+    """What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day,
+    the client or whatever else causes are summed by."""
 
+    key: str
     cause: Cause
     reason: str
     turns: int
@@ -139,6 +150,7 @@ class _Examined:
     """A turn with what its advice is worked out from."""
 
     turn: CacheTurn
+    line: Summary
     usage: Usage
     facts: Facts
 
@@ -150,13 +162,17 @@ class CacheReports:
         self._records, self._viewer, self._now = records, viewer, now
 
     async def read(self, query: Query) -> CacheReport:
-        """The HTTP call: `GET /api/cache?session=…&filter=…`, or `?exchange=…` for one turn alone; without any of them,
-        the session of the latest request."""
-        return await self.report(query.text("session"), query.text("filter"), exchange=query.text("exchange"))
+        """The HTTP call: `GET /api/cache?session=…&filter=…&by=…`, or `?exchange=…` for one turn alone; without any of
+        them, the session of the latest request."""
+        asked = query.text("session"), query.text("filter"), query.text("by")
+        return await self.report(*asked, exchange=query.text("exchange"))
 
-    async def report(self, session: str = "", wanted: str = "", *, exchange: str = "") -> CacheReport:
-        """Examine the turns of a session, or those that a filter takes; with `exchange`, that one alone, if it
-        is a turn that the provider counted. Raises a Fault if there are none."""
+    async def report(self, session: str = "", wanted: str = "", by: str = "", *, exchange: str = "") -> CacheReport:
+        """Examine the turns of a session, or those that a filter takes; with `exchange`, that one alone, if it is a
+        turn that the provider counted. `by` names one of the groups. Raises a Fault if there are no such turns."""
+        if by and by not in GROUPS:
+            hint = f"There are {', '.join(GROUPS)}."
+            raise Fault(Code.INVALID_REQUEST, f"causes are not summed by {quote_word(by)}", hint=hint, status=400)
         await self._records.store.settle()
         if exchange:
             session = (await self._records.summary(exchange, await self._records.facts(exchange))).session
@@ -179,7 +195,7 @@ class CacheReports:
                 found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
                 examined += [] if found is None else [found]
             latest[line.session] = earlier[line.id] = line
-        return _sum_up(session, examined, is_cut=is_cut)
+        return _sum_up(session, examined, GROUPS[by] if by else lambda _line: "", is_cut=is_cut)
 
     async def _latest_session(self) -> str:
         found = await self._records.store.find(parse("!side:yes"), now=self._now(), limit=1)
@@ -219,7 +235,9 @@ class CacheReports:
                 whole = CacheAutopsy(
                     cause="", could_tokens=left, read_tokens=usage.cached_tokens, idle=line.at - likely.at
                 )
-                return _Examined(_turn(exchange, likely.id, whole, None), usage, facts)  # as a rule, no body is needed
+                return _Examined(
+                    _turn(exchange, likely.id, whole, None), line, usage, facts
+                )  # as a rule, no body is needed
         try:
             exchange = await load_exchange(store, line)
             request = exchange.request()
@@ -228,7 +246,7 @@ class CacheReports:
         before_it = await self._baseline(exchange, request, likely, latest)
         autopsy = examine(before_it and _as_turn(*before_it), _as_turn(exchange, request), estimator, facts)
         draft = Draft.of(exchange.sent, exchange.spoken, exchange.model) if autopsy.pointer else None
-        return _Examined(_turn(exchange, before_it[0].id if before_it else "", autopsy, draft), usage, facts)
+        return _Examined(_turn(exchange, before_it[0].id if before_it else "", autopsy, draft), line, usage, facts)
 
     async def _baseline(
         self, exchange: RecordedExchange, request: Request, likely: Summary | None, latest: Summary | None
@@ -341,10 +359,15 @@ def _reason_in(body: Json) -> tuple[str, int | None] | None:
     return str(name or ""), missed if isinstance(missed, int) else None
 
 
-def _sum_up(session: str, examined: Sequence[_Examined], *, is_cut: bool) -> CacheReport:
+def _sum_up(
+    session: str, examined: Sequence[_Examined], key_of: Callable[[Summary], str], *, is_cut: bool
+) -> CacheReport:
     turns = tuple(each.turn for each in examined)
-    causes = dict.fromkeys(turn.autopsy.cause for turn in turns if turn.autopsy.cause)
-    rows = [_cause_row(cause, [turn for turn in turns if turn.autopsy.cause == cause]) for cause in causes]
+    groups: dict[tuple[str, Cause], list[CacheTurn]] = {}
+    for each in examined:
+        if each.turn.autopsy.cause:
+            groups.setdefault((key_of(each.line), each.turn.autopsy.cause), []).append(each.turn)
+    rows = [_cause_row(key, cause, group) for (key, cause), group in groups.items()]
     lost = [turn.autopsy for turn in turns if turn.autopsy.lost_tokens]
     return CacheReport(
         session=session,
@@ -356,15 +379,16 @@ def _sum_up(session: str, examined: Sequence[_Examined], *, is_cut: bool) -> Cac
         agreed=sum(turn.agrees is True for turn in turns),
         disagreed=sum(turn.agrees is False for turn in turns),
         is_cut=is_cut,
-        causes=tuple(sorted(rows, key=lambda row: (-row.lost_tokens, row.cause))),
+        causes=tuple(sorted(rows, key=lambda row: (row.key, -row.lost_tokens, row.cause))),
         advice=_advise(examined),
         turns=turns,
     )
 
 
-def _cause_row(cause: Cause, turns: Sequence[CacheTurn]) -> CacheCause:
+def _cause_row(key: str, cause: Cause, turns: Sequence[CacheTurn]) -> CacheCause:
     lost = [turn.autopsy for turn in turns]
     return CacheCause(
+        key=key,
         cause=cause,
         reason=REASONS[cause],
         turns=len(turns),
