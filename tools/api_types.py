@@ -21,6 +21,7 @@ from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
+from sightline.workbench.cache_report import CacheReport
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 
@@ -34,6 +35,7 @@ ANSWERS = (
     shapes.Intercepting,
     shapes.HoldDecided,
     shapes.About,
+    CacheReport,
     CostsShown,
     chat.PairOpened,
     chat.RowsShown,

@@ -68,6 +68,7 @@ from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.web.bodies import Query
 from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
+from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import CostReport
@@ -142,6 +143,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
     meter = ContextMeter(records, viewing, parts.now)
+    caches = CacheReports(records, viewing, parts.now)
     costs = CostReport(parts.store, parts.prices, parts.now)
     api = Api(
         exchanges=exchanges,
@@ -161,6 +163,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         interceptions=None if relay is None else Interceptions(holds, parts.hub),
         further={
             **calibration_calls(parts.memory, parts.wait_until_learned),
+            "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if parts.chat is None else chat_calls(parts.chat, records)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 GROUPS = (
     ("See what clients send", ("serve", "run", "context", "chat")),
     ("Ask, with and without tools", ("ask", "resume", "runs", "harness")),
-    ("Use the record", ("traffic", "show", "costs", "replay", "export", "import")),
+    ("Use the record", ("traffic", "show", "costs", "cache", "replay", "export", "import")),
     ("Evaluate and translate", ("eval", "translate")),
     ("Set up", ("config", "doctor", "local", "examples", "completion", "upgrade")),
 )
@@ -25,6 +25,7 @@ EXAMPLES = {
     "traffic": ('sightline traffic "model:claude-* & age<1h"',),
     "show": ("sightline show ex_01H8Z3 --as wire",),
     "context": ("sightline context",),
+    "cache": ("sightline cache",),
     "costs": ("sightline costs --by day,model", 'sightline costs "age<30d" --as csv'),
     "replay": ("sightline replay ex_01H8Z3 --to gpt-4o",),
     "export": ('sightline export "client:codex" -o codex.jsonl',),

@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
     from sightline.cli import (
         ask,
+        cache,
         completion,
         config,
         context,
@@ -78,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
     commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
     recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
-    counted = (costs.add_command, context.add_command)
+    counted = (costs.add_command, context.add_command, cache.add_command)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
     installed = (installation.add_examples, installation.add_upgrade, completion.add_command)
     for add in (*asking, evals.add_command, *recorded, *counted, *others, *installed):

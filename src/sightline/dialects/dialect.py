@@ -5,7 +5,7 @@ without an entry is a type error and not a failure at run time; no other package
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from re import Pattern
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -327,10 +327,16 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRules:
-    """In which order a provider caches a prompt before its messages, and whether only marked prefixes are cached."""
+    """In which order a provider caches a prompt before its messages, and whether only marked prefixes are cached.
+
+    What is cached without marks is cached in steps of so many tokens. `lifetime` is for how many seconds after its last
+    use a prefix is kept, by what a mark or a request asks for; without an entry for "" the provider does not say.
+    """
 
     order: tuple[CacheGroup, ...]
     needs_marks: bool
+    step: int = 1
+    lifetime: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

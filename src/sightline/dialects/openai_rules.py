@@ -120,3 +120,8 @@ def format_problems(output: JsonObject, at: str) -> Iterator[Problem]:
 def call_problems(call: JsonObject, at: str) -> Iterator[Problem]:
     """A call of a function that could never have been offered under its name."""
     yield from _name_problems(call.get("name"), at, "name of a call")
+
+
+CACHE_LIFETIME = {"": 300.0, "in_memory": 300.0, "30m": 1800.0, "24h": 86_400.0}
+"""For how many seconds a prompt is cached, by what the request asks for. The usual cache is cleared after 5 to 10
+minutes without use (developers.openai.com, "Prompt caching"): from 5 minutes on, a miss is most likely that."""

@@ -39,8 +39,8 @@ class Unit:
     value: object
     tokens: int = 0
     pieces: int = 0
-    marks: tuple[tuple[int, str], ...] = ()
-    """After how many of its pieces each cache mark comes, and where in the document."""
+    marks: tuple[tuple[int, str, str], ...] = ()
+    """After how many of its pieces each cache mark comes, where in the document, and for how long it asks."""
 
     def says_the_same(self, other: "Unit") -> bool:
         """Whether the model reads the same in both."""
@@ -55,13 +55,15 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A cache mark: after how many pieces of which unit it comes, how many blocks and tokens come before it."""
+    """A cache mark: after how many pieces of which unit it comes, how many blocks and tokens come before it. `ttl` is
+    the lifetime that it asks for, as the provider writes it; empty for the usual one."""
 
     unit: int
     pieces: int
     blocks: int
     tokens: int
     pointer: str
+    ttl: str = ""
 
 
 class Prefix:
@@ -96,12 +98,13 @@ class Prefix:
         found: list[Mark] = []
         blocks = 0
         for index, unit in enumerate(self.units):
-            for pieces, pointer in unit.marks:
-                found.append(Mark(index, pieces, blocks + pieces, self.tokens_before(index, pieces), pointer))
+            for pieces, pointer, ttl in unit.marks:
+                found.append(Mark(index, pieces, blocks + pieces, self.tokens_before(index, pieces), pointer, ttl))
             blocks += unit.pieces
-        if self.request.extras.get("cache_control") is not None:
+        if _is_marked(dict(self.request.extras)):
             last = len(self.units) - 1
-            found.append(Mark(last, self.units[last].pieces, blocks, self.tokens, "/cache_control"))
+            ttl = _ttl(dict(self.request.extras))
+            found.append(Mark(last, self.units[last].pieces, blocks, self.tokens, "/cache_control", ttl))
         return tuple(found)
 
     def tokens_before(self, index: int, pieces: int) -> int:
@@ -182,29 +185,37 @@ def _plain_tools(value: object) -> list[Tool]:
     return [of_tool(tool) for tool in value]
 
 
-def _marks(value: Message | tuple[Tool, ...]) -> Iterator[tuple[int, str]]:
-    """Each mark of a unit: after how many of its pieces it comes, and its place."""
+def _marks(value: Message | tuple[Tool, ...]) -> Iterator[tuple[int, str, str]]:
+    """Each mark of a unit: after how many of its pieces it comes, its place and its lifetime."""
     if isinstance(value, Message):
         pieces = 0
         for part in value.parts:
             if isinstance(part, CacheBreakpoint):
-                yield pieces, part.at
+                yield pieces, part.at, part.ttl or ""
                 continue
             pieces += 1
             if isinstance(part, Opaque) and _is_marked(part.value):
-                yield pieces, part.at
+                yield pieces, part.at, _ttl(part.value)
             elif isinstance(part, ToolResult):
-                yield from ((pieces, inner.at) for inner in part.parts if isinstance(inner, CacheBreakpoint))
+                inside = (inner for inner in part.parts if isinstance(inner, CacheBreakpoint))
+                yield from ((pieces, mark.at, mark.ttl or "") for mark in inside)
     else:
         for index, tool in enumerate(value):
             if tool.cache is not None:
-                yield index + 1, tool.cache.at
+                yield index + 1, tool.cache.at, tool.cache.ttl or ""
             elif isinstance(tool, OpaqueTool) and _is_marked(tool.value):
-                yield index + 1, tool.at
+                yield index + 1, tool.at, _ttl(tool.value)
 
 
 def _is_marked(value: Json) -> bool:
     return isinstance(value, dict) and value.get("cache_control") is not None
+
+
+def _ttl(value: Json) -> str:
+    """The lifetime that a marked value asks for."""
+    mark = value["cache_control"] if isinstance(value, dict) else None
+    ttl = mark.get("ttl") if isinstance(mark, dict) else None
+    return ttl if isinstance(ttl, str) else ""
 
 
 LEAST_CACHED = 1024
@@ -238,7 +249,7 @@ class Reuse:
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class PrefixDifference:
     """The first place where two prompts part: behind so many pieces of this unit."""
 
     unit: int
@@ -258,7 +269,7 @@ def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
     """
     if previous.is_stateful or later.is_stateful:
         return NOTHING_KNOWN
-    difference = _difference(previous, later, known)
+    difference = first_difference(previous, later, known)
     spoken = find_dialect(later.request.dialect)
     is_marked = bool(previous.marks or later.marks) or (spoken is not None and spoken.cache.needs_marks)
     if is_marked:
@@ -289,7 +300,7 @@ def _cacheable(tokens: int) -> int:
     return tokens if tokens >= LEAST_CACHED else 0
 
 
-def _by_marks(previous: Prefix, later: Prefix, difference: _Difference | None) -> Reuse:
+def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | None) -> Reuse:
     """What is read again ends at a mark of the previous request that a mark of the later one is near enough to find."""
     written = [mark for mark in previous.marks if mark.tokens >= LEAST_CACHED]
     cached = max((mark.tokens for mark in written), default=0)
@@ -317,12 +328,12 @@ def alike(previous: Prefix, later: Prefix) -> int:
     return count
 
 
-def _difference(previous: Prefix, later: Prefix, known: int) -> _Difference | None:
+def first_difference(previous: Prefix, later: Prefix, known: int = 0) -> PrefixDifference | None:
     """Where the later prompt stops saying what the previous one said; None if it only says more."""
     index = known
     while index < len(previous.units):
         if index == len(later.units):
-            return _Difference(index, 0, "", "the conversation is shorter")
+            return PrefixDifference(index, 0, "", "the conversation is shorter")
         old, new = previous.units[index], later.units[index]
         if not old.says_the_same(new):
             pieces = _same_pieces(old, new)
@@ -330,7 +341,7 @@ def _difference(previous: Prefix, later: Prefix, known: int) -> _Difference | No
                 return None  # the last message goes on, as a prefilled answer does
             found = pieces_of(new.value)
             place = found[pieces].at if 0 < pieces < len(found) else new.pointer
-            return _Difference(index, pieces, place, _reason(previous, later, index))
+            return PrefixDifference(index, pieces, place, _reason(previous, later, index))
         index += 1
     return None
 

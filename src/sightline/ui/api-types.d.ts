@@ -139,6 +139,77 @@ export interface BudgetedFact {
   telemetry: { [key: string]: Json };
 }
 
+/** What to change, and what it would have saved on these very turns: those that nothing else would have broken. */
+export interface CacheAdvice {
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  section_name: string;
+  text: string;
+  turns: number;
+  saved_tokens: number;
+  money: number | null;
+}
+
+/** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None where prices are not known. */
+export interface CacheAutopsy {
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  could_tokens: number;
+  read_tokens: number;
+  lost_tokens: number;
+  money: number | null;
+  also: ("" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version")[];
+  pointer: string;
+  offset: number | null;
+  before: string;
+  after: string;
+  idle: number | null;
+  lifetime: number | null;
+  is_estimated: boolean;
+}
+
+/** What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day, the client or whatever else causes are summed by. */
+export interface CacheCause {
+  key: string;
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  reason: string;
+  turns: number;
+  lost_tokens: number;
+  money: number;
+  unpriced: number;
+}
+
+/** All turns, the oldest first. `is_cut`: there are more, older ones. `agreed` and `disagreed` count the turns of which the provider tells a reason itself. */
+export interface CacheReport {
+  session: string;
+  could_tokens: number;
+  read_tokens: number;
+  lost_tokens: number;
+  money: number;
+  unpriced: number;
+  agreed: number;
+  disagreed: number;
+  is_cut: boolean;
+  causes: CacheCause[];
+  advice: CacheAdvice[];
+  turns: CacheTurn[];
+}
+
+/** One turn. `previous` is the turn that it is compared with; `section` is the section at the place where the two part, `section_name` what it is called. `provider_reason` is what the provider says itself, and `agrees` whether that is the cause found here; None where it says nothing. */
+export interface CacheTurn {
+  exchange: string;
+  previous: string;
+  at: number;
+  model: string;
+  client: string;
+  input_tokens: number;
+  reason: string;
+  autopsy: CacheAutopsy;
+  section: string;
+  section_name: string;
+  provider_reason: string;
+  provider_tokens: number | null;
+  agrees: boolean | null;
+}
+
 /** A tool was called; `arguments` is what the model wrote. */
 export interface CallBlock {
   type: "call";

@@ -425,7 +425,9 @@ DIALECT = Dialect(
         shows_schema=True,
     ),
     # What is before the messages stays cached although thinking or the choice of a tool change.
-    cache=CacheRules(order=("tools", "system", "settings"), needs_marks=True),
+    cache=CacheRules(
+        order=("tools", "system", "settings"), needs_marks=True, lifetime={"": 300.0, "5m": 300.0, "1h": 3600.0}
+    ),
     unread=Unread(
         echoes=frozenset(),
         bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),

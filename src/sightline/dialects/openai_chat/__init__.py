@@ -33,6 +33,7 @@ from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_r
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
+from sightline.dialects.openai_rules import CACHE_LIFETIME
 from sightline.dialects.streaming import StreamReader, TextDeltas
 
 DIALECT = Dialect(
@@ -145,7 +146,7 @@ DIALECT = Dialect(
         shows_schema=True,
     ),
     # OpenAI puts the schema of the answer and the tools before all text.
-    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
+    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False, step=128, lifetime=CACHE_LIFETIME),
     unread=Unread(
         echoes=frozenset(),
         stateful=frozenset(),

@@ -33,6 +33,7 @@ from sightline.dialects.openai_responses.reply_read import ResponsesMachine, rea
 from sightline.dialects.openai_responses.reply_write import ResponsesStreamWriter, write_reply
 from sightline.dialects.openai_responses.request import read_request, write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
+from sightline.dialects.openai_rules import CACHE_LIFETIME
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json, JsonObject
@@ -192,7 +193,7 @@ DIALECT = Dialect(
         has_chat_tools=False,
         shows_schema=True,
     ),
-    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
+    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False, step=128, lifetime=CACHE_LIFETIME),
     unread=Unread(
         bookkeeping=BOOKKEEPING,
         echoes=ECHOES,

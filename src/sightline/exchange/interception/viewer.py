@@ -14,6 +14,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
+from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.editing.draft import Draft
 from sightline.editing.review import EditCost, Review, Reviewed, TokenBudget
@@ -32,7 +33,7 @@ from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import has_media
 from sightline.model.request import Request
 from sightline.tokens.calibration import digest_chain
-from sightline.tokens.estimator import CountedRequest
+from sightline.tokens.estimator import CountedRequest, Estimator
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -157,6 +158,11 @@ class Viewer:
             _shorten(self._looks, MOST_LOOKS)
         self._looks.move_to_end(key)
         return known
+
+    def measures(self, exchange: RecordedExchange) -> tuple[Facts, Estimator]:
+        """What is known of the model that a recorded request was sent to, and what counts its tokens."""
+        choice = self._choice(exchange.summary.provider, exchange.model, exchange.spoken)
+        return choice.facts, self.holds.estimator(choice)
 
     async def _before(self, exchange: str, choice: ModelChoice) -> Request | None:
         """The request before, if what it left in a cache is of any use at this provider and to this model."""

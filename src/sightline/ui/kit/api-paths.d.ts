@@ -13,6 +13,7 @@ type GetAnswers = [
   [`/api/exchanges/${Id}/reply`, api.ReplyShown],
   [`/api/exchanges/${Id}/diff`, api.Diff],
   [`/api/exchanges/${Id}`, api.View],
+  ["/api/cache", api.CacheReport],
   ["/api/costs", api.CostsShown],
   ["/api/interception", api.Intercepting],
   ["/api/rules", api.Rule[]],

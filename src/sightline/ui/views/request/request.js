@@ -10,6 +10,7 @@ import { forgetOpened, go, toTraffic } from "../../kit/navigation.js";
 import { Stale } from "../../kit/notices.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { Answer } from "./answer.js";
+import { CacheLine } from "./cache-line.js";
 import { Compare } from "./compare.js";
 import { short } from "./core/budget.js";
 import { isHeld, nameOf } from "./core/exchange.js";
@@ -130,7 +131,14 @@ export function RequestView({ id, tab }) {
   };
   return html`<main class="request-view" aria-label=${`Request ${nameOf(view)}`}>
     ${h(Header, { desk, view, panel, onPanel: setPanel })}
-    ${view.raw ? null : html`<div class="request-budget">${h(Budget, { desk })}${h(CostOfEdit, { view })}</div>`}
+    ${
+      view.raw
+        ? null
+        : html`<div class="request-budget">
+            ${h(Budget, { desk })}${h(CostOfEdit, { view })}
+            ${view.tokens?.input_tokens == null || isWaiting ? null : h(CacheLine, { id, onDiff: () => show("diff") })}
+          </div>`
+    }
     ${h(Tabs, { view, tab: panel ? "" : tab, onTab: show })}
     ${h(Stale, { trouble })}
     <div

@@ -1,0 +1,387 @@
+"""Why a provider read less of a prompt from its cache than the turn before had left there.
+
+How much was left, read and lost is what the provider counted. Why follows from the two requests: each possible cause is
+taken alone, and the one that leaves nearest to what was read is named first.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from sightline.catalog.facts import Facts, Prices
+from sightline.dialects.dialect import CacheRules
+from sightline.dialects.registry import dialect
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+from sightline.tokens.cache_cost import (
+    LEAST_CACHED,
+    LOOKBACK,
+    Mark,
+    Prefix,
+    PrefixDifference,
+    first_difference,
+    pieces_of,
+)
+from sightline.tokens.estimate import cost_of
+from sightline.tokens.estimator import Estimator
+
+Cause: TypeAlias = Literal[
+    "",
+    "unknown",
+    "cold_start",
+    "provider",
+    "model",
+    "organisation",
+    "cache_key",
+    "in_flight",
+    "tier",
+    "expired",
+    "format",
+    "tools",
+    "tools_order",
+    "system",
+    "settings",
+    "messages",
+    "marks_missing",
+    "marks_moved",
+    "marks_limit",
+    "below_minimum",
+    "version",
+    "beta",
+    "evicted",
+]
+"""Why tokens were lost; empty where none were."""
+
+REASONS: Final[Mapping[Cause, str]] = {
+    "": "nothing was lost",
+    "unknown": "the provider does not report enough to tell",
+    "cold_start": "the conversation begins here",
+    "provider": "another provider",
+    "model": "another model",
+    "organisation": "another organisation or project",
+    "cache_key": "another cache key",
+    "in_flight": "sent before the answer to the turn before had begun",
+    "tier": "another service tier",
+    "expired": "expired",
+    "format": "the schema of the answer changed",
+    "tools": "tool definitions changed",
+    "tools_order": "the order of the tools changed",
+    "system": "system prompt changed",
+    "settings": "reasoning, verbosity or the choice of tools changed",
+    "messages": "an earlier message changed",
+    "marks_missing": "no cache mark",
+    "marks_moved": "cache marks moved out of reach",
+    "marks_limit": "more cache marks than the provider takes",
+    "below_minimum": "shorter than what the provider caches",
+    "version": "another version of the API",
+    "beta": "other beta features",
+    "evicted": "evicted: nothing in the requests explains it",
+}
+
+MOST_MARKS: Final = 4
+"""So many cache marks Anthropic takes in a request; servers that accept more use the first ones."""
+_BEFORE, _BEHIND = 24, 56
+"""So many characters are shown before and behind the first that differs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A request as it was sent, and what the provider counted. `organisation` is the account by the reply's headers,
+    `ready` when its answer began: the provider caches no earlier."""
+
+    request: Request
+    at: float
+    usage: Usage | None
+    ready: float = 0.0
+    provider: str = ""
+    model: str = ""
+    organisation: str = ""
+    version: str = ""
+    betas: frozenset[str] = frozenset()
+
+
+class CacheAutopsy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn could have read from the cache, what it read, and why not all of it.
+
+    `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two
+    part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the
+    turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what
+    could have been read. `money` is in dollars, None where prices are not known.
+    """
+
+    cause: Cause
+    could_tokens: int = 0
+    read_tokens: int = 0
+    lost_tokens: int = 0
+    money: float | None = None
+    also: tuple[Cause, ...] = ()
+    pointer: str = ""
+    offset: int | None = None
+    before: str = ""
+    after: str = ""
+    idle: float | None = None
+    lifetime: float | None = None
+    is_estimated: bool = False
+
+
+def left_tokens(usage: Usage | None, rules: CacheRules, facts: Facts) -> int | None:
+    """What a turn left in the cache, by the provider's own counts; None where they do not tell."""
+    if usage is None or usage.input_tokens is None or (usage.cached_tokens is None and not usage.cache_write_tokens):
+        return None
+    held = (usage.cached_tokens or 0) + (usage.cache_write_tokens or 0)
+    if rules.needs_marks or usage.cache_write_tokens:
+        return held
+    whole = usage.input_tokens // rules.step * rules.step
+    return whole if whole >= _minimum(facts) else 0
+
+
+def lost_money(usage: Usage, lost: int, prices: Prices | None) -> float | None:
+    """What these tokens cost more than if the cache had had them, in dollars; None where prices are not known."""
+    written, hour = usage.cache_write_tokens or 0, usage.cache_write_1h_tokens or 0
+    # What is lost is at the beginning of the prompt, and what is kept for an hour has to come before the rest.
+    better = msgspec.structs.replace(
+        usage,
+        cached_tokens=(usage.cached_tokens or 0) + lost,
+        cache_write_tokens=max(0, written - lost),
+        cache_write_1h_tokens=max(0, hour - lost),
+        cost=None,
+    )
+    paid = cost_of(msgspec.structs.replace(usage, cost=None), prices)
+    least = cost_of(better, prices)
+    return None if paid is None or least is None or least.is_bound else max(0.0, paid.dollars - least.dollars)
+
+
+def examine(previous: Turn | None, turn: Turn, estimator: Estimator, facts: Facts) -> CacheAutopsy:
+    """Why the provider read what it read of this turn; `previous` is the turn whose prompt it could have found."""
+    usage = turn.usage
+    if usage is None or usage.input_tokens is None or usage.cached_tokens is None:
+        return CacheAutopsy(cause="unknown")
+    read = usage.cached_tokens
+    if previous is None:
+        return CacheAutopsy(cause="cold_start", could_tokens=read, read_tokens=read)
+    rules = dialect(turn.request.dialect).cache
+    left = left_tokens(previous.usage, rules, facts)
+    if left is None:
+        return CacheAutopsy(cause="unknown", read_tokens=read)
+    comparison = _Comparison(previous, turn, estimator, facts, rules, left)
+    idle = max(0.0, turn.at - previous.at)
+    if left == 0:
+        return comparison.explain_empty(read, idle)
+    could = min(left, usage.input_tokens)
+    lost = could - read
+    if lost < rules.step:
+        return CacheAutopsy(cause="", could_tokens=max(could, read), read_tokens=read, idle=idle)
+    causes = comparison.rank(read, idle)
+    return comparison.report(causes, could, read, idle)
+
+
+@dataclass
+class _Comparison:
+    """Two turns side by side. Tokens are in the provider's measure: what it counted stretches what is estimated."""
+
+    previous: Turn
+    turn: Turn
+    estimator: Estimator
+    facts: Facts
+    rules: CacheRules
+    left: int
+    before: Prefix = field(init=False)
+    now: Prefix = field(init=False)
+    difference: PrefixDifference | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = Prefix(self.previous.request, self.estimator)
+        self.now = Prefix(self.turn.request, self.estimator)
+        self.difference = first_difference(self.before, self.now)
+        self.is_marked = self.rules.needs_marks or bool(self.before.marks)
+        self.marks = self.before.marks[:MOST_MARKS]
+        counted = self.previous.usage.input_tokens if self.previous.usage is not None else None
+        whole = max((mark.tokens for mark in self.marks), default=0) if self.is_marked and self.left else 0
+        self.scale = (self.left / whole if whole else (counted or 0) / max(1, self.before.tokens)) or 1.0
+
+    def explain_empty(self, read: int, idle: float) -> CacheAutopsy:
+        """The turn before left nothing: what is repeated could have been read, had it been cached."""
+        end, counted = self.difference, self.previous.usage
+        whole = 0 if counted is None else counted.input_tokens or 0
+        repeated = whole if end is None else round(self.before.tokens_before(end.unit, end.pieces) * self.scale)
+        if repeated - read < self.rules.step:
+            return CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=idle)
+        last = max((mark.tokens for mark in self.marks), default=0)
+        if self.is_marked and not self.marks:
+            cause: Cause = "marks_missing"
+        elif min(whole, round(last * self.scale) if self.is_marked else whole) < _minimum(self.facts):
+            cause = "below_minimum"
+        else:
+            cause = "unknown"
+        return self.report((cause,), repeated, read, idle, is_estimated=True)
+
+    def rank(self, read: int, idle: float) -> tuple[Cause, ...]:
+        """The causes that would have lost something, the likeliest first."""
+        if self.before.is_stateful or self.now.is_stateful:
+            found: dict[Cause, int] = {}
+        else:
+            found = self._content() | self._marking()
+        known: dict[Cause, int] = dict.fromkeys(self._elsewhere(), 0)
+        alive = self._alive(idle)
+        if alive < self.left:
+            known["expired"] = alive
+        known |= found
+        likely = sorted(known, key=lambda cause: abs(known[cause] - read))  # of equals the first stays first
+        least = min(known.values(), default=self.left)
+        if least > max(2 * read, _minimum(self.facts)) or not likely:
+            beside = self._circumstances() or ["evicted"]
+            return tuple(dict.fromkeys((*beside, *likely)))
+        return tuple(likely)
+
+    def report(
+        self, causes: tuple[Cause, ...], could: int, read: int, idle: float, *, is_estimated: bool = False
+    ) -> CacheAutopsy:
+        """The autopsy with these causes."""
+        usage, cause = self.turn.usage, causes[0]
+        assert usage is not None, "it was counted"
+        offset, before, after = None, "", ""
+        if self.difference is not None and cause in _CONTENT:
+            offset, before, after = self._texts(self.difference)
+        return CacheAutopsy(
+            cause=cause,
+            could_tokens=could,
+            read_tokens=read,
+            lost_tokens=could - read,
+            money=lost_money(usage, could - read, self.facts.prices),
+            also=causes[1:],
+            pointer=self._place(cause),
+            offset=offset,
+            before=before,
+            after=after,
+            idle=idle,
+            lifetime=self._lifetime() if cause == "expired" else None,
+            is_estimated=is_estimated,
+        )
+
+    def _place(self, cause: Cause) -> str:
+        if self.difference is not None and cause in _CONTENT:
+            return self.difference.pointer
+        if cause in ("marks_moved", "marks_limit"):
+            return self.now.marks[-1].pointer
+        return ""
+
+    def _elsewhere(self) -> list[Cause]:
+        """What sends a request to where nothing of the turn before is."""
+        old, new = self.previous, self.turn
+        found: list[Cause] = []
+        if old.provider != new.provider:
+            found.append("provider")
+        if old.model != new.model:
+            found.append("model")
+        if old.organisation and new.organisation and old.organisation != new.organisation:
+            found.append("organisation")
+        if old.request.options.cache_key != new.request.options.cache_key:
+            found.append("cache_key")
+        if new.at < old.ready:
+            found.append("in_flight")
+        return found
+
+    def _circumstances(self) -> list[Cause]:
+        """What changed beside the prompt, and may matter to the cache."""
+        old, new = self.previous, self.turn
+        one, other = old.request.options, new.request.options
+        found: list[Cause] = []
+        if one.service_tier != other.service_tier:
+            found.append("tier")
+        if (one.verbosity, one.reasoning and one.reasoning.effort) != (
+            other.verbosity,
+            other.reasoning and other.reasoning.effort,
+        ):
+            found.append("settings")
+        if old.version != new.version:
+            found.append("version")
+        if old.betas != new.betas:
+            found.append("beta")
+        return found
+
+    def _content(self) -> dict[Cause, int]:
+        """What the prompt's first difference leaves of the cache, if that is less than all."""
+        end = self.difference
+        if end is None:
+            return {}
+        if self.is_marked:
+            kept = self._most(mark for mark in self.marks if (mark.unit, mark.pieces) <= (end.unit, end.pieces))
+        else:
+            kept = round(self.before.tokens_before(end.unit, end.pieces) * self.scale) // self.rules.step
+            kept = kept * self.rules.step if kept * self.rules.step >= _minimum(self.facts) else 0
+        kind = self.before.units[end.unit].kind
+        if kept >= self.left or kind == "model":  # the model is compared as the provider was asked for it
+            return {}
+        if kind == "tools" and self._is_reordered(end):
+            return {"tools_order": kept}
+        return {"messages" if kind == "message" else kind: kept}
+
+    def _is_reordered(self, end: PrefixDifference) -> bool:
+        old, new = (list(map(_tool_name, turn.request.tools)) for turn in (self.previous, self.turn))
+        return old[end.pieces :] != new[end.pieces :] and sorted(old) == sorted(new)
+
+    def _marking(self) -> dict[Cause, int]:
+        """What the later marks can find, if that is less than all."""
+        if not self.is_marked:
+            return {}
+        if not self.now.marks:
+            return {"marks_missing": 0}
+        kept = self._reach(self.now.marks[:MOST_MARKS])
+        if kept >= self.left:
+            return {}
+        return {"marks_limit" if self._reach(self.now.marks) > kept else "marks_moved": kept}
+
+    def _reach(self, marks: tuple[Mark, ...]) -> int:
+        reach = [mark.blocks for mark in marks]
+        return self._most(mark for mark in self.marks if any(0 <= end - mark.blocks < LOOKBACK for end in reach))
+
+    def _alive(self, idle: float) -> int:
+        """What is not older than its lifetime."""
+        if not self.is_marked:
+            lifetime = self._lifetime()
+            return self.left if lifetime is None or idle <= lifetime else 0
+        lifetimes = self.rules.lifetime
+        return self._most(mark for mark in self.marks if idle <= lifetimes.get(mark.ttl, lifetimes.get("", idle)))
+
+    def _lifetime(self) -> float | None:
+        """For how long the provider keeps what the turn before left last."""
+        asked = self.marks[-1].ttl if self.marks else self.previous.request.options.cache_retention or ""
+        return self.rules.lifetime.get(asked, self.rules.lifetime.get(""))
+
+    def _most(self, marks: Iterable[Mark]) -> int:
+        return round(max((mark.tokens for mark in marks), default=0) * self.scale)
+
+    def _texts(self, end: PrefixDifference) -> tuple[int | None, str, str]:
+        """The byte at which the texts at the difference part, and both texts around it."""
+        old = _text_of(self.before.units[end.unit].value, end.pieces)
+        new = _text_of(self.now.units[end.unit].value, end.pieces) if end.unit < len(self.now.units) else ""
+        pairs = enumerate(zip(old, new, strict=False))
+        at = next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
+        start = max(0, at - _BEFORE)
+        return len(old[:at].encode("utf-8", "replace")), old[start : at + _BEHIND], new[start : at + _BEHIND]
+
+
+_CONTENT = ("format", "tools", "tools_order", "system", "settings", "messages")
+
+
+def _minimum(facts: Facts) -> int:
+    return facts.cache_minimum or LEAST_CACHED
+
+
+def _tool_name(tool: object) -> str:
+    return str(getattr(tool, "name", "")) or repr(tool)
+
+
+def _text_of(value: object, pieces: int) -> str:
+    """The text of the piece behind so many of a unit, as the model reads it; JSON where it is no text."""
+    found = pieces_of(value)
+    if isinstance(value, Message | tuple):
+        piece = found[pieces] if pieces < len(found) else None
+        if isinstance(piece, Text):
+            return piece.text
+        return "" if piece is None else msgspec.json.encode(msgspec.structs.replace(piece, at="")).decode()
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,46 @@
+"""A request whose cache broke says so, and leads to what broke it."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser import NARROW
+from tests.caching_provider import CachingProvider
+from tests.fake_clock import FakeClock
+from tests.page_stage import PageStage, chat, system, user
+
+CONFIG = '[models."acme/m"]\nprices = { input = 3.0, output = 15.0, cached = 0.3 }\n'
+OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
+LONG = "The quick brown fox jumps over the lazy dog. " * 300
+
+
+def test_a_request_says_what_broke_its_cache_and_leads_to_the_difference(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    stage.desk.upstream.script = [CachingProvider(FakeClock()).play]
+    asked = [user("What is a cache?"), {"role": "assistant", "content": "Yes."}, user("And a miss?")]
+    stage.free(chat(system(f"Today is Monday. {LONG}"), asked[0], stream=True), session="miss")
+    stage.free(chat(system(f"Today is Tuesday. {LONG}"), *asked, stream=True), session="miss")
+    report = stage.person.get("/api/cache?session=miss")
+    assert [turn["autopsy"]["cause"] for turn in report["turns"]] == ["cold_start", "system"]
+    first, second = (turn["exchange"] for turn in report["turns"])
+    (alone,) = stage.person.get(f"/api/cache?exchange={second}")["turns"]
+    assert alone == report["turns"][1]
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, first)
+        expect(page.get_by_text("counted by the provider")).to_be_visible()
+        expect(page.get_by_text("Cache: read")).to_have_count(0)
+        stage.open(page, second)
+        line = page.get_by_text(re.compile(r"Cache: read 0 of 3\.\dk .*lost"))
+        expect(line).to_be_visible()
+        stage.keep(shown, "cache-line")
+        page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+        assert page.evaluate(OVERFLOW) <= 0
+        stage.keep(shown, "cache-line-narrow")
+        line.get_by_role("button", name="system prompt changed").click()
+        expect(page.get_by_role("tab", name="Diff")).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_text("Tuesday")).to_be_visible()
+    with stage.look(dark=True) as shown:
+        stage.open(shown.page, second)
+        expect(shown.page.get_by_text("Cache: read")).to_be_visible()
+        stage.keep(shown, "cache-line-dark")
