@@ -70,7 +70,7 @@ from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import Costs
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Documents, Exchanges, Replays
+from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.shapes import Place
 from sightline.workbench.workbench import Access, Workbench
@@ -145,6 +145,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         showing=showing,
         replays=Replays(exchanges, parts.resending),
         documents=Documents(parts.resending),
+        forgetting=Forgetting(records, parts.hub, parts.now),
         about=lambda: about(
             version("sightline"),
             parts.address,
