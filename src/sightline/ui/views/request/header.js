@@ -13,6 +13,7 @@ import { toExchange, toTraffic } from "../../kit/navigation.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
+import { Forget, ofSession } from "../traffic/forget.js";
 import { faultOf, holdClock, isHeld, proof, sendable } from "./core/exchange.js";
 
 /** @import { View } from "./core/exchange.js" */
@@ -278,12 +279,15 @@ function Countdown({ view }) {
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function AfterActions({ desk, view, panel, onPanel }) {
   const [isMaking, setMaking] = useState(false);
+  const [deleting, setDeleting] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
+  const one = { filter: `id:${view.id}`, what: "this request" };
   const hasEvals = about.value.places?.includes("evals") ?? false;
   useShortcuts(
     "Request",
     [
       { keys: "r", label: "Replay and compare", run: () => onPanel(panel === "compare" ? "" : "compare") },
       ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
+      { keys: "delete", label: "Delete this request", run: () => setDeleting(one) },
     ],
     [view.id, panel, hasEvals],
   );
@@ -316,6 +320,33 @@ function AfterActions({ desk, view, panel, onPanel }) {
         Make a case of this
       </button>`
     }
+    ${
+      view.state !== "sending" &&
+      h(Menu, {
+        label: "Delete",
+        align: "left",
+        children: h(Icon, { name: "trash" }),
+        choices: [
+          {
+            label: "Delete this request…",
+            isDanger: true,
+            keys: h(KeyCaps, { keys: "delete" }),
+            run: () => setDeleting(one),
+          },
+          ...(view.session
+            ? [
+                {
+                  label: "Delete its session…",
+                  detail: view.session,
+                  isDanger: true,
+                  run: () => setDeleting({ filter: ofSession(view.session), what: `session ${view.session}` }),
+                },
+              ]
+            : []),
+        ],
+      })
+    }
+    ${deleting ? h(Forget, { ...deleting, onClose: () => setDeleting(null), onGone: toTraffic }) : null}
     ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
     ${
       view.origin &&
