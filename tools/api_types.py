@@ -17,6 +17,7 @@ from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
 from sightline.exchange.interception.core.rules import InterceptionRule
 from sightline.exchange.interception.holds import Expand
+from sightline.exchange.recording.records import ForgetResult
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown
@@ -37,6 +38,7 @@ ANSWERS = (
     shapes.About,
     CacheReport,
     CostsShown,
+    ForgetResult,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

@@ -103,6 +103,12 @@ class TelemetrySettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_
     env_headers: dict[str, str] = {}
 
 
+class ExportSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[export]`: what `export --redact` replaces beside keys, addresses and names: regular expressions."""
+
+    patterns: tuple[str, ...] = ()
+
+
 class ChatDefaults(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[chat]`: how the chat counts and trims, where its page sets nothing else."""
 
@@ -216,6 +222,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     network: NetworkSettings = NetworkSettings()
     store: StoreSettings = StoreSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    export: ExportSettings = ExportSettings()
     chat: ChatDefaults = ChatDefaults()
     tools: dict[str, Toolset] = {}
     evals: EvalsSettings = EvalsSettings()

@@ -437,6 +437,32 @@ class StoreConformance:
 
         told(opening, story)
 
+    def test_chosen_exchanges_are_forgotten_and_the_others_are_as_they_were(self, opening: Opening) -> None:
+        said = [f"{turn} unusual-{turn} " + "lorem ipsum dolor " * 40 for turn in range(20)]
+        bodies = [chat_body(*said[: 2 * turn + 1]) for turn in range(10)]
+        chosen = [f"x_{turn}" for turn in (0, 3, 4, 8)]
+
+        async def story(store: Store) -> None:
+            for turn, body in enumerate(bodies):
+                store.record(whole(f"x_{turn}", body, f"answer-{turn}", at=NOON + 10 * turn))
+            store.record(received("x_open", chat_body("not over")))
+            await store.settle()
+            stays = [name for name in await ids(store) if name not in chosen]
+            before = [await exported(store, parse(f"id:{name}")) for name in stays]
+            measured = await store.forget([*chosen, "x_open", "x_unknown"], is_dry_run=True)
+            assert measured.exchanges == 4
+            assert measured.bytes > 0
+            assert len(await ids(store)) == 11
+            assert await store.forget([*chosen, "x_open", "x_unknown"]) == measured
+            assert await ids(store) == stays
+            assert [await exported(store, parse(f"id:{name}")) for name in stays] == before
+            assert await ids(store, "text:answer-3") == []
+            assert await ids(store, "text:answer-5") == ["x_5"]
+            assert (await store.forget(chosen)).exchanges == 0
+            assert (await store.forget([])).exchanges == 0
+
+        told(opening, story)
+
     # --- carrying it elsewhere -------------------------------------------------------------------
 
     def test_an_export_holds_all_of_it_oldest_first(self, opening: Opening) -> None:

@@ -136,7 +136,7 @@ def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(tm
     put_aside(large)
     put_aside(large)
     spare = tmp_path / "spare-0"
-    assert {path.name for path in tmp_path.iterdir()} == {"001.lock", latest.name, "spare-0"}
+    assert {path.name for path in tmp_path.iterdir()} == {"001.lock", latest.name, "spare-0", "scrub.lock"}
     assert spare.read_bytes() == bytes(SEGMENT_SIZE)
     number = spare.stat().st_ino
     append(journal, 3, size=SEGMENT_SIZE // 2)
@@ -151,10 +151,10 @@ def test_only_a_few_segments_are_kept_to_be_used_again(tmp_path: Path) -> None:
         path = tmp_path / f"001-{number:08}.log"
         path.write_bytes(b"x" * SEGMENT_SIZE)
         put_aside(path)
-    assert {path.name for path in tmp_path.iterdir()} == {f"spare-{number}" for number in range(16)}
+    assert {path.name for path in tmp_path.iterdir()} == {"scrub.lock", *(f"spare-{number}" for number in range(16))}
     (tmp_path / "spare.draft").write_bytes(b"of one that was killed")
     remove_spares(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["scrub.lock"]
 
 
 def test_a_spare_of_another_size_is_made_one_of_this(tmp_path: Path) -> None:

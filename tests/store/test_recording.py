@@ -116,7 +116,7 @@ def test_what_is_recorded_reaches_the_database_in_order_and_in_batches(tmp_path:
 
     told(tmp_path, ledger, story)
     assert ledger.is_closed
-    assert [path.name for path in tmp_path.iterdir()] == ["recorder.lock"]
+    assert {path.name for path in tmp_path.iterdir()} == {"recorder.lock", "scrub.lock"}
 
 
 def test_a_failing_database_loses_nothing_and_says_why(tmp_path: Path, ledger: Ledger) -> None:

@@ -7,6 +7,7 @@ import {
   countOf,
   duration,
   money,
+  room,
   formatRunning,
   short,
   stamp,
@@ -80,4 +81,8 @@ test("one and many", () => {
     [countOf(1, "turn"), countOf(2000, "turn"), countOf(2, "reply", "replies")],
     ["1 turn", "2,000 turns", "2 replies"],
   );
+});
+
+test("room on a disk", () => {
+  assert.deepEqual([1, 999, 43_000, 1_230_000].map(room), ["1 byte", "999 bytes", "43.0 kB", "1.2 MB"]);
 });

@@ -73,7 +73,7 @@ from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import CostReport
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Documents, Exchanges, Replays
+from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.shapes import Place
 from sightline.workbench.workbench import Access, Workbench
@@ -150,6 +150,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         showing=showing,
         replays=Replays(exchanges, parts.resending),
         documents=Documents(parts.resending),
+        forgetting=Forgetting(records, parts.hub, parts.now),
         about=lambda: about(
             version("sightline"),
             parts.address,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 GROUPS = (
     ("See what clients send", ("serve", "run", "context", "chat")),
     ("Ask, with and without tools", ("ask", "resume", "runs", "harness")),
-    ("Use the record", ("traffic", "show", "costs", "cache", "replay", "export", "import")),
+    ("Use the record", ("traffic", "show", "costs", "cache", "replay", "export", "import", "forget")),
     ("Evaluate and translate", ("eval", "translate")),
     ("Set up", ("config", "doctor", "local", "examples", "completion", "upgrade")),
 )
@@ -30,6 +30,7 @@ EXAMPLES = {
     "replay": ("sightline replay ex_01H8Z3 --to gpt-4o",),
     "export": ('sightline export "client:codex" -o codex.jsonl',),
     "import": ("sightline import codex.jsonl",),
+    "forget": ("sightline forget 'age>30d' --dry-run", "sightline forget 'session:demo'"),
     "eval run": ("sightline eval run examples/evals/support.eval.yaml --target gpt-4o",),
     "eval validate": ("sightline eval validate suite.eval.yaml",),
     "eval preview": ("sightline eval preview suite.eval.yaml order --target gpt-4o",),

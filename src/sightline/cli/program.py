@@ -59,6 +59,8 @@ def parser() -> argparse.ArgumentParser:
         config,
         context,
         costs,
+        export,
+        forget,
         harness,
         installation,
         run,
@@ -78,7 +80,14 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
-    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
+    recorded = (
+        traffic.add_traffic,
+        show.add_show,
+        show.add_replay,
+        export.add_command,
+        traffic.add_import,
+        forget.add_command,
+    )
     counted = (costs.add_command, context.add_command, cache.add_command)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
     installed = (installation.add_examples, installation.add_upgrade, completion.add_command)

@@ -1,10 +1,10 @@
-"""`sightline traffic`, `export` and `import`: list recorded exchanges, and move them between records as files."""
+"""`sightline traffic` and `import`: list recorded exchanges, and read them from files."""
 
 import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -195,103 +195,18 @@ def _clip(text: str, most: int = _WIDEST) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def add_archives(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `export` and `import`."""
-    command = commands.add_parser(
-        "export",
-        help="write recorded exchanges to a file",
-        description="Write recorded exchanges as a JSON lines archive that `sightline import` reads back as it "
-        "was, or as an HTTP archive for other tools. A filter says which; credentials are in neither.",
-    )
-    command.add_argument(
-        "--as", dest="form", choices=("jsonl", "har"), default="jsonl", help="the format (default: jsonl)"
-    )
-    command.add_argument("-o", "--output", metavar="FILE", help="the output file (default: stdout)")
-    _add_common(command)
-    command.add_argument("filter", nargs="*", metavar="FILTER", help="a filter; without one, all")
-    command.set_defaults(run=run_export)
+def add_import(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `import`."""
     command = commands.add_parser(
         "import",
         help="read exchanges from files into the record",
         description="Read JSON lines archives of `sightline export`, and HTTP archives (HAR) of any tool, into the "
         "record. A file is read whole before anything is taken from it; what is here already is not taken twice.",
     )
-    _add_common(command)
-    command.add_argument("files", nargs="+", metavar="FILE", help="the files")
-    command.set_defaults(run=run_import)
-
-
-def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
-
-
-def run_export(arguments: argparse.Namespace) -> int:
-    """Write the exchanges."""
-    import asyncio
-
-    from sightline.app.configuration import configuration
-    from sightline.app.engine import open_record
-    from sightline.app.machine import SystemClock
-    from sightline.store.archive import write_archive
-
-    wanted = parse_filter(arguments.filter)
-    loaded = configuration(arguments.config)
-
-    async def export() -> None:
-        async with open_record(loaded, arguments.data, arguments.store) as store:
-            if arguments.form == "har":
-                pieces = _har(store, wanted, loaded.catalog)
-            else:
-                pieces = write_archive(store.export(wanted, now=SystemClock().now()))
-            if arguments.output is None:
-                async for piece in pieces:
-                    write(piece, ends_line=False)
-            else:
-                with _whole_file(Path(arguments.output)) as file:
-                    async for piece in pieces:
-                        file.write(piece)
-
-    asyncio.run(export())
-    return 0
-
-
-async def _har(store: "Store", wanted: "Expression", catalog: "Catalog") -> AsyncIterator[bytes]:
-    from importlib.metadata import version
-
-    from sightline.app.machine import SystemClock
-    from sightline.exchange.recording.exchange_record import load_exchange
-    from sightline.exchange.recording.har import har
-    from sightline.exchange.recording.replay_request import call_of
-
-    now, before, found = SystemClock().now(), "", []
-    while page := await store.find(wanted, now=now, before=before, limit=500):
-        for summary in page:
-            if summary.provider:
-                exchange = await load_exchange(store, summary)
-                found.append((exchange, call_of(exchange, catalog)))
-            else:
-                say(f"note: {summary.id} was not sent, and an HTTP archive has no place for it")
-        before = page[-1].id
-    yield har(found[::-1], version("sightline"))
-
-
-@contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file atomically, readable by its owner only."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            made = Path(file.name)
-            try:
-                yield file
-                file.flush()
-                made.replace(path)
-            except BaseException:
-                made.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror or error}"
-        raise Fault(Code.USAGE, message, hint="Name a file in a folder that you can write to.") from None
+    command.add_argument("files", nargs="+", metavar="FILE", help="the files")
+    command.set_defaults(run=run_import)
 
 
 def run_import(arguments: argparse.Namespace) -> int:

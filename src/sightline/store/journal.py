@@ -14,15 +14,17 @@ import struct
 import sys
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import NamedTuple
 
 import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.store.entries import KeptEntry, join_frames
+from sightline.store.entries import BodyEntry, KeptEntry, join_frames
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -32,6 +34,8 @@ _HEAD = struct.Struct("<8sQQQ")
 _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
 _MOST_SPARES = 16
+_SCRUB = "scrub.lock"
+_SCRUB_TRIES, _SCRUB_WAIT = 200, 0.01
 _DRAFT = ".draft"
 _NUMBER = struct.Struct("<Q")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -181,7 +185,10 @@ def put_aside(path: Path) -> None:
     folder = path.parent
     free = next((each for n in range(_MOST_SPARES) if not (each := spare_path(folder, n)).exists()), None)
     draft = folder / f"spare{_DRAFT}"
+    guard = os.open(folder / _SCRUB, os.O_CREAT | os.O_RDWR, 0o600)
     try:
+        if not lock(guard):
+            return  # it is being scrubbed; the next look at the journals puts it aside
         size = path.stat().st_size
         if free is None or size != SEGMENT_SIZE:
             path.unlink()
@@ -192,6 +199,63 @@ def put_aside(path: Path) -> None:
         draft.replace(free)
     except FileNotFoundError:
         return  # another process has tidied up
+    finally:
+        os.close(guard)
+
+
+def scrub(folder: Path, exchanges: Collection[str]) -> None:
+    """Overwrite what is in the database already, in every segment, and take these exchanges out of the files with
+    entries that the database refused. Afterwards no file of the folder holds anything of exchanges that ended and were
+    removed from the database."""
+    guard = _guard_segments(folder)
+    try:
+        for _, path in segments(folder):
+            state = state_of(path)
+            if state is None or not state.has_head or state.imported <= _HEAD.size:
+                continue
+            with suppress(FileNotFoundError), path.open("r+b", buffering=0) as file:
+                # A machine that dies now must not keep the zeros and lose the mark up to which they are no records.
+                os.fsync(file.fileno())
+                file.seek(_HEAD.size)
+                file.write(bytes(state.imported - _HEAD.size))
+        for path in folder.glob("refused-*.journal"):
+            _remove_refused(path, exchanges)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    finally:
+        os.close(guard)
+
+
+def _guard_segments(folder: Path) -> int:
+    """A lock during which no segment is put aside: one that is used again meanwhile would lose its new records."""
+    guard = os.open(folder / _SCRUB, os.O_CREAT | os.O_RDWR, 0o600)
+    for _ in range(_SCRUB_TRIES):
+        if lock(guard):
+            return guard
+        sleep(_SCRUB_WAIT)
+    os.close(guard)
+    hint = "Wait until it is done, and try again."
+    raise Fault(Code.CONFIG, "another process changes the journal at the moment", hint=hint)
+
+
+def _remove_refused(path: Path, exchanges: Collection[str]) -> None:
+    left: list[bytes] = []
+    is_changed = False
+    for record in records(path):
+        if isinstance(record, Torn):
+            break
+        entries = record[0]
+        if any(not isinstance(entry, BodyEntry) and entry.exchange in exchanges for entry in entries):
+            is_changed = True
+        else:
+            left.append(frame_record(entries))
+    if is_changed and left:
+        draft = path.with_suffix(_DRAFT)
+        draft.touch(mode=0o600)
+        draft.write_bytes(b"".join(left))
+        draft.replace(path)
+    elif is_changed:
+        path.unlink()
 
 
 def remove_spares(folder: Path) -> None:

@@ -14,7 +14,7 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Fsync, Importer
-from sightline.store.journal import JournalWriter
+from sightline.store.journal import JournalWriter, scrub
 from sightline.store.postgres_connection import (
     TROUBLE,
     PostgresAddress,
@@ -31,7 +31,7 @@ from sightline.store.postgres_connection import (
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
 from sightline.store.recording import JournaledStore, RecorderProcess
-from sightline.store.store import Line, Log, Pruned, load_migrations, overtaken
+from sightline.store.store import Forgotten, Line, Log, Pruned, load_migrations, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 
 T = TypeVar("T")
@@ -158,12 +158,46 @@ async def prune(connection: PostgresConnection, *, older_than: float | None, lar
         if not count:
             break
     if gone:
-        # The server reuses the freed space, and gives back what is free at the end of its files.
-        # Two that clean up at once would wait for each other for seconds; what one has in hand, the other leaves.
-        tables = ", ".join(f"sightline.{table}" for table in _TABLES)
-        await connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}", timeout=_VACUUM_SECONDS)
+        await _vacuum(connection)
         used = await record_size(connection)
     return Pruned(gone, max(0, before - used), used)
+
+
+async def _vacuum(connection: PostgresConnection) -> None:
+    """The server reuses the freed space, and gives back what is free at the end of its files."""
+    # Two that clean up at once would wait for each other for seconds; what one has in hand, the other leaves.
+    tables = ", ".join(f"sightline.{table}" for table in _TABLES)
+    await connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}", timeout=_VACUUM_SECONDS)
+
+
+_FORGETTABLE = "SELECT id FROM sightline.exchanges WHERE id = ANY($1::text[]) AND state <> ALL($2::text[])"
+_OF_EXCHANGES = " + ".join(
+    f"(SELECT coalesce(sum(octet_length({column})), 0) FROM sightline.{table} WHERE exchange = ANY($1::text[]))"
+    for table, column in _SIZED.items()
+    if table != "bodies"
+)
+_ALONE = f"""
+SELECT {_OF_EXCHANGES} + (
+    SELECT coalesce(sum(octet_length(data)), 0) FROM sightline.bodies
+    WHERE sha256 IN (SELECT sha256 FROM sightline.uses WHERE exchange = ANY($1::text[]))
+    AND NOT EXISTS (
+        SELECT 1 FROM sightline.uses WHERE uses.sha256 = bodies.sha256 AND uses.exchange <> ALL($1::text[])
+    )
+)
+"""
+
+
+async def forget(connection: PostgresConnection, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
+    """Forget these exchanges, but not those under way; or only measure them."""
+    codec = Codec()
+    ids = [row["id"] for row in await connection.fetch(_FORGETTABLE, list(exchanges), list(OPEN_STATES))]
+    found = Forgotten(len(ids), int(await connection.fetchval(_ALONE, ids)))
+    if ids and not is_dry_run:
+        for at in range(0, len(ids), _AT_ONCE):
+            async with pruning(connection):
+                await _forget_rows(connection, codec, ids[at : at + _AT_ONCE])
+        await _vacuum(connection)
+    return found
 
 
 async def record_size(connection: PostgresConnection) -> int:
@@ -177,13 +211,17 @@ async def _forget_some(
     """Forget a few of the oldest; the answer is how many."""
     async with pruning(connection):
         rows = await connection.fetch(_OLDEST, list(OPEN_STATES), older_than, min(most, _AT_ONCE))
-        ids = [row["id"] for row in rows]
-        touched = [row["sha256"] for row in await connection.fetch(_TOUCHED, ids)]
-        for table in ("uses", "frames", "facts", "texts", "instructions"):
-            await connection.execute(f"DELETE FROM sightline.{table} WHERE exchange = ANY($1::text[])", ids)
-        await connection.execute("DELETE FROM sightline.exchanges WHERE id = ANY($1::text[])", ids)
-        await _forget_bodies(connection, codec, touched)
-    return len(ids)
+        await _forget_rows(connection, codec, [row["id"] for row in rows])
+    return len(rows)
+
+
+async def _forget_rows(connection: PostgresConnection, codec: Codec, ids: list[str]) -> None:
+    """Forget all that is recorded of these exchanges."""
+    touched = [row["sha256"] for row in await connection.fetch(_TOUCHED, ids)]
+    for table in ("uses", "frames", "facts", "texts", "instructions"):
+        await connection.execute(f"DELETE FROM sightline.{table} WHERE exchange = ANY($1::text[])", ids)
+    await connection.execute("DELETE FROM sightline.exchanges WHERE id = ANY($1::text[])", ids)
+    await _forget_bodies(connection, codec, touched)
 
 
 async def _forget_bodies(connection: PostgresConnection, codec: Codec, touched: list[bytes]) -> None:
@@ -249,6 +287,14 @@ class PostgresStore(JournaledStore):
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
         return await self._ask(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
+
+    async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
+        """Remove these exchanges from the database and from the journal of this data folder; see `Store`."""
+        await self.settle()  # what waits in the journal would come back
+        found = await self._ask(lambda connection: forget(connection, exchanges, is_dry_run=is_dry_run))
+        if not is_dry_run:
+            await asyncio.to_thread(scrub, self._folder, set(exchanges))
+        return found
 
     async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
         """All entries of these exchanges, oldest first, each body before the fact that names it."""

@@ -4,27 +4,29 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Fsync, Importer
-from sightline.store.journal import JournalWriter
+from sightline.store.journal import JournalWriter, scrub
 from sightline.store.recording import JournaledStore, RecorderProcess
-from sightline.store.sqlite_blocks import block_numbers, forget_pieces
+from sightline.store.sqlite_blocks import block_numbers, forget_pieces, measure_pieces
 from sightline.store.sqlite_database import (
     FILE_NAME,
     asking,
     body_with_id,
     changing,
     connect_database,
+    erase_remains,
     open_database,
 )
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.sqlite_words import forget_words
-from sightline.store.store import Line, Log, Pruned, overtaken
+from sightline.store.sqlite_words import forget_words, measure_words
+from sightline.store.store import Forgotten, Line, Log, Pruned, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 
 T = TypeVar("T")
@@ -156,17 +158,22 @@ def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float
             f"SELECT seq, blocks FROM exchanges WHERE {_ENDED} AND (?1 IS NULL OR at < ?1) ORDER BY id LIMIT ?2",
             (older_than, most),
         ).fetchall()
-        touched: set[int] = set()
-        gone = {seq for seq, _ in rows}
-        forget_words(connection, codec, gone)
-        forget_pieces(connection, codec, gone, {number for _, blocks in rows for number in block_numbers(blocks)})
-        for seq in gone:
-            touched |= {body for (body,) in connection.execute("SELECT body FROM uses WHERE exchange = ?", (seq,))}
-            for table in ("uses", "instructions"):
-                connection.execute(f"DELETE FROM {table} WHERE exchange = ?", (seq,))
-            connection.execute("DELETE FROM exchanges WHERE seq = ?", (seq,))
-        _forget_bodies(connection, codec, touched)
+        _forget_rows(connection, codec, rows)
     return len(rows)
+
+
+def _forget_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[tuple[int, str]]) -> None:
+    """Forget the exchanges in these rows, each with the blocks that it names."""
+    touched: set[int] = set()
+    gone = {seq for seq, _ in rows}
+    forget_words(connection, codec, gone)
+    forget_pieces(connection, codec, gone, {number for _, blocks in rows for number in block_numbers(blocks)})
+    for seq in gone:
+        touched |= {body for (body,) in connection.execute("SELECT body FROM uses WHERE exchange = ?", (seq,))}
+        for table in ("uses", "instructions"):
+            connection.execute(f"DELETE FROM {table} WHERE exchange = ?", (seq,))
+        connection.execute("DELETE FROM exchanges WHERE seq = ?", (seq,))
+    _forget_bodies(connection, codec, touched)
 
 
 def _forget_bodies(connection: sqlite3.Connection, codec: Codec, touched: set[int]) -> None:
@@ -200,6 +207,51 @@ def _shrink(connection: sqlite3.Connection) -> None:
         # It gives back one page a step and has no rows to fetch, so that only a script takes it to its end.
         connection.executescript("PRAGMA incremental_vacuum")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def forget(connection: sqlite3.Connection, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
+    """Forget these exchanges, but not those under way, and leave no trace of them in the file; or only measure them."""
+    codec = Codec()
+    batches = [exchanges[at : at + _AT_ONCE] for at in range(0, len(exchanges), _AT_ONCE)]
+    with asking():
+        connection.execute("BEGIN")
+        try:
+            rows = [row for batch in batches for row in _ended_rows(connection, batch)]
+            found = Forgotten(len(rows), _measure_rows(connection, codec, rows) if rows else 0)
+        finally:
+            connection.execute("COMMIT")
+    if is_dry_run:
+        return found
+    for batch in batches:
+        with changing(connection):
+            _forget_rows(connection, codec, _ended_rows(connection, batch))
+    erase_remains(connection)
+    return found
+
+
+def _ended_rows(connection: sqlite3.Connection, exchanges: Sequence[str]) -> list[tuple[int, str]]:
+    marks = ",".join("?" * len(exchanges))
+    return connection.execute(
+        f"SELECT seq, blocks FROM exchanges WHERE id IN ({marks}) AND {_ENDED}", tuple(exchanges)
+    ).fetchall()
+
+
+_ALONE = """
+SELECT coalesce(sum(length(data)), 0) FROM bodies
+WHERE id IN (SELECT body FROM uses JOIN chosen ON chosen.seq = uses.exchange)
+AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.body = bodies.id AND uses.exchange NOT IN (SELECT seq FROM chosen))
+"""
+
+
+def _measure_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[tuple[int, str]]) -> int:
+    """How many bytes of the record are about these exchanges alone."""
+    chosen = {seq for seq, _ in rows}
+    connection.execute("CREATE TEMP TABLE chosen (seq INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO chosen VALUES (?)", ((seq,) for seq in chosen))
+    (bodies,) = connection.execute(_ALONE).fetchone()
+    connection.execute("DROP TABLE chosen")
+    blocks = {number for _, named in rows for number in block_numbers(named)}
+    return int(bodies) + measure_pieces(connection, codec, chosen, blocks) + measure_words(connection, codec, chosen)
 
 
 JOURNAL = "journal"
@@ -242,12 +294,22 @@ class SqliteStore(JournaledStore):
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
 
         def run() -> Pruned:
-            connection = connect_database(self._path)
-            try:
+            with closing(connect_database(self._path)) as connection:
                 return prune(connection, older_than=older_than, larger_than=larger_than)
-            finally:
-                connection.close()
 
+        return await asyncio.to_thread(run)
+
+    async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
+        """Remove these exchanges from the database and from the journal; see `Store`."""
+
+        def run() -> Forgotten:
+            with closing(connect_database(self._path)) as connection:
+                found = forget(connection, exchanges, is_dry_run=is_dry_run)
+            if not is_dry_run:
+                scrub(self._folder, set(exchanges))
+            return found
+
+        await self.settle()  # what waits in the journal would come back
         return await asyncio.to_thread(run)
 
     async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:

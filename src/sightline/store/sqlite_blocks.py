@@ -114,3 +114,14 @@ def forget_pieces(connection: sqlite3.Connection, codec: Codec, rows: Collection
             connection.execute(_INSERT, (number, sum(map(len, left)), codec.pack(_join(left))))
         else:
             connection.execute("DELETE FROM blocks WHERE id = ?", (number,))
+
+
+def measure_pieces(connection: sqlite3.Connection, codec: Codec, rows: Collection[int], blocks: Iterable[int]) -> int:
+    """How many compressed bytes of these blocks are about the exchanges in these rows, by their share."""
+    found = 0
+    for number in blocks:
+        (data,) = connection.execute("SELECT data FROM blocks WHERE id = ?", (number,)).fetchone()
+        pieces = _PIECES.decode(codec.unpack(data))
+        of_rows = sum(len(piece) for piece in pieces if _PIECE.decode(piece)[0] in rows)
+        found += len(data) * of_rows // (sum(map(len, pieces)) or 1)
+    return found

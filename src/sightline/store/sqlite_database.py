@@ -31,12 +31,15 @@ FILE_NAME = "record.sqlite3"
 _BLOCKS, _PIECES = 4, 5
 """The migrations since which words are in blocks, and facts in a run for each exchange; and since which facts are in
 blocks of several exchanges."""
+_ERASES = 0x53474C54
+"""The application id of a file whose deleted rows were overwritten at once from its beginning, or since it was written
+anew; earlier versions left that to chance."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -1000",
-    "PRAGMA secure_delete = FAST",
+    "PRAGMA secure_delete = ON",
     "PRAGMA journal_size_limit = 16777216",
 )
 
@@ -84,6 +87,24 @@ def connect_database(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def erase_remains(connection: sqlite3.Connection) -> None:
+    """Leave nothing of what was deleted in the file and its log: unused pages are cut off, and the log is emptied. A
+    record of an earlier version is written anew once, because deleted rows left traces in the pages of others. Raises
+    a Fault where another process reads for so long that the log cannot be emptied."""
+    with asking():
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        if mark != _ERASES:
+            connection.execute("PRAGMA temp_store = FILE")  # it may be larger than memory
+            connection.execute("VACUUM")
+            connection.execute(f"PRAGMA application_id = {_ERASES}")
+        # It gives back one page a step and has no rows to fetch, so that only a script takes it to its end.
+        connection.executescript("PRAGMA incremental_vacuum")
+        (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        hint = "Do the same again: it is removed from the record, but not yet from its log file."
+        raise Fault(Code.CONFIG, "another process is reading the record", hint=hint)
 
 
 @contextmanager
@@ -155,6 +176,8 @@ def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         at = _version(connection)
+        if not at:
+            connection.execute(f"PRAGMA application_id = {_ERASES}")
         if at > latest:
             message = f"the record was made by a newer Sightline (its version is {at}, and {latest} is known)"
             raise Fault(Code.CONFIG, message, hint="Use that Sightline, or another folder with --data.")

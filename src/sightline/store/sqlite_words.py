@@ -66,6 +66,17 @@ def forget_words(connection: sqlite3.Connection, codec: Codec, exchanges: Collec
             connection.execute(_INSERT, _row(codec, number, left))
 
 
+def measure_words(connection: sqlite3.Connection, codec: Codec, exchanges: Collection[int]) -> int:
+    """How many compressed bytes are words of these exchanges, by their share of each block."""
+    found = 0
+    touched = "SELECT data FROM words WHERE first <= ? AND last >= ?"
+    for (data,) in connection.execute(touched, (max(exchanges), min(exchanges))).fetchall():
+        block = unpack_words(codec, data)
+        of_exchanges = sum(len(words) for number, words in block if number in exchanges)
+        found += len(data) * of_exchanges // (sum(len(words) for _, words in block) or 1)
+    return found
+
+
 def carry_words(connection: sqlite3.Connection) -> None:
     """Bring the words that an earlier version stored one by one into blocks."""
     codec = Codec()

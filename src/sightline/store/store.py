@@ -89,6 +89,14 @@ class Pruned:
     bytes_left: int
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was forgotten, or would be: how many exchanges, and how many bytes of the record are theirs alone."""
+
+    exchanges: int
+    bytes: int
+
+
 class Store(Protocol):
     """The record of one data folder, or of one database that several share."""
 
@@ -124,6 +132,11 @@ class Store(Protocol):
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
+        ...
+
+    async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
+        """Remove these exchanges, so that neither the database nor a file of the data folder holds what was recorded
+        of them. Those that are under way stay, and are not counted. A dry run only measures."""
         ...
 
     def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:

@@ -700,6 +700,14 @@ export interface Fix {
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
 }
 
+/** What was forgotten, or would be: how many exchanges, and about how many bytes they take. `under_way` are exchanges that match and stay, because they have not ended. `copies` are the logs of chats, runs and eval runs that name these exchanges and have texts of their own. */
+export interface ForgetResult {
+  exchanges: number;
+  bytes: number;
+  under_way: number;
+  copies: string[];
+}
+
 /** A piece of the reply, as it came, and how many seconds after the attempt had started. */
 export interface FrameArrivedFact {
   kind: "frame";

@@ -30,7 +30,7 @@ from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler, Routes
 from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Replays
+from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.shapes import About, ClientShown, DialectShown, ModelShown, Place, ProviderShown
 
@@ -194,6 +194,7 @@ class Api:
         showing: Showing,
         replays: Replays,
         documents: Documents,
+        forgetting: Forgetting,
         about: Callable[[], About],
         deciding: HoldDecisions | None = None,
         interceptions: Interceptions | None = None,
@@ -206,7 +207,11 @@ class Api:
                     "GET": lambda call: exchanges.list_exchanges(Query(call.query)),
                     "POST": lambda call: documents.open(call.receive),
                 },
-                "exchanges/*": {"GET": lambda call: showing.view(call.name, Query(call.query))},
+                "exchanges/*": {
+                    "GET": lambda call: showing.view(call.name, Query(call.query)),
+                    "DELETE": lambda call: forgetting.forget_one(call.name),
+                },
+                "forget": {"POST": lambda call: forgetting.forget(call.receive)},
                 "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
                 "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, Query(call.query))},

@@ -1,4 +1,5 @@
-"""The record over the API: lists and bodies of exchanges, replays of recorded requests, and documents to edit."""
+"""The record over the API: lists and bodies of exchanges, replays of recorded requests, documents to edit, and
+forgetting."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final
@@ -10,12 +11,15 @@ from sightline.dialects.registry import dialect, find_dialect, names
 from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.own_calls import AGENT, path_of
-from sightline.exchange.recording.records import Records
+from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
 from sightline.exchange.resend import Resender
+from sightline.filters.expression import Expression, TextTerm
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import completions, parse
+from sightline.filters.predicate import literal
 from sightline.model.exchange import RAW_HTTP, Received
 from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
@@ -106,6 +110,51 @@ def _limit(text: str) -> int:
     except ValueError:
         hint = f"limit is a number from 1 to {MOST}."
         raise Fault(Code.INVALID_REQUEST, f"the limit is not a number: {text[:40]!r}", hint=hint, status=400) from None
+
+
+EVERYTHING: Final = "id:*"
+
+
+class ForgetOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forget the exchanges that this filter takes; with `copies` also the runs and eval runs with copies of them. With
+    `dry_run`, only count."""
+
+    filter: str
+    dry_run: bool = False
+    copies: bool = False
+
+
+class Forgetting:
+    """Removes exchanges from the record, for good."""
+
+    def __init__(self, records: Records, hub: Hub, now: Callable[[], float]) -> None:
+        self._records = records
+        self._hub = hub
+        self._now = now
+
+    async def forget(self, receive: Receive) -> ForgetResult:
+        """Forget what a filter takes."""
+        order = await read_body(receive, ForgetOrder, status=400)
+        if not order.filter.strip():
+            hint = f'"filter": "{EVERYTHING}" takes every exchange.'
+            raise Fault(Code.INVALID_REQUEST, "the filter is empty", hint=hint, status=400)
+        return await self._forget(parse(order.filter), dry_run=order.dry_run, copies=order.copies)
+
+    async def forget_one(self, exchange: str) -> ForgetResult:
+        """Forget one exchange; a fault if there is none, or if it is under way."""
+        await self._records.facts(exchange)
+        found = await self._forget(TextTerm("id", literal(exchange)))
+        if not found.exchanges:
+            hint = "Wait until it has ended, or drop it if it is held."
+            raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is under way", hint=hint, status=409)
+        return found
+
+    async def _forget(self, wanted: Expression, *, dry_run: bool = False, copies: bool = False) -> ForgetResult:
+        store = self._records.store
+        found, ids = await forget_exchanges(store, wanted, now=self._now(), is_dry_run=dry_run, with_copies=copies)
+        if not dry_run:
+            self._hub.announce("forgotten", {"exchanges": list(ids)})
+        return found
 
 
 MOST_LOOKED_AT: Final = 200

@@ -208,12 +208,12 @@ async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = 
     facts = tuple(await store.facts(summary.id))
     if not needs_bodies:
         return RecordedExchange(summary, facts, b"", b"")
-    received, sent = _hashes(facts)
+    received, sent = hashes_of(facts)
     body = await _body(store, summary.id, received)
     return RecordedExchange(summary, facts, body, body if sent == received else await _body(store, summary.id, sent))
 
 
-def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
+def hashes_of(facts: Iterable[FactEntry]) -> tuple[str, str]:
     """Of the client's body, and of the one that was sent. What was translated after that is the reply."""
     received = sent = ""
     is_sent = False

@@ -188,10 +188,14 @@ th, td { text-align: left; padding: .35rem .7rem; border-top: 1px solid var(--li
 """
 
 
-def page(recorded: RecordedExchange) -> bytes:
-    """All of it: what was asked, offered and answered, what it took, and what was lost on the way."""
-    title = recorded.summary.title or recorded.id
-    body = "".join((_head(recorded, title), _request(recorded), _reply(recorded), _losses(recorded), _facts(recorded)))
+def page(*exchanges: RecordedExchange) -> bytes:
+    """All of it: what was asked, offered and answered, what it took, and what was lost on the way. Of several exchanges
+    each is folded away under its title."""
+    titles = [recorded.summary.title or recorded.id for recorded in exchanges]
+    bodies = [_body(recorded, title) for recorded, title in zip(exchanges, titles, strict=True)]
+    title = titles[0] if len(titles) == 1 else f"{len(titles)} exchanges"
+    many = (details_of(name, body) for name, body in zip(titles, bodies, strict=True))
+    body = bodies[0] if len(bodies) == 1 else f"<header><h1>{escape(title)}</h1></header>\n{''.join(many)}"
     html = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
@@ -201,6 +205,11 @@ def page(recorded: RecordedExchange) -> bytes:
 {body}</main></body></html>
 """
     return html.encode("utf-8", "replace")
+
+
+def _body(recorded: RecordedExchange, title: str) -> str:
+    sections = (_head(recorded, title), _request(recorded), _reply(recorded), _losses(recorded), _facts(recorded))
+    return "".join(sections)
 
 
 def _head(recorded: RecordedExchange, title: str) -> str:

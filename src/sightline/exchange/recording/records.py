@@ -1,16 +1,20 @@
-"""Lookups in the record: the facts of an exchange, its summary and its replays; and how long they are kept."""
+"""Lookups in the record: the facts of an exchange, its summary and its replays; what is forgotten, and how long
+the rest is kept."""
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
-from sightline.filters.expression import TextTerm
+from sightline.filters.expression import Expression, TextTerm
 from sightline.filters.predicate import literal
 from sightline.store.entries import FactEntry
-from sightline.store.store import Store
-from sightline.store.summary import PriceList, Summary, summary_of
+from sightline.store.store import Logbook, Store
+from sightline.store.summary import OPEN_STATES, PriceList, Summary, summary_of
 from sightline.transport.clock import Clock
 
 Unwritten = Callable[[str], Awaitable[list[FactEntry]]]
@@ -72,6 +76,62 @@ class Records:
     async def _line(self, exchange: str) -> Summary | None:
         found = await self.store.find(TextTerm("id", literal(exchange)), now=self._now(), limit=1)
         return next((summary for summary in found if summary.id == exchange), None)
+
+
+class ForgetResult(msgspec.Struct, frozen=True):
+    """What was forgotten, or would be: how many exchanges, and about how many bytes they take. `under_way`
+    are exchanges that match and stay, because they have not ended. `copies` are the logs of chats, runs and eval runs
+    that name these exchanges and have texts of their own."""
+
+    exchanges: int
+    bytes: int
+    under_way: int = 0
+    copies: tuple[str, ...] = ()
+
+
+_PAGE = 500
+_NAME = re.compile(rb"x_\w+")
+_WITHOUT_TEXT = ("eval-answers:", "chat-sending:")
+"""Logs that name exchanges and have nothing of what they say."""
+
+
+async def forget_exchanges(
+    store: Store, wanted: Expression, *, now: float, is_dry_run: bool = False, with_copies: bool = False
+) -> tuple[ForgetResult, list[str]]:
+    """Forget every exchange that the filter takes and that has ended; returns what went, and the ids. With
+    `with_copies` the logs of runs and eval runs that name them go too. A dry run only counts."""
+    await store.settle()
+    ids: list[str] = []
+    under_way, before = 0, ""
+    while page := await store.find(wanted, now=now, before=before, limit=_PAGE):
+        ended = [summary.id for summary in page if summary.state not in OPEN_STATES]
+        ids += ended
+        under_way += len(page) - len(ended)
+        before = page[-1].id
+    copies = await _logs_naming(store.logbook, set(ids)) if ids else ()
+    if with_copies and not is_dry_run:
+        for log in copies:
+            if is_removable(log):
+                await store.logbook.forget(log)
+    # Also where nothing is found: what an earlier attempt could not erase is erased now.
+    found = await store.forget(ids, is_dry_run=is_dry_run)
+    return ForgetResult(found.exchanges, found.bytes, under_way, copies), ids
+
+
+def is_removable(log: str) -> bool:
+    """Whether a log with copies can go as a whole: that of a run can, that of the chat holds everything else too."""
+    return log.startswith(("run:", "eval:"))
+
+
+async def _logs_naming(logbook: Logbook, exchanges: set[str]) -> tuple[str, ...]:
+    found = []
+    for log in await logbook.logs():
+        if log.name.startswith(_WITHOUT_TEXT):
+            continue
+        lines = await logbook.lines(log.name)
+        if any(name.decode() in exchanges for line in lines for name in _NAME.findall(line.data)):
+            found.append(log.name)
+    return tuple(found)
 
 
 EVERY = 3600.0

@@ -45,6 +45,7 @@ type PutAnswers = [
 /** What `POST` answers. */
 type PostAnswers = [
   [`/api/exchanges/${Id}/edits`, api.Changed],
+  ["/api/forget", api.ForgetResult],
   ["/api/chat/preview", api.PreviewShown],
   ["/api/chat/estimate", api.EstimateShown],
   ["/api/chat/send", api.Asked],

@@ -30,6 +30,12 @@ export function short(count) {
   return count.toExponential(1);
 }
 
+/** Room on a disk: 812 bytes, 43.0 kB, 1.2 MB. @param {number} bytes */
+export function room(bytes) {
+  if (bytes < 1000) return countOf(bytes, "byte");
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
 /** US dollars, with as many places as a small sum needs. @param {number | null | undefined} dollars */
 export function money(dollars) {
   if (dollars == null) return "";

@@ -15,6 +15,7 @@ import { toastError } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
+import { Forget, ofSession } from "../traffic/forget.js";
 import { faultOf, holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
 
 /** @import { View } from "./core/exchange.js" */
@@ -283,11 +284,14 @@ function AfterActions({ desk, view, panel, onPanel }) {
   const isRaw = Boolean(view.raw);
   const replay = () => (isRaw ? void sendAgain(desk) : onPanel(panel === "compare" ? "" : "compare"));
   const hasEvals = !isRaw && (about.value.places?.includes("evals") ?? false);
+  const [deleting, setDeleting] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
+  const one = { filter: `id:${view.id}`, what: "this request" };
   useShortcuts(
     "Request",
     [
       { keys: "r", label: isRaw ? "Send again" : "Replay and compare", run: replay },
       ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
+      { keys: "delete", label: "Delete this request", run: () => setDeleting(one) },
     ],
     [view.id, panel, hasEvals],
   );
@@ -324,6 +328,33 @@ function AfterActions({ desk, view, panel, onPanel }) {
         Make a case of this
       </button>`
     }
+    ${
+      view.state !== "sending" &&
+      h(Menu, {
+        label: "Delete",
+        align: "left",
+        children: h(Icon, { name: "trash" }),
+        choices: [
+          {
+            label: "Delete this request…",
+            isDanger: true,
+            keys: h(KeyCaps, { keys: "delete" }),
+            run: () => setDeleting(one),
+          },
+          ...(view.session
+            ? [
+                {
+                  label: "Delete its session…",
+                  detail: view.session,
+                  isDanger: true,
+                  run: () => setDeleting({ filter: ofSession(view.session), what: `session ${view.session}` }),
+                },
+              ]
+            : []),
+        ],
+      })
+    }
+    ${deleting ? h(Forget, { ...deleting, onClose: () => setDeleting(null), onGone: toTraffic }) : null}
     ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
     ${
       view.origin &&

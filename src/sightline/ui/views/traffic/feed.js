@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of exchanges, kept in step with the server: pages are fetched, and changes arrive as facts. */
 
-import { ApiError, get, onFact, onReconnect } from "../../kit/api.js";
+import { ApiError, get, onAnnounced, onFact, onReconnect } from "../../kit/api.js";
 import { computed, signal } from "../../vendor/preact.js";
 import { applyFacts, onlyHeld, mergeLines } from "./core/lines.js";
 
@@ -162,9 +162,17 @@ async function fetchHeld() {
   }
 }
 
+/** Deleted ones leave the list of every page. @param {{ exchanges: string[] }} forgotten */
+function onForgotten({ exchanges }) {
+  const gone = new Set(exchanges);
+  lines.value = lines.value.filter((line) => !gone.has(line.id));
+  void showFilter(filter.value);
+}
+
 /** Begin to follow; called once. */
 export function startTraffic() {
   onFact(onTrafficFact);
+  onAnnounced("forgotten", onForgotten);
   onReconnect(() => {
     void showFilter(filter.value);
     void fetchHeld();

@@ -5,12 +5,14 @@ import { useNow } from "../../kit/clock.js";
 import { countOf } from "../../kit/core/format.js";
 import { Heights } from "../../kit/core/heights.js";
 import { FilterBox } from "../../kit/filter-box.js";
+import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { computed, h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { mostTokens, rowsOf } from "./core/lines.js";
 import { condition, filter as shown, isComplete, lines, loadOlder, showFilter, trouble } from "./feed.js";
+import { EVERYTHING, Forget, onlyThese } from "./forget.js";
 import { COLUMNS, TrafficRow } from "./row.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
 
@@ -40,6 +42,9 @@ const tallHeights = computed(() => {
 /** @type {{ current: import("../../kit/virtual-list.js").ListHandle | null }} */
 const table = { current: null };
 const active = signal("");
+/** What the open dialog is to delete. */
+/** @type {import("../../vendor/preact.js").Signal<{ filter: string, what: string } | null>} */
+const deleting = signal(null);
 
 /** @param {string} key @param {Openness} openness */
 function setOpenness(key, openness) {
@@ -111,7 +116,24 @@ export function Traffic({ filter, onConnect }) {
       <span class="traffic-count faint number" role="status">
         ${list.length ? countOf(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}
       </span>
+      ${
+        lines.value.length
+          ? html`<button
+              type="button"
+              class="button quiet icon"
+              aria-label=${filter ? "Delete what the filter shows" : "Delete everything"}
+              title=${filter ? "Delete what the filter shows…" : "Delete everything…"}
+              onClick=${() =>
+                (deleting.value = filter
+                  ? { filter, what: "what the filter shows" }
+                  : { filter: EVERYTHING, what: "everything" })}
+            >
+              ${h(Icon, { name: "trash" })}
+            </button>`
+          : null
+      }
     </div>
+    ${deleting.value ? h(Forget, { ...deleting.value, onClose: () => (deleting.value = null) }) : null}
     ${
       bodyFor(filter, onConnect) ??
       html`<div class="traffic-table">
@@ -173,6 +195,16 @@ function move(step) {
   if (list[0]?.kind === "heading" && place <= 0) active.value = list[1]?.key ?? "";
 }
 
+/** Ask whether the row under the cursor is to be deleted: a request, or a conversation with its side requests. */
+function deleteRow() {
+  const row = rows.value[keys.value.indexOf(active.value)];
+  if (row?.kind === "line") deleting.value = { filter: onlyThese([row.line]), what: "this request" };
+  else if (row?.kind === "conversation") {
+    const { lines: turns, sides } = row.conversation;
+    deleting.value = { filter: onlyThese([...turns, ...sides]), what: "this conversation" };
+  }
+}
+
 /** @param {boolean} isOpening */
 function fold(isOpening) {
   const row = rows.value[keys.value.indexOf(active.value)];
@@ -204,6 +236,7 @@ function useListKeys() {
         if (row) activate(row);
       },
     },
+    { keys: "delete", label: "Delete the request or conversation", run: deleteRow },
     { keys: "right", label: "Unfold", run: () => fold(true), isHidden: true },
     { keys: "left", label: "Fold", run: () => fold(false), isHidden: true },
     { keys: "z c", label: "Fold all conversations", run: () => foldAll("none") },

@@ -1,0 +1,144 @@
+"""`sightline forget`: remove exchanges from the record, so that no file of it holds them any more."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import harmless, is_terminal, many, say
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.exchange.recording.records import ForgetResult
+    from sightline.exchange.remote_relay import RunningServer
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `forget`."""
+    command = commands.add_parser(
+        "forget",
+        help="remove recorded exchanges for good",
+        description="Remove the exchanges that a filter takes from the record, its journal and its search, so that no "
+        "file holds them any more. It says how many they are and how much room they take, and asks twice. It works "
+        "while a server runs and when none does. `id:*` takes every exchange.",
+    )
+    command.add_argument("--dry-run", action="store_true", help="only say what would go")
+    command.add_argument("--copies", action="store_true", help="remove runs and eval runs that hold copies, too")
+    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("filter", nargs="+", metavar="FILTER", help="a filter")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say what will go, ask, and remove it."""
+    from sightline.cli.program import EXIT_FAILED
+    from sightline.cli.traffic import parse_filter
+
+    parse_filter(arguments.filter)  # what is wrong with it is said here, with its place
+    if not " ".join(arguments.filter).strip():
+        raise Fault(Code.USAGE, "the filter is empty", hint="`id:*` takes every exchange.")
+    planned = _forget(arguments, is_dry_run=True)
+    _describe(planned, arguments, "would be forgotten" if arguments.dry_run else "will be forgotten")
+    if arguments.dry_run:
+        return 0
+    if planned.exchanges and not arguments.yes and not _confirm(planned):
+        say("nothing was forgotten")
+        return EXIT_FAILED
+    gone = _forget(arguments, is_dry_run=False)
+    if gone.exchanges:
+        say(f"{many(gone.exchanges, 'exchange')} forgotten, {size_of(gone.bytes)} freed")
+    return 0
+
+
+def _describe(planned: "ForgetResult", arguments: argparse.Namespace, verb: str) -> None:
+    from sightline.exchange.recording.records import is_removable
+
+    if not planned.exchanges:
+        say("no recorded exchange matches")
+    else:
+        say(f"{many(planned.exchanges, 'exchange')} {verb}, {size_of(planned.bytes)}")
+    if planned.under_way:
+        say(f"note: {many(planned.under_way, 'exchange')} under way will stay")
+    removable = [harmless(log) for log in planned.copies if is_removable(log)]
+    if removable and arguments.copies:
+        say(f"with copies in {', '.join(removable)}")
+    elif removable:
+        say(f"note: {', '.join(removable)} hold copies and stay; --copies removes them too")
+    if len(removable) < len(planned.copies):
+        say("note: the chat holds copies of its own, which stay")
+
+
+def _confirm(planned: "ForgetResult") -> bool:
+    if not is_terminal(sys.stdin):
+        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to forget without being asked.")
+    count = planned.exchanges
+    if _ask(f"Forget {many(count, 'exchange')}? [y/N] ").lower() not in ("y", "yes"):
+        return False
+    return _ask(f"This cannot be undone. Type {count} to go on: ") == str(count)
+
+
+def _ask(question: str) -> str:
+    say(question, end="")
+    return sys.stdin.readline().strip()
+
+
+def size_of(count: int) -> str:
+    """A number of bytes for a person."""
+    if count < 1000:
+        return many(count, "byte")
+    return f"{count / 1000:,.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:,.1f} MB"
+
+
+def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult":
+    """Forget through the server of the data folder, so that its pages show it; else in the record itself."""
+    import asyncio
+
+    from sightline.app.configuration import configuration, data_folder
+    from sightline.app.engine import open_record
+    from sightline.app.machine import SystemClock
+    from sightline.app.running_server import find_server
+    from sightline.cli.traffic import parse_filter
+    from sightline.exchange.recording.records import forget_exchanges
+
+    server = None if arguments.store else find_server(data_folder(arguments.data))
+    if server is not None:
+        return _forget_through(server, " ".join(arguments.filter), is_dry_run=is_dry_run, copies=arguments.copies)
+    loaded, wanted = configuration(arguments.config), parse_filter(arguments.filter)
+
+    async def forget() -> "ForgetResult":
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            found, _ = await forget_exchanges(
+                store, wanted, now=SystemClock().now(), is_dry_run=is_dry_run, with_copies=arguments.copies
+            )
+            return found
+
+    return asyncio.run(forget())
+
+
+def _forget_through(server: "RunningServer", wanted: str, *, is_dry_run: bool, copies: bool) -> "ForgetResult":
+    import http.client
+    from urllib.parse import urlsplit
+
+    import msgspec
+
+    from sightline.exchange.recording.records import ForgetResult
+
+    at = urlsplit(server.url)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port)
+    body = msgspec.json.encode({"filter": wanted, "dry_run": is_dry_run, "copies": copies})
+    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
+    try:
+        connection.request("POST", "/api/forget", body, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        hint = "Start it again, or stop it, and try again: what is gone stays gone."
+        raise Fault(Code.CONFIG, f"the running server did not answer: {error}", hint=hint) from None
+    finally:
+        connection.close()
+    if answer.status != 200:
+        hint = "Perhaps the running server is older. Stop it, and try again."
+        raise Fault(Code.USAGE, f"the running server refused: {data[:500].decode('utf-8', 'replace')}", hint=hint)
+    return msgspec.json.decode(data, type=ForgetResult)

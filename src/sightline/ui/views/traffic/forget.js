@@ -1,0 +1,93 @@
+// @ts-check
+/** “Delete”: says how many requests go and how much room they take, then removes them from the record for good. */
+
+import { post } from "../../kit/api.js";
+import { countOf, room } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { toast, toastError } from "../../kit/toast.js";
+import { h, html, useEffect, useState } from "../../vendor/preact.js";
+
+/** @typedef {import("../../api-types.d.ts").ForgetResult} ForgetResult */
+
+/** The filter that takes every exchange. */
+export const EVERYTHING = "id:*";
+
+/** The filter that takes these exchanges and no others. @param {readonly { id: string }[]} lines */
+export function onlyThese(lines) {
+  return lines.map((line) => `id:${line.id}`).join(" | ");
+}
+
+/** The filter that takes a session, whatever its name. @param {string} session */
+export function ofSession(session) {
+  return `session:"${session.replace(/[\\*?"]/g, "\\$&")}"`;
+}
+
+/**
+ * `what` names what is deleted, as in “this request”. `onGone` is called when it is gone.
+ * @param {{ filter: string, what: string, onClose: () => void, onGone?: () => void }} props
+ */
+export function Forget({ filter, what, onClose, onGone }) {
+  const [found, setFound] = useState(/** @type {ForgetResult | null} */ (null));
+  const [withCopies, setWithCopies] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    const asked = post("/api/forget", { filter, dry_run: true });
+    asked.then(setFound, (error) => {
+      toastError(error);
+      onClose();
+    });
+  }, []);
+  const forget = async () => {
+    setBusy(true);
+    try {
+      const gone = await post("/api/forget", { filter, copies: withCopies });
+      toast(`${countOf(gone.exchanges, "request")} deleted, ${room(gone.bytes)} freed`);
+      onClose();
+      onGone?.();
+    } catch (error) {
+      setBusy(false);
+      toastError(error);
+    }
+  };
+  const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
+    <button type="button" class="button danger" disabled=${!found?.exchanges || isBusy} onClick=${() => void forget()}>
+      ${isBusy ? "Deleting…" : found?.exchanges ? `Delete ${countOf(found.exchanges, "request")} for good` : "Delete"}
+    </button>`;
+  return h(Dialog, {
+    title: `Delete ${what}`,
+    onClose,
+    footer: buttons,
+    children: found ? h(Planned, { found, withCopies, onCopies: setWithCopies }) : html`<p class="soft">Counting…</p>`,
+  });
+}
+
+/** @param {{ found: ForgetResult, withCopies: boolean, onCopies: (isOn: boolean) => void }} props */
+function Planned({ found, withCopies, onCopies }) {
+  const removable = found.copies.filter((log) => log !== "chat");
+  const names = removable.slice(0, 3).join(", ") + (removable.length > 3 ? ` and ${removable.length - 3} more` : "");
+  return html`<div class="forget" role="status">
+    <p>
+      ${
+        found.exchanges
+          ? html`<b>${countOf(found.exchanges, "request")}</b> with everything recorded of ${
+              found.exchanges === 1 ? "it" : "them"
+            }, ${room(found.bytes)}. This cannot be undone.`
+          : "No request that has ended matches."
+      }
+    </p>
+    ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} under way will stay.</p>` : null}
+    ${
+      removable.length
+        ? html`<label>
+            <input
+              type="checkbox"
+              checked=${withCopies}
+              onChange=${(/** @type {any} */ event) => onCopies(event.currentTarget.checked)}
+            />
+            ${" Delete the runs that hold copies, too: "}${names}
+          </label>`
+        : null
+    }
+    ${found.copies.includes("chat") ? html`<p class="soft">The chat keeps its own copy, which stays.</p>` : null}
+  </div>`;
+}

@@ -1,0 +1,118 @@
+"""What leaves the record for others: as a page, as Markdown, as an archive, with stand-ins for what stays here."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from tests.cli.recorded_folder import fill, folder_of, traffic
+from tests.recordings import exchange
+from tests.store.traffic import chat_body, chat_stream, sha256
+from tests.upstream import Upstream
+
+FIRST, SECOND = (f"x_{number:020x}" for number in (1, 2))
+HOME = "/" + "home"
+KEY, MAIL, PHONE, HOST = "sk-proj-abcdefghijklmnop1234", "anna.b@acme.org", "+49 170 1234567", "db.prod.internal"
+PLANTED = (KEY, MAIL, PHONE, HOST, "annab", "10.1.2.3", "TICKET-77")
+Captured = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture(autouse=True)
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
+    asked = f"Use {KEY} for {MAIL} ({PHONE}) on {HOST} in {HOME}/annab/src, see TICKET-77. Café \U0001f600"
+    headers = (("Content-Type", "application/json"), ("x-owner", "annab at 10.1.2.3"))
+    # The address comes in three pieces, and the last of them looks like another address.
+    frames = chat_stream("Written to an", "na.b@ac", "me.org, annab.")
+    with folder_of(tmp_path, monkeypatch) as upstream:
+        config = tmp_path / "sightline.toml"
+        config.write_text(config.read_text() + '[export]\npatterns = ["TICKET-\\\\d+"]\n')
+        asyncio.run(
+            fill(
+                tmp_path / "data",
+                exchange(FIRST, chat_body(asked), frames, headers=headers, session="one"),
+                exchange(SECOND, chat_body(f"Again {MAIL}"), chat_stream("Nothing", " else"), session="two"),
+            )
+        )
+        yield upstream
+
+
+def ran(capsysbinary: Captured, *words: str, status: int = 0) -> tuple[bytes, str]:
+    assert main(list(words)) == status
+    captured = capsysbinary.readouterr()
+    return captured.out, captured.err.decode()
+
+
+def contents(archive: bytes) -> str:
+    """All that an archive says, with what is in base64 in it."""
+    entries = [json.loads(line) for line in archive.splitlines()[1:]]
+    packed = [entry.get("data") or entry.get("fact", {}).get("data") for entry in entries]
+    return archive.decode() + "".join(base64.b64decode(each).decode() for each in packed if each)
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_exchanges_become_one_readable_file(capsysbinary: Captured, tmp_path: Path, form: str) -> None:
+    file = tmp_path / "shared"
+    ran(capsysbinary, "export", "--as", form, "-o", str(file))
+    text = file.read_text()
+    assert text.index("TICKET-77") < text.index("Again anna.b@acme.org")
+    assert "Written to anna.b@acme.org, annab." in text
+    assert "Nothing else" in text
+    assert "<script" not in text
+    one, _ = ran(capsysbinary, "export", "session:two", "--as", form)
+    assert b"TICKET" not in one
+
+
+@pytest.mark.parametrize("form", ["jsonl", "har", "html", "markdown"])
+def test_nothing_that_was_found_is_in_what_is_shared(capsysbinary: Captured, form: str) -> None:
+    out, told = ran(capsysbinary, "export", "--as", form, "--redact")
+    text = contents(out) if form == "jsonl" else out.decode()
+    assert [value for value in PLANTED if value in text] == []
+    assert text.count("person-1@example.com") >= 2
+    assert "person-2" not in text
+    assert "Café \U0001f600" in text or "Caf\\u00e9" in text
+    assert f"e-mail address: {MAIL} → person-1@example.com" in told
+    assert f"key: {KEY} → redacted-key-1 (" in told
+    assert "own pattern: TICKET-77 → redacted-1 (" in told
+
+
+def test_a_redacted_archive_is_imported_and_its_hashes_are_right(
+    capsysbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "shared.jsonl"
+    ran(capsysbinary, "export", "--redact", "-o", str(file))
+    for line in file.read_bytes().splitlines()[1:]:
+        entry = json.loads(line)
+        if entry["type"] == "body":
+            assert sha256(base64.b64decode(entry["data"])) == entry["sha256"]
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "elsewhere"))
+    assert "2 exchanges imported" in ran(capsysbinary, "import", str(file))[1]
+    assert [each["id"] for each in traffic(capsysbinary, "text:person-1@example.com")] == [SECOND, FIRST]
+    shown, _ = ran(capsysbinary, "show", FIRST, "--as", "html")
+    assert b"Written to person-1@example.com, user-1." in shown
+    again, _ = ran(capsysbinary, "export")
+    assert again == file.read_bytes()
+
+
+def test_a_preview_lists_and_writes_nothing(capsysbinary: Captured, tmp_path: Path) -> None:
+    out, told = ran(capsysbinary, "export", "--preview", "-o", str(tmp_path / "none"))
+    assert out == b""
+    assert not (tmp_path / "none").exists()
+    assert "user name: annab → user-1 (" in told
+    assert "internal host: 10.1.2.3 → host-" in told
+    assert f"phone number: {PHONE} → phone-1 (1 place)" in told
+
+
+def test_where_nothing_is_found_it_is_said(capsysbinary: Captured) -> None:
+    assert "nothing to redact was found" in ran(capsysbinary, "export", "text:nowhere", "--preview")[1]
+
+
+def test_a_pattern_that_is_none_is_an_error_that_names_it(capsysbinary: Captured, tmp_path: Path) -> None:
+    config = tmp_path / "sightline.toml"
+    config.write_text(config.read_text().replace("TICKET-\\\\d+", "TICKET-("))
+    _, told = ran(capsysbinary, "export", "--redact", status=2)
+    assert "no regular expression: 'TICKET-('" in told
+    assert "hint: Correct [export] patterns" in told
