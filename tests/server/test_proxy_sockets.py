@@ -1,0 +1,119 @@
+"""WebSockets below TLS: OpenAI's own library with its defaults, as a child of `sightline run --tls` has it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.server import ServerConnection
+
+from tests.gateway_server import Served, served
+from tests.socket_upstream import Play, SocketUpstream, answer_all, socket_upstream
+from tests.tls_stage import vendors_in_front_of
+
+KEY = "sk-secret-of-the-client"
+RESPONSES = """
+from openai import OpenAI
+before = None
+with OpenAI(max_retries=0).responses.connect() as connection:
+    for _ in range(2):
+        more = {} if before is None else {"previous_response_id": before}
+        connection.response.create(model="gpt-5", input="hi", **more)
+        for event in connection:
+            if event.type == "response.completed":
+                before = event.response.id
+                print(event.response.output_text)
+                break
+"""
+REALTIME = """
+from openai import OpenAI
+with OpenAI(max_retries=0).realtime.connect(model="gpt-realtime") as connection:
+    print(connection.recv().type)
+    connection.response.create()
+    print(connection.recv_bytes().decode())
+"""
+
+
+@contextmanager
+def staged(folder: Path, play: Play) -> Iterator[tuple[Served, SocketUpstream, dict[str, str]]]:
+    """Sightline, a vendor that plays this, and the environment of a child."""
+    with socket_upstream(play) as upstream, vendors_in_front_of(upstream.port, folder) as (way, trusted):
+        with pytest.MonkeyPatch.context() as environment:
+            for name in ("OPENAI_API_KEY", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
+                environment.delenv(name, raising=False)
+            environment.setenv("HTTPS_PROXY", way)
+            serving = served(folder, f'[network]\nca_file = "{trusted}"\n')
+            server = serving.__enter__()
+        try:
+            status, opened = server.post("/api/proxy", json.dumps({"session": "s1"}).encode())
+            assert status == 200, opened
+            bundle = folder / "bundle.pem"
+            bundle.write_text(trusted.read_text() + opened["certificate"])
+            yield server, upstream, {
+                "PATH": os.environ["PATH"],
+                "OPENAI_API_KEY": KEY,
+                "SSL_CERT_FILE": str(bundle),
+                **dict.fromkeys(("HTTPS_PROXY", "https_proxy"), opened["url"]),
+            }  # fmt: skip
+        finally:
+            serving.__exit__(None, None, None)
+    kept = b"".join(path.read_bytes() for path in (folder / "data").rglob("*") if path.is_file())
+    assert KEY.encode() not in kept
+
+
+def run(script: str, variables: dict[str, str]) -> list[str]:
+    """What a program says that was written by somebody who knows nothing of Sightline."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        env=variables,
+        check=False,
+        timeout=60,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def shown(server: Served) -> list[Any]:
+    """The exchanges in their order."""
+    lines = server.api("/api/exchanges")["exchanges"]
+    return [server.api(f"/api/exchanges/{line['id']}") for line in reversed(lines)]
+
+
+def test_responses_over_a_socket_below_tls_are_exchanges(tmp_path: Path) -> None:
+    with staged(tmp_path, answer_all) as (server, upstream, variables):
+        assert run(RESPONSES, variables) == ["answer number 1", "answer number 2"]
+        assert upstream.closed.wait(30)
+        found = shown(server)
+        sent = [server.body(each["id"], "sent").decode() for each in found]
+    assert sent == upstream.frames
+    assert [(each["state"], each["transport"], each["session"]) for each in found] == [
+        ("finished", "websocket", "s1")
+    ] * 2
+    assert json.loads(sent[1])["previous_response_id"] == "resp_1"
+    (handshake,) = upstream.handshakes
+    assert (handshake.path, handshake.headers["host"]) == ("/v1/responses", "api.openai.com")
+    assert handshake.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_realtime_session_below_tls_passes_as_it_is(tmp_path: Path) -> None:
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        connection.send(json.dumps({"type": "session.created", "event_id": "e1", "session": {"type": "realtime"}}))
+        upstream.take(connection)
+        connection.send(upstream.frames[-1])
+        connection.recv(timeout=30)
+
+    with staged(tmp_path, play) as (server, upstream, variables):
+        said = run(REALTIME, variables)
+        assert said == ["session.created", upstream.frames[0]]
+        assert upstream.closed.wait(30)
+        (found,) = shown(server)
+    assert (found["state"], found["dialect"], found["session"]) == ("finished", "raw-http", "s1")
+    assert upstream.handshakes[0].path == "/v1/realtime?model=gpt-realtime"
+    assert upstream.handshakes[0].headers["authorization"] == f"Bearer {KEY}"
