@@ -20,6 +20,10 @@ from tests.worker_stage import WorkerStage, workers
 
 ROUNDS = 6
 """Connections are divided among the processes, so that some of these are each one's."""
+EMBED = """
+import openai
+print(len(openai.OpenAI().embeddings.create(model="e", input="a").data))
+"""
 CONFIG = """
 [network]
 ca_file = "{trusted}"
