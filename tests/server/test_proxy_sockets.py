@@ -13,6 +13,7 @@ import pytest
 from websockets.sync.server import ServerConnection
 
 from tests.gateway_server import Served, served
+from tests.raw_upstream import raw_upstream
 from tests.socket_upstream import Play, SocketUpstream, answer_all, socket_upstream
 from tests.tls_stage import vendors_in_front_of
 
@@ -42,7 +43,14 @@ with OpenAI(max_retries=0).realtime.connect(model="gpt-realtime") as connection:
 @contextmanager
 def staged(folder: Path, play: Play) -> Iterator[tuple[Served, SocketUpstream, dict[str, str]]]:
     """Sightline, a vendor that plays this, and the environment of a child."""
-    with socket_upstream(play) as upstream, vendors_in_front_of(upstream.port, folder) as (way, trusted):
+    with socket_upstream(play) as upstream, in_front_of(upstream.port, folder) as (server, variables):
+        yield server, upstream, variables
+
+
+@contextmanager
+def in_front_of(port: int, folder: Path) -> Iterator[tuple[Served, dict[str, str]]]:
+    """Sightline in front of a vendor that listens at this port, and the environment of a child."""
+    with vendors_in_front_of(port, folder) as (way, trusted):
         with pytest.MonkeyPatch.context() as environment:
             for name in ("OPENAI_API_KEY", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
                 environment.delenv(name, raising=False)
@@ -54,7 +62,7 @@ def staged(folder: Path, play: Play) -> Iterator[tuple[Served, SocketUpstream, d
             assert status == 200, opened
             bundle = folder / "bundle.pem"
             bundle.write_text(trusted.read_text() + opened["certificate"])
-            yield server, upstream, {
+            yield server, {
                 "PATH": os.environ["PATH"],
                 "OPENAI_API_KEY": KEY,
                 "SSL_CERT_FILE": str(bundle),
@@ -117,3 +125,27 @@ def test_a_realtime_session_below_tls_passes_as_it_is(tmp_path: Path) -> None:
     assert (found["state"], found["dialect"], found["session"]) == ("finished", "raw-http", "s1")
     assert upstream.handshakes[0].path == "/v1/realtime?model=gpt-realtime"
     assert upstream.handshakes[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+CONNECT = """
+import os
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+try:
+    connect("wss://api.openai.com/v1/responses", additional_headers={"authorization": "Bearer sk-x"})
+except InvalidStatus as error:
+    print(error.response.status_code)
+"""
+
+
+@pytest.mark.parametrize(("answer", "status"), [
+    (b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", "403"),
+    (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404"),
+    (b"HTTP/1.0 501 Not Implemented\r\ncontent-length: 0\r\n\r\n", "426"),
+])  # fmt: skip
+def test_a_vendor_without_a_socket_gives_the_client_none(tmp_path: Path, answer: bytes, status: str) -> None:
+    with (
+        raw_upstream(lambda request: request.say(answer)) as vendor,
+        in_front_of(vendor.port, tmp_path) as (_server, variables),
+    ):
+        assert run(CONNECT, variables) == [status]
