@@ -1,4 +1,4 @@
-"""WebSockets below TLS: OpenAI's own library with its defaults, as a child of `sightline run --tls` has it."""
+"""WebSockets and raw paths below TLS: OpenAI's own library with its defaults, as a child of `sightline run --tls`."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from websockets.sync.server import ServerConnection
 
+from tests.contract.test_raw_sdks import FakeVendor
 from tests.gateway_server import Served, served
 from tests.raw_upstream import raw_upstream
 from tests.socket_upstream import Play, SocketUpstream, answer_all, socket_upstream
@@ -149,3 +150,28 @@ def test_a_vendor_without_a_socket_gives_the_client_none(tmp_path: Path, answer:
         in_front_of(vendor.port, tmp_path) as (_server, variables),
     ):
         assert run(CONNECT, variables) == [status]
+
+
+FILES = """
+from openai import OpenAI
+with OpenAI(max_retries=0) as client:
+    made = client.files.create(file=("batch.jsonl", b"{}"), purpose="batch")
+    print(client.files.content(made.id).read().decode())
+    print(client.batches.create(input_file_id=made.id, endpoint="/v1/responses", completion_window="24h").id)
+    print(client.models.list().data)
+"""
+
+
+def test_raw_paths_below_tls_pass_and_are_on_record(tmp_path: Path) -> None:
+    with raw_upstream(FakeVendor()) as vendor, in_front_of(vendor.port, tmp_path) as (server, variables):
+        assert run(FILES, variables) == ["{}", "batch_1", "[]"]
+        found = shown(server)
+    assert [(each["raw"]["method"], each["raw"]["path"]) for each in found] == [
+        ("POST", "/v1/files"),
+        ("GET", "/v1/files/file_0/content"),
+        ("POST", "/v1/batches"),
+        ("GET", "/v1/models"),
+    ]
+    assert {(each["state"], each["transport"], each["provider"], each["session"]) for each in found} == {
+        ("finished", "tls", "openai", "s1")
+    }
