@@ -44,8 +44,8 @@ local: | $(BIN)/python ## install the embedded model, or show why it cannot be
 test: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run every test; pure packages need full branch coverage; ARGS=quick runs the pure rooms and one story per feature
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(if $(filter quick,$(ARGS)),--hypothesis-profile=quick $(QUICK),--pure-coverage $(ARGS))
 
-clients: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run real clients through the gateway, and AgentV beside it; npm fetches them
-	@TEST_CLIENTS=1 $(BIN)/python -m pytest -q -rs tests/e2e/test_clients.py tests/e2e/test_clients_tls.py tests/e2e/test_agentv.py tests/e2e/test_agentv_results.py
+clients: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run real clients through the gateway, and AgentV beside it; npm and pip fetch them
+	@TEST_CLIENTS=1 $(BIN)/python -m pytest -q -rs tests/e2e/test_clients.py tests/e2e/test_clients_tls.py tests/e2e/test_frameworks.py tests/e2e/test_agentv.py tests/e2e/test_agentv_results.py
 
 check: $(INSTALLED_TEST) ## format, lint, types, import layers, architecture
 	$(BIN)/ruff format --check

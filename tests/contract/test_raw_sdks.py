@@ -1,5 +1,6 @@
 """The vendors' own SDKs through the gateway, on paths that no dialect serves: files, batches, embeddings and more."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -91,6 +92,17 @@ class FakeVendor:
             say(request, {"id": "int_1", "object": "interaction", "model": body.get("model"), "status": "completed",
                           "outputs": [{"type": "text", "text": "hello"}]})  # fmt: skip
 
+    def google_upload(self, request: RawRequest) -> None:
+        body = request.read()
+        if request.header("x-goog-upload-command") == "start":
+            url = "https://generativelanguage.googleapis.com/upload/v1beta/files?upload_id=1"
+            request.answer(200, b"{}", ("content-type", "application/json"), ("x-goog-upload-url", url))
+            return
+        self.files["google"] = body
+        made = {"file": {"name": "files/google", "sizeBytes": str(len(body)), "mimeType": "text/plain"}}
+        kind = ("content-type", "application/json")
+        request.answer(200, json.dumps(made).encode(), kind, ("x-goog-upload-status", "final"))
+
     def listing(self, request: RawRequest) -> None:
         say(request, {"object": "list", "data": [], "has_more": False, "first_id": None, "last_id": None, "files": []})
 
@@ -108,7 +120,8 @@ class FakeVendor:
         ("GET", r"/v1/responses/\w+/input_items", listing),
         ("DELETE", r"/v1/responses/(\w+)", delete),
         ("POST", r"/v1(?:beta)?/interactions", interaction),
-        ("GET", r"/v1(?:beta)?/files", listing),
+        ("GET", r"/v1(?:beta)?/(?:files|models)", listing),
+        ("POST", r"/upload/v1(?:beta)?/files", google_upload),
     )
 
 
@@ -201,6 +214,16 @@ def test_google_files_and_interactions(gateway: Served, google: genai.Client, up
     assert made.id == "int_1"
     line = latest(gateway)
     assert (line["dialect"], line["path"]) == ("raw-http", upstream.seen[-1].target)
+
+
+def test_google_uploads_a_file(gateway: Served, google: genai.Client, upstream: RawUpstream) -> None:
+    words = b"a few words " * 1000
+    # The SDK sends the bytes to the address that Google names, unless the call itself has another.
+    options = types.HttpOptions(base_url=gateway.url)
+    config = types.UploadFileConfig(mime_type="text/plain", http_options=options)
+    made = google.files.upload(file=io.BytesIO(words), config=config)
+    assert (made.name, made.size_bytes) == ("files/google", len(words))
+    assert [each.target for each in upstream.seen[-2:]] == ["/upload/v1/files", "/upload/v1beta/files?upload_id=1"]
 
 
 @pytest.mark.parametrize("form", ["float", "base64"])

@@ -2,7 +2,9 @@
 
 import json
 import threading
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openai import OpenAI
@@ -24,10 +26,10 @@ def echo(connection: ServerConnection, upstream: SocketUpstream) -> None:
         connection.send(frame)
 
 
-def only_exchange(server: Served) -> dict[str, object]:
+def only_exchange(server: Served) -> dict[str, Any]:
     person = Person(server)
     (listed,) = person.get("/api/exchanges")["exchanges"]
-    ended: dict[str, object] = person.ended(listed["id"])
+    ended: dict[str, Any] = person.ended(listed["id"])
     return ended
 
 
@@ -52,6 +54,25 @@ def test_realtime_passes_as_it_is_and_is_on_record(tmp_path: Path) -> None:
         assert b"event: client.binary\n" in record
         assert b'event: close\ndata: {"code":4000,"reason":"done here"}' in record
         assert b"sk-mine" not in record + json.dumps(shown).encode()
+        passed = shown["raw"]["reply"]
+        assert (passed["media_type"], passed["size"], passed["kept"]) == ("text/event-stream", len(record), len(record))
+        assert passed["sha256"] == sha256(record).hexdigest()
+        status, refusal = server.post(f"/api/exchanges/{shown['id']}/replay")
+        assert (status, refusal["error"]["code"]) == (422, "usage")
+
+
+def test_frames_without_room_on_record_are_counted(tmp_path: Path) -> None:
+    config = "[store]\nraw_body_mb = 1\n" + HOME
+    with socket_upstream(echo) as upstream, served(tmp_path, config.format(url=upstream.url)) as server:
+        with client_of(server, "/v1/realtime") as socket:
+            for _ in range(2):
+                socket.send("a" * 400_000)
+                assert socket.recv(timeout=30) == "a" * 400_000
+        assert upstream.closed.wait(30)
+        shown = only_exchange(server)
+        passed = shown["raw"]["reply"]
+        assert passed["size"] > 1_600_000
+        assert passed["kept"] == 1 << 20 == len(server.body(str(shown["id"]), "reply"))
 
 
 def test_live_goes_to_gemini_with_the_configured_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """An exchange that passed as it was: in the list by its call, and each of its bodies as what it is."""
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from playwright.sync_api import expect
 
 from tests.browser import NARROW, browsing, looking
 from tests.gateway.test_raw_paths import ask
+from tests.gateway.test_raw_sockets import echo, only_exchange
+from tests.gateway.test_responses_socket import client_of
 from tests.gateway_server import Served, served
 from tests.page_stage import gallery
 from tests.raw_upstream import RawRequest, raw_upstream
+from tests.socket_upstream import socket_upstream
 
 BATCH = b"".join(
     b'{"custom_id":"%b","method":"POST","url":"/v1/responses","body":{"model":"m","input":"%b"}}\n' % each
@@ -104,3 +108,26 @@ def test_bodies_are_shown_as_what_they_are(gateway: Served, pictures: Path) -> N
         page.screenshot(path=pictures / "raw-picture.png")
         page.get_by_role("button", name="Send again").click()
         expect(page.get_by_text("Replay of")).to_be_visible()
+
+
+def test_the_frames_of_a_socket_are_shown_and_cannot_be_sent_again(tmp_path: Path, pictures: Path) -> None:
+    with socket_upstream(echo) as upstream:
+        config = f'[providers.acme]\nbase_url = "{upstream.url}"\n'
+        with served(tmp_path, config) as gateway:
+            with client_of(gateway, "/p/acme/v1/realtime") as socket:
+                socket.send('{"type": "session.update"}')
+                socket.recv(timeout=30)
+            ended = only_exchange(gateway)
+            with browsing() as browser, looking(browser, gateway) as shown:
+                page = shown.page
+                page.goto(f"{gateway.url}/#/x/{ended['id']}")
+                answer = page.get_by_role("article", name="Answer")
+                expect(answer).to_contain_text("3 events")
+                expect(answer.locator("summary")).to_have_text(
+                    ['client{"type": "session.update"}', 'server{"type": "session.update"}', re.compile("^close")]
+                )
+                expect(page.get_by_role("button", name="Send again")).to_have_count(0)
+                page.screenshot(path=pictures / "raw-socket.png")
+                page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+                page.emulate_media(color_scheme="dark")
+                page.screenshot(path=pictures / "raw-socket-narrow-dark.png")

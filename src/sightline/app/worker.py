@@ -167,7 +167,7 @@ class ServingWorker:
                 loaded, means, record, stack, own=own, is_told=True, instance=process_name()
             )
             guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))
-            gateway = Gateway(self._relay, loaded.catalog, loaded.has_key, clock.monotonic)
+            gateway = Gateway(self._relay, loaded.catalog, loaded.has_key, clock.monotonic, self._relay)
 
             async def ending() -> None:
                 await self._relay.close(GRACE)

@@ -116,6 +116,11 @@ class RawRecorder(Recorder):
             tuple((name.decode("latin-1"), each.decode("latin-1")) for name, each in headers), self.limit
         )
 
+    def begin_frames(self, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+        """A socket is open. Its frames are recorded as the events of a stream."""
+        self.record_head(101, headers)
+        self._answer = BodyTally("text/event-stream", "", self.limit)
+
     def pass_reply(self, data: bytes) -> bytes:
         """A piece of the answer's body has come; what is kept of it, after content decoding."""
         assert self._answer is not None

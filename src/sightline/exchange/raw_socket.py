@@ -16,15 +16,13 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.outbound import own_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
+from sightline.exchange.raw_recorder import RawRecorder
 from sightline.model.exchange import RAW_HTTP, AttemptStarted
 from sightline.model.reply import Reply
 from sightline.transport.web_socket import RefusedSocket
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
-
-MOST_RECORDED: Final = 8 << 20
-"""Bytes of frames on record for each socket; those behind them only pass."""
 
 Side = Literal["client", "server"]
 _VERSION = re.compile(r"/v\d+[a-z0-9]*/?$")
@@ -60,57 +58,51 @@ def protocols_for(choice: ModelChoice, offered: tuple[str, ...]) -> tuple[str, .
 
 
 class SocketRecord:
-    """The frames of one socket on record, as events of a stream: who sent each, and what. `spoken` is the dialect of
-    its errors."""
+    """The frames of one socket on record, as events of a stream: who sent each, and what. Those for which there is no
+    more room are counted. `recorder` is the exchange's, `spoken` the dialect of its errors."""
 
-    def __init__(self, exchange: Exchange, spoken: str) -> None:
+    def __init__(self, exchange: Exchange, recorder: RawRecorder, spoken: str) -> None:
         self._exchange = exchange
+        self._recorder = recorder
         self._spoken = spoken
-        self._size = 0
 
     def begin(self, choice: ModelChoice, url: str) -> None:
         """The provider is dialled."""
-        exchange = self._exchange
+        exchange, recorder = self._exchange, self._recorder
         exchange.enter(ExchangePhase.SENDING)
-        place = exchange.recorder.redaction.text(url.partition("?")[0])
-        digest = exchange.recorder.sha256
+        place = recorder.redaction.text(url.partition("?")[0])
+        digest = recorder.sha256
         attempt = AttemptStarted(1, choice.provider_name, digest, "", "", 0.0, exchange.request.model, RAW_HTTP, place)
-        exchange.recorder.record_attempt(attempt)
+        recorder.record_attempt(attempt)
 
     def open(self, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The socket is open."""
-        self._exchange.recorder.record_head(101, headers)
+        self._recorder.begin_frames(headers)
         self._exchange.enter(ExchangePhase.STREAMING)
-        self._exchange.recorder.commit()
+        self._recorder.commit()
 
     def add(self, side: Side, data: bytes, *, is_text: bool) -> None:
         """A frame passes."""
-        if self._size > MOST_RECORDED:
-            return
-        self._size += len(data)
-        if self._size > MOST_RECORDED:
-            frame = Frame(b"frames from here on are not on record", "truncated")
-        elif is_text:
+        if is_text:
             frame = Frame(data, side)
         else:
             size, digest = len(data), sha256(data).hexdigest()
             said = b'{"size":%d,"sha256":"%b","base64":"%b"}' % (size, digest.encode(), base64.b64encode(data))
             frame = Frame(said, f"{side}.binary")
-        self._exchange.recorder.record_chunk(encode_frame(frame))
+        self._recorder.pass_reply(encode_frame(frame))
 
     def finish(self, code: int, reason: str) -> None:
         """The socket was closed with this code."""
         if self._exchange.is_over:
             return
         closed = b'{"code":%d,"reason":%b}' % (code, encode(reason))
-        self._exchange.recorder.record_chunk(encode_frame(Frame(closed, "close")))
+        self._recorder.pass_reply(encode_frame(Frame(closed, "close")))
         self._exchange.end(FinishedEnd(Reply()))
 
     def refuse(self, refused: RefusedSocket) -> None:
         """The provider answered with something else than a socket."""
-        exchange = self._exchange
-        exchange.recorder.record_head(refused.status, refused.headers)
-        exchange.recorder.record_chunk(refused.body)
+        self._recorder.begin_reply(refused.status, refused.headers)
+        self._recorder.pass_reply(refused.body)
         text = refused.body.decode("utf-8", "replace")
         self.fail(dialect(self._spoken).read_error(refused.status, text, {}))
 

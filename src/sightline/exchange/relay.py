@@ -235,8 +235,11 @@ class Relay:
         handshake = socket_call(request, choice, self._services.environment)
         refuse_own_address(handshake.url, self._services)
         recorded = replace(request, dialect=RAW_HTTP)
-        exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets)
-        return choice, handshake, SocketRecord(exchange, request.dialect)
+        make = partial(RawRecorder, limit=self._raw_kept)
+        exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets, make_recorder=make)
+        recorder = exchange.recorder
+        assert isinstance(recorder, RawRecorder)
+        return choice, handshake, SocketRecord(exchange, recorder, request.dialect)
 
     async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
         """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is

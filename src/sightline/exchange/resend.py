@@ -53,6 +53,9 @@ class ResendSources:
             raise Fault(Code.USAGE, f"{exchange.id} only counted tokens", hint="Replay one that asked a model.")
         if exchange.is_raw:
             exchange.need_whole_request()
+            if exchange.received.transport == "websocket":
+                message = f"{exchange.id} is a socket, whose frames answer each other and cannot be sent again"
+                raise Fault(Code.USAGE, message, hint="Connect again with its client.", status=422)
             if model:
                 exchange.refuse_raw("sent to another model")
         if model:

@@ -318,6 +318,9 @@ class ResponsesSocket(SocketEvents):
         except Fault as fault:
             if not _is_no_socket(fault):
                 raise
+            if self._template.upstream:  # whoever asks the vendor itself does then what it does without us
+                hint = "Ask over HTTP."
+                raise Fault(Code.USAGE, "the provider has no WebSocket", hint=hint, status=426) from None
             self._without_socket.add(choice.provider_name)
             return []
         return client_response.headers_for_client(link.headers, relay.secrets)

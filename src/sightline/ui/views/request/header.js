@@ -282,6 +282,7 @@ function Countdown({ view }) {
 function AfterActions({ desk, view, panel, onPanel }) {
   const [isMaking, setMaking] = useState(false);
   const isRaw = Boolean(view.raw);
+  const canReplay = !isRaw || view.transport !== "websocket";
   const replay = () => (isRaw ? void sendAgain(desk) : onPanel(panel === "compare" ? "" : "compare"));
   const hasEvals = !isRaw && (about.value.places?.includes("evals") ?? false);
   const [deleting, setDeleting] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
@@ -289,21 +290,24 @@ function AfterActions({ desk, view, panel, onPanel }) {
   useShortcuts(
     "Request",
     [
-      { keys: "r", label: isRaw ? "Send again" : "Replay and compare", run: replay },
+      ...(canReplay ? [{ keys: "r", label: isRaw ? "Send again" : "Replay and compare", run: replay }] : []),
       ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
       { keys: "delete", label: "Delete this request", run: () => setDeleting(one) },
     ],
     [view.id, panel, hasEvals],
   );
   return html`
-    <button
+    ${
+      canReplay &&
+      html`<button
       type="button"
       class="button"
       aria-pressed=${panel === "compare"}
       onClick=${replay}
     >
       ${h(Icon, { name: "replay" })}${isRaw ? "Send again" : "Replay…"} ${h(KeyCaps, { keys: "r" })}
-    </button>
+    </button>`
+    }
     ${
       isRaw
         ? null

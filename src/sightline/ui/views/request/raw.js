@@ -37,7 +37,7 @@ function Body({ desk, of, name, body }) {
     });
     return () => leaving.abort();
   }, [desk, of, size]);
-  const state = desk.view.value?.state;
+  const isPassing = ["sending", "streaming"].includes(desk.view.value?.state ?? "") && !body;
   return html`<article class="card" aria-label=${name}>
     <header class="card-head">
       <h3 class="card-label">${name}</h3>
@@ -51,7 +51,7 @@ function Body({ desk, of, name, body }) {
       ${
         body && size
           ? data && h(Content, { type: body.media_type, data, isWhole: body.kept === size && !body.coding, name })
-          : html`<p class="faint">${state === "sending" && !body ? "It is passing…" : "There is none."}</p>`
+          : html`<p class="faint">${isPassing ? "It is passing…" : "There is none."}</p>`
       }
     </div>
   </article>`;
