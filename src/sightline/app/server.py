@@ -58,9 +58,12 @@ from sightline.gateway.models import list_models
 from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, price_list
+from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
+from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
+from sightline.web.replies import GUARDED
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
@@ -75,7 +78,7 @@ from sightline.workbench.workbench import Access, Workbench
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a workbench. A server that answers from recorded exchanges holds and sends nothing: there `relay`,
-    `resending`, `chat`, `runs`, `evals` and `commands` are None."""
+    `resending`, `chat`, `runs`, `evals`, `commands` and `metrics` are None."""
 
     access: Access
     hub: Hub
@@ -93,6 +96,7 @@ class Parts:
     evals: EvalCalls | None = None
     commands: CommandCalls | None = None
     providers: Providers | None = None
+    metrics: Metrics | None = None
     toolsets: Sequence[str] = ()
 
     async def close(self, grace: float) -> None:
@@ -113,7 +117,7 @@ class Parts:
 
 def assemble_workbench(parts: Parts) -> Workbench:
     """Build the workbench."""
-    relay, providers = parts.relay, parts.providers
+    relay, providers, metrics = parts.relay, parts.providers, parts.metrics
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
     records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
@@ -140,6 +144,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
+            **({} if metrics is None else {"metrics": {"GET": lambda _call: _scrape(metrics)}}),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
@@ -147,6 +152,11 @@ def assemble_workbench(parts: Parts) -> Workbench:
         },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
+
+
+async def _scrape(metrics: Metrics) -> WebResponse:
+    """The metrics as Prometheus reads them."""
+    return WebResponse(200, metrics.prometheus().encode(), [(b"content-type", TEXT_FORMAT), *GUARDED])
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:
@@ -291,7 +301,10 @@ async def _live(
     clock, means = SystemClock(), means_of(loaded, folder, stack)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
-    relay, hub = await make_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
+    metrics = Metrics(clock.now(), price_list(loaded.catalog))
+    relay, hub = await make_relay(
+        loaded, means, record.record, stack, own=own, is_told=True, interception=kept, metrics=metrics
+    )
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
     engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
@@ -322,6 +335,7 @@ async def _live(
         runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
         evals=evals,
         commands=_command_calls(loaded, means, relay, hub, aside),
+        metrics=metrics,
         providers=Providers(
             loaded.catalog,
             loaded.has_key,
