@@ -1,6 +1,7 @@
 import asyncio
 import json
 import threading
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -22,6 +23,17 @@ from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.server.running import running
 from tests.upstream import answer
+
+CHAT_REPLY = json.dumps(
+    {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Ho"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8},
+    }
+).encode()
 
 
 def test_a_server_that_answers_from_the_record_holds_nothing_and_says_so() -> None:
@@ -133,3 +145,27 @@ def test_what_a_server_learns_is_seen_and_forgotten_beside_it(tmp_path: Path, mo
             assert [lesson.model for lesson in beside.lessons()] == ["acme/m"]
             assert beside.forget("acme/m")
             assert server.api("/api/learned") == {"lessons": []}
+
+
+def test_prometheus_gets_the_metrics_with_the_token_alone(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [answer(200, CHAT_REPLY, [("Content-Type", "application/json")])]
+        config = f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n[[routes]]\nprovider = "acme"\n'
+        with served(tmp_path, config) as gateway:
+            body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
+            headers = {"content-type": "application/json"}
+            request = urllib.request.Request(f"{gateway.url}/v1/chat/completions", body, headers)
+            urllib.request.urlopen(request, timeout=60).close()
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"{gateway.url}/api/metrics", timeout=60)
+            refused.value.close()
+            assert refused.value.code == 401
+            token = {"authorization": f"Bearer {gateway.token}"}
+            scrape = urllib.request.Request(f"{gateway.url}/api/metrics", headers=token)
+            with urllib.request.urlopen(scrape, timeout=60) as scraped:
+                assert scraped.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+                text = scraped.read().decode()
+    labels = '{gen_ai_operation_name="chat",gen_ai_provider_name="acme",gen_ai_request_model="m",'
+    assert f"gen_ai_client_operation_duration_seconds_count{labels}" in text
+    assert f'server_address="127.0.0.1",server_port="{upstream.port}"' in text
+    assert 'gen_ai_token_type="input"} 7' in text

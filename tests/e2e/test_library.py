@@ -3,14 +3,18 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import sightline
 from sightline.model.parts import ToolCall
+from tests.app.test_gateway_app import listening, post
 from tests.background import upstream_in_background
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
@@ -22,6 +26,13 @@ ROOT = Path(__file__).parents[2]
 def test_every_exported_name_is_there() -> None:
     for name in sightline.__all__:
         assert getattr(sightline, name) is not None
+
+
+def test_the_package_is_typed_and_lists_its_names() -> None:
+    assert (files("sightline") / "py.typed").is_file()
+    assert set(sightline.__all__) <= set(dir(sightline))
+    assert not [name for name in dir(sightline) if name.startswith("_") and not name.startswith("__")]
+    assert sightline.__version__ == version("sightline")
 
 
 def test_other_names_are_not() -> None:
@@ -65,9 +76,54 @@ def test_the_example_asks_with_a_function(tmp_path: Path) -> None:
     assert seen[1].json()["messages"][-1]["content"] == "28"
 
 
+def example(name: str, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """An example that needs no provider, away from any configuration."""
+    environment = {**os.environ, "SIGHTLINE_DATA": str(folder / "data"), "XDG_CONFIG_HOME": str(folder)}
+    command = [sys.executable, *arguments, str(ROOT / "examples" / name)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("edit.py", r"Answer in one word\.\n1\d\d\d bytes before, 1\d\d\d after\n"),
+        ("count.py", r"\d+ tokens, between \d+ and \d+ \(.+\)\n"),
+        ("evaluate.py", r"refund: pass\n(?:[\w-]+: pass\n)+"),
+    ],
+)
+def test_an_example_without_a_provider_prints_its_result(name: str, lines: str, tmp_path: Path) -> None:
+    done = example(name, tmp_path)
+    assert (done.returncode, bool(re.fullmatch(lines, done.stdout))) == (0, True), done.stdout + done.stderr
+
+
+def test_the_example_asks_and_reads_the_record(tmp_path: Path) -> None:
+    done, _ = asked(str(ROOT / "examples" / "ask.py"), tmp_path, plays(says("Good day.")))
+    assert (done.returncode, done.stdout) == (0, "Good day.\n"), done.stderr
+    assert re.match(r"x_\w+: m, \d+ tokens in, cost", done.stderr), done.stderr
+
+
+def test_the_example_s_tests_pass(tmp_path: Path) -> None:
+    done = example("test_my_program.py", tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".")
+    assert (done.returncode, "2 passed, 1 skipped" in done.stdout) == (0, True), done.stdout
+
+
+def test_the_example_s_application_answers_beside_its_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [plays(says("Good day."), stream=False)]
+        (tmp_path / "sightline.toml").write_text(
+            f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n[[routes]]\nprovider = "acme"\n'
+        )
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+        with listening(runpy.run_path(str(ROOT / "examples" / "gateway_app.py"))["app"]) as url:
+            question = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+            status, told = post(f"{url}/llm/v1/chat/completions", question)
+        assert (status, b"Good day." in told) == (200, True)
+
+
 def test_the_guide_s_programs_work(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guide" / "library.md").read_text()
-    first, careful = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    first, careful, *_ = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert len(first.strip().splitlines()) <= 10
     program = tmp_path / "program.py"
     program.write_text(first)

@@ -25,8 +25,8 @@ from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
 from sightline.telemetry.exporter import Exporter
+from sightline.telemetry.otlp import attributes
 from sightline.telemetry.spans import (
-    attributes,
     input_messages,
     output_message,
     place_of,
@@ -158,9 +158,36 @@ def test_span_names_the_server_and_the_conversation() -> None:
         assert values(span(told(received, FINISHED), {}))["gen_ai.conversation.id"] == conversation
 
 
+def test_the_exchanges_of_a_session_are_one_trace() -> None:
+    def trace(received: Received, exchange: str, at: float = NOON) -> str:
+        facts = [FactEntry(exchange, n, at, fact) for n, fact in enumerate((received, FINISHED))]
+        shown = span(facts, {})
+        assert "parentSpanId" not in shown, "a session has no span of its own"
+        return str(shown["traceId"])
+
+    named = Received("anthropic", "m", "aa", headers=(("x-claude-code-session-id", "s-9"),))
+    topic = Received("anthropic", "m", "aa", session="chat", conversation="chat:t_1")
+    label = Received("anthropic", "m", "aa", session="blue")
+    for received in (named, topic):
+        assert trace(received, "x_1") == trace(received, "x_2", NOON + 2 * 86400)
+    assert trace(label, "x_1") == trace(label, "x_2")
+    assert trace(label, "x_1") != trace(label, "x_2", NOON + 86400), "a label may be in use for months"
+    alone = Received("anthropic", "m", "aa")
+    assert len({trace(named, "x_1"), trace(topic, "x_1"), trace(label, "x_1"), trace(alone, "x_1")}) == 4
+    assert trace(alone, "x_1") != trace(alone, "x_2")
+
+
+def test_a_streamed_exchange_says_when_its_first_chunk_came() -> None:
+    received = Received("openai-chat", "large", "aa", is_stream=True)
+    shown = values(span(told(received, ATTEMPT, FINISHED), {}, cost=0.25))
+    assert shown["gen_ai.request.stream"] is True
+    assert shown["gen_ai.response.time_to_first_chunk"] == 0.25
+    assert shown["sightline.cost.usd"] == 0.25
+
+
 def test_an_exchange_of_a_run_is_below_it() -> None:
-    shown = span(told(RECEIVED, ATTEMPT, FINISHED), {}, ("a" * 32, "b" * 16))
-    assert (shown["traceId"], shown["parentSpanId"]) == ("a" * 32, "b" * 16)
+    shown = span(told(RECEIVED, ATTEMPT, FINISHED), {}, "r_1")
+    assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")
 
 
 REQUEST = Request(
@@ -292,4 +319,4 @@ async def test_a_run_with_its_requests_and_tools_is_one_trace(tmp_path: Path) ->
         assert {(each["server.address"], each["server.port"]) for each in chats} == {("127.0.0.1", upstream.port)}
         (metrics,) = told["/v1/metrics"]
         names = [each["name"] for each in metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]]
-        assert names == ["gen_ai.client.token.usage", "gen_ai.client.operation.duration"]
+        assert names[:2] == ["gen_ai.client.token.usage", "gen_ai.client.operation.duration"]

@@ -160,14 +160,18 @@ def test_each_request_gets_the_next_reply_until_the_script_is_over() -> None:
                 async with await client.send(request, Timeouts(), direct=True) as response:
                     return response.status, await response.read()
 
-            status, first = await ask(b'{"n": 1}')
+            status, first = await ask(b'{"n": 1, "stream": true}')
             assert (status, b"Hel" in first, b"message_stop" in first, provider.is_over) == (200, True, True, False)
             assert set(slept) == {0.5}
-            assert b"Bye." in (await ask(b'{"n": 2}'))[1]
-            status, refusal = await ask(b'{"n": 3}')
+            assert b"Bye." in (await ask(b'{"n": 2, "stream": true}'))[1]
+            status, refusal = await ask(b'{"n": 3, "stream": true}')
             assert (status, provider.is_over) == (400, True)
             assert json.loads(refusal)["error"]["message"] == "the script has no reply 3"
-            assert provider.requests == [b'{"n": 1}', b'{"n": 2}', b'{"n": 3}']
+            assert provider.requests == [
+                b'{"n": 1, "stream": true}',
+                b'{"n": 2, "stream": true}',
+                b'{"n": 3, "stream": true}',
+            ]
             await client.close()
 
     asyncio.run(story())
@@ -184,7 +188,7 @@ def test_disconnecting_client_does_not_affect_others() -> None:
         async with ScriptedProvider(SCRIPT, "openai-chat", sleep=sleep, delay=1) as provider:
             port = int(provider.url.rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{"stream":true}')
             await begun.wait()
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             writer.close()
@@ -193,7 +197,7 @@ def test_disconnecting_client_does_not_affect_others() -> None:
             _, other = await asyncio.open_connection("127.0.0.1", port)
             other.close()
             await other.wait_closed()
-            assert provider.requests == [b""]
+            assert provider.requests == [b'{"stream":true}']
 
     asyncio.run(story())
 

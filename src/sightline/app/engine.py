@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.app.configuration import Configuration, data_folder
-from sightline.app.machine import Ids, SystemClock, chance
+from sightline.app.machine import Ids, SystemClock, chance, process_name
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sightline.store.recording import RecorderProcess
     from sightline.store.store import Store
     from sightline.telemetry.exporter import Exporter
+    from sightline.telemetry.metrics import Metrics
 
 
 def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
@@ -154,19 +155,20 @@ async def make_relay(
     *,
     own: frozenset[tuple[str, int]] = frozenset(),
     is_told: bool = False,
-    instance: str = "",
     interception: "KeptInterception | None" = None,
     unattended: "Callable[[], None] | None" = None,
+    metrics: "Metrics | None" = None,
 ) -> tuple["Relay", "Hub"]:
-    """A relay to the providers, and the hub that publishes what it does. With `is_told`, a collector gets it too. The
-    rules and masks of `interception` apply. With `unattended`, no one can release what a rule would hold: it is sent,
-    and this is called for each such request."""
+    """A relay to the providers, and the hub that publishes what it does. With `is_told`, a collector gets it too; with
+    `metrics`, it is counted there. The rules and masks of `interception` apply. With `unattended`, no one can
+    release what a rule would hold: it is sent, and this is called for each such request."""
     from sightline.exchange.hub import Hub
     from sightline.exchange.interception.holds import Holds
 
-    exporter = await open_exporter(loaded, means.client, stack, instance) if is_told else None
-    hub = Hub(record if exporter is None else _record_and_export(record, exporter))
-    hub.observer = exporter
+    exporter = await open_exporter(loaded, means.client, stack, metrics) if is_told else None
+    observer = exporter or metrics  # the exporter counts as well
+    hub = Hub(record if observer is None else _record_and_observe(record, observer))
+    hub.observer = observer
     holds = Holds(means.memory, SystemClock.now, interception, unattended)
     return relay_of(loaded, means, hub, holds, own), hub
 
@@ -193,10 +195,10 @@ def relay_of(
     )
 
 
-def _record_and_export(record: "Record", exporter: "Exporter") -> "Record":
+def _record_and_observe(record: "Record", observer: "Exporter | Metrics") -> "Record":
     def record_both(entries: Sequence["Entry"]) -> None:
         record(entries)
-        exporter.took(entries)
+        observer.took(entries)
 
     return record_both
 
@@ -206,15 +208,17 @@ def nowhere(_entries: Sequence["Entry"]) -> None:
 
 
 async def open_exporter(
-    loaded: Configuration, client: HttpClient, stack: AsyncExitStack, instance: str = ""
+    loaded: Configuration, client: HttpClient, stack: AsyncExitStack, metrics: "Metrics | None" = None
 ) -> "Exporter | None":
-    """The exporter to the configured OpenTelemetry collector; None where none is configured. `instance` names this
-    process, if several of one server export."""
+    """The exporter to the configured OpenTelemetry collector; None where none is configured. Without `metrics` it
+    counts in its own."""
     if not loaded.settings.telemetry.otlp_endpoint:
         return None
     from importlib.metadata import version
 
+    from sightline.store.summary import price_list
     from sightline.telemetry.exporter import Exporter
+    from sightline.telemetry.metrics import Metrics
 
     telemetry = loaded.settings.telemetry
     values = {name: loaded.environment.get(variable, "").strip() for name, variable in telemetry.env_headers.items()}
@@ -223,10 +227,11 @@ async def open_exporter(
         client,
         telemetry.otlp_endpoint,
         version=version("sightline"),
+        instance=process_name(),
         headers=headers,
         with_content=telemetry.content,
-        instance=instance,
         now=SystemClock.now,
+        metrics=metrics or Metrics(SystemClock.now(), price_list(loaded.catalog)),
     )
     return await stack.enter_async_context(exporter)
 

@@ -1,11 +1,15 @@
-"""Sightline as a library: one call runs the tool loop."""
+"""Sightline as a library: one call runs the tool loop, one a suite, one counts, one reads the record."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import ParamSpec, TypeAlias
+from os import PathLike
+from pathlib import Path
+from typing import ParamSpec, TypeAlias, TypeVar
+
+import msgspec
 
 from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.limits import Reached, RunLimits, total_usage
@@ -19,21 +23,34 @@ from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools, together
 from sightline.app.configuration import Configuration, configuration
+from sightline.app.engine import counter, open_record
+from sightline.app.evals import open_evaluation, root_of, targets_for, with_targets
+from sightline.app.machine import SystemClock
 from sightline.app.tools import open_runner, open_tools, parse_tools, tool_surroundings
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
-from sightline.dialects.registry import dialect
+from sightline.dialects.registry import dialect as dialect_of
 from sightline.errors import Code, Fault
+from sightline.evals.core.result import CaseResult
+from sightline.evals.core.run_state import RunOptions
+from sightline.evals.core.suite import Suite
+from sightline.evals.service.suite_files import SuiteFiles, suite_in
+from sightline.evals.service.suite_targets import KnownTargets
 from sightline.exchange.answer_reading import EventObserver
+from sightline.filters.parsing import parse
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
 from sightline.model.usage import Usage
+from sightline.store.summary import Summary
+from sightline.tokens.estimate import Estimate
+from sightline.wire.jsontext import decode
 
 SESSION = "library"
 ORIGIN = "library"
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 ToolSource: TypeAlias = Callable[..., object] | str | Tools
 """A function, the name of a toolset or of a Python file, or tools that are already open."""
@@ -122,23 +139,115 @@ async def run_async(
     )
 
 
-def _blocking(call: Callable[P, Coroutine[None, None, RunResult]]) -> Callable[P, RunResult]:
+def count_tokens(
+    request: str | bytes | Request,
+    *,
+    model: str = "",
+    dialect: str = "",
+    config: str | None = None,
+    data: str | None = None,
+) -> Estimate:
+    """Estimate the tokens of a request at a model, without asking anyone. A text is one message of the user, bytes are
+    a body in this dialect, by default the model's own. What was learned of the model in the data folder is used. Raises
+    a Fault for a model that is not known or a body that cannot be read."""
+    choice = configuration(config).choice(model)
+    if isinstance(request, bytes):
+        request = dialect_of(dialect or choice.dialect).read_request(decode(request))
+    elif isinstance(request, str):
+        request = Request(messages=(Message("user", (Text(request),)),))
+    return counter(data).estimate(choice, request)
+
+
+async def find_exchanges_async(
+    filter: str = "",  # noqa: A002 - its name on the command line and in the API
+    *,
+    limit: int = 100,
+    config: str | None = None,
+    data: str | None = None,
+) -> tuple[Summary, ...]:
+    """The newest recorded exchanges that a filter takes, newest first. Raises a Fault for a filter that is none."""
+    wanted = parse(filter)
+    async with open_record(configuration(config), data) as store:
+        return tuple(await store.find(wanted, now=SystemClock.now(), limit=limit))
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOutcome:
+    """The outcome of a suite. `run` is its id: `sightline eval show` shows it. `why` is how it ended."""
+
+    run: str
+    why: str
+    results: tuple[CaseResult, ...]
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether it was finished and every case passed."""
+        return self.why == "finished" and all(each.status == "ok" for each in self.results)
+
+
+async def evaluate_async(
+    suite: str | PathLike[str],
+    *,
+    targets: Sequence[str] = (),
+    judge: str = "",
+    options: RunOptions | None = None,
+    config: str | None = None,
+    data: str | None = None,
+    apart: bool = False,
+) -> EvalOutcome:
+    """Run a suite of cases, as `sightline eval run` does. `targets` are models or names of targets, by default those of
+    the suite or the configuration. Raises a Fault with every problem of the file if the suite cannot be run."""
+    loaded = configuration(config)
+    root, known, cases = _read_suite(Path(suite), loaded)
+    judge = judge or loaded.settings.evals.judge
+    answering = known.answering(cases, list(targets), judge)
+    chosen = msgspec.structs.replace(options or RunOptions(), targets=answering.usual, judge=judge)
+    async with open_evaluation(with_targets(loaded, answering), data, root, apart=apart) as evaluation:
+        name = evaluation.make_id()
+        ended = await evaluation.run(
+            cases, answering.targets, chosen, lambda _progress: None, judges=answering.judges, run=name
+        )
+    return EvalOutcome(name, ended.ended or "", ended.results)
+
+
+def _read_suite(path: Path, loaded: Configuration) -> tuple[Path, KnownTargets, Suite]:
+    """The folder of a suite's files, the targets that it may name, and the suite itself."""
+    path = path.resolve()
+    if not path.is_file():
+        raise Fault(Code.USAGE, f"there is no suite {str(path)!r}", hint="Name its file.")
+    root = root_of(path)
+    files, file = SuiteFiles(root), path.relative_to(root).as_posix()
+    known = targets_for(loaded, files, file)
+    reading = suite_in(files, file, known.suite_environment)
+    if reading.suite is None:
+        wrong = [f"{each.place}: {each.message}" for each in reading.problems if each.severity == "error"]
+        raise Fault(Code.USAGE, f"{file} cannot be run: {'; '.join(wrong)}", hint="Correct the file.")
+    return root, known, reading.suite
+
+
+def _blocking(call: Callable[P, Coroutine[None, None, R]]) -> Callable[P, R]:
     """The same call for a program without an event loop. Where one runs, as in notebooks, it is refused."""
+    name = call.__name__
 
     @wraps(call)
-    def wait(*args: P.args, **options: P.kwargs) -> RunResult:
+    def wait(*args: P.args, **options: P.kwargs) -> R:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(call(*args, **options))
-        hint = "Write `await sightline.run_async(…)` with the same arguments."
-        raise Fault(Code.USAGE, "sightline.run cannot be called where an event loop is running", hint=hint)
+        hint = f"Write `await sightline.{name}(…)` with the same arguments."
+        message = f"sightline.{name.removesuffix('_async')} cannot be called where an event loop is running"
+        raise Fault(Code.USAGE, message, hint=hint)
 
     return wait
 
 
 run = _blocking(run_async)
 """Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
+find_exchanges = _blocking(find_exchanges_async)
+"""The newest recorded exchanges that a filter takes. In a program with an event loop, await `find_exchanges_async`."""
+evaluate = _blocking(evaluate_async)
+"""Run a suite of cases, and wait for its end. In a program with an event loop, await `evaluate_async`."""
 
 
 def usage_of(rounds: Sequence[Round]) -> Usage:
@@ -149,7 +258,7 @@ def usage_of(rounds: Sequence[Round]) -> Usage:
 def _complete(request: Request, choice: ModelChoice) -> Request:
     """The program's own request, completed with the defaults of our requests."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
-    support = dialect(choice.dialect).support
+    support = dialect_of(choice.dialect).support
     return complete(request, provider=choice.provider, facts=choice.facts, support=support, conversation=conversation)
 
 

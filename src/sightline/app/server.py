@@ -41,7 +41,7 @@ from sightline.chat.api.calls import ChatParts, chat_calls
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.chat.service.service import chat_service
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.client_response import RequestHandler
 from sightline.exchange.engine import Engine
@@ -63,9 +63,12 @@ from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.entries import FactEntry
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, price_list
+from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
+from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
+from sightline.web.replies import GUARDED
 from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.cache_report import CacheReports
@@ -82,7 +85,7 @@ from sightline.workbench.workbench import Access, Workbench
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a workbench. A server that answers from recorded exchanges holds and sends nothing: there `relay`,
-    `resending`, `chat`, `runs`, `evals` and `commands` are None."""
+    `resending`, `chat`, `runs`, `evals`, `commands` and `metrics` are None."""
 
     access: Access
     hub: Hub
@@ -100,6 +103,7 @@ class Parts:
     evals: EvalCalls | None = None
     commands: CommandCalls | None = None
     providers: Providers | None = None
+    metrics: Metrics | None = None
     toolsets: Sequence[str] = ()
     workers: Workers | None = None
     proxy_calls: Calls = field(default_factory=dict)
@@ -136,7 +140,7 @@ class Parts:
 
 def assemble_workbench(parts: Parts) -> Workbench:
     """Build the workbench."""
-    relay, providers = parts.relay, parts.providers
+    relay, providers, metrics = parts.relay, parts.providers, parts.metrics
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
     records = Records(parts.store, parts.now, parts.prices, parts.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
@@ -167,6 +171,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
+            **({} if metrics is None else {"metrics": {"GET": lambda _call: _scrape(metrics, parts.workers)}}),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
@@ -175,6 +180,14 @@ def assemble_workbench(parts: Parts) -> Workbench:
         },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
+
+
+async def _scrape(metrics: Metrics, workers: Workers | None) -> WebResponse:
+    """The metrics as Prometheus reads them. Workers count for themselves, so that there is no sum to read here."""
+    if workers is not None:
+        hint = "Set `otlp_endpoint` in [telemetry]: each process exports its own. Or serve with one worker."
+        raise Fault(Code.USAGE, "the metrics of several workers are not added up", hint=hint, status=409)
+    return WebResponse(200, metrics.prometheus().encode(), [(b"content-type", TEXT_FORMAT), *GUARDED])
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:
@@ -334,7 +347,10 @@ async def _live(
     clock, means = SystemClock(), means_of(loaded, folder, stack)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
-    relay, hub = await make_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
+    metrics = Metrics(clock.now(), price_list(loaded.catalog))
+    relay, hub = await make_relay(
+        loaded, means, record.record, stack, own=own, is_told=True, interception=kept, metrics=metrics
+    )
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
     engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
@@ -367,6 +383,7 @@ async def _live(
         evals=evals,
         commands=_command_calls(loaded, means, relay, hub, aside),
         workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared),
+        metrics=metrics,
         providers=Providers(
             loaded.catalog,
             loaded.has_key,

@@ -19,7 +19,7 @@ import msgspec
 
 from sightline.app.configuration import Configuration
 from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay
-from sightline.app.machine import SystemClock, process_name
+from sightline.app.machine import SystemClock
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
 from sightline.app.worker_messages import Connection, End, FactsShared, Message, Peer, Ready, TurnOver, encode_facts
 from sightline.catalog.catalog import Catalog
@@ -163,9 +163,7 @@ class ServingWorker:
                 journal.append(frame_record(entries))
 
             own = frozenset({(parameters.host, parameters.port)})
-            self._relay, self._hub = await make_relay(
-                loaded, means, record, stack, own=own, is_told=True, instance=process_name()
-            )
+            self._relay, self._hub = await make_relay(loaded, means, record, stack, own=own, is_told=True)
             guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))
             gateway = Gateway(self._relay, loaded.catalog, loaded.has_key, clock.monotonic, self._relay)
 

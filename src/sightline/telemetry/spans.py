@@ -3,10 +3,9 @@
 Each run is one trace, with its requests and tools below it.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import urlsplit
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -16,12 +15,12 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.agent.service.run_log import conversation_of
 from sightline.catalog.provider import OPENTELEMETRY_NAMES
-from sightline.dialects.registry import dialect, find_dialect
+from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
+from sightline.evals.service.eval_log import PREFIX as EVAL_PREFIX
 from sightline.exchange.client_request import SESSIONS
 from sightline.model.exchange import (
-    RAW_HTTP,
     AttemptStarted,
     Dropped,
     ExchangeCancelled,
@@ -37,6 +36,19 @@ from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolR
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from sightline.store.entries import FactEntry
+from sightline.telemetry.metrics import identity_labels
+from sightline.telemetry.otlp import (
+    AGENT,
+    CLIENT,
+    FAILED_RUNS,
+    INTERNAL,
+    WARN,
+    SpanPlace,
+    span_of,
+    trace_of,
+    write_event,
+    write_span,
+)
 from sightline.wire.jsontext import decode, encode
 
 _SYSTEM = ("system", "developer")
@@ -88,91 +100,96 @@ def _parts(parts: Iterable[Part]) -> Iterator[Json]:
 
 
 ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
-_CLIENT, _ERROR = 3, 2
 _PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
-_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
-_OPTIONS: Mapping[str, str] = {
-    "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "seed": "seed",
-    "stop": "stop_sequences", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
-    "n": "choice.count",
-}  # fmt: skip
+_OPTIONS = {"max_tokens": "max_tokens", "seed": "seed", "stop": "stop_sequences", "n": "choice.count"}
+_FRACTIONS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
+"""Options that the conventions have as fractions, also where a client wrote a whole number."""
+FAULT_EVENT = "gen_ai.client.operation.exception"
 
 
 def span(
-    facts: Sequence[FactEntry],
-    bodies: Mapping[str, bytes],
-    place: tuple[str, str] | None = None,
-    conversation: str = "",
+    facts: Sequence[FactEntry], bodies: Mapping[str, bytes], run: str = "", *, cost: float | None = None
 ) -> JsonObject:
-    """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not.
-
-    `place` is the trace and the span that it is below, and `conversation` whose it is, where a run knows.
-    """
-    received = next(entry.fact for entry in facts if isinstance(entry.fact, Received))
-    attempt = next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
+    """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not. `run` is
+    the run that it is part of, `cost` what it cost in dollars, where that is known."""
+    received, attempt = received_of(facts), attempt_of(facts)
     end = facts[-1].fact
-    trace, parent = place or _place(received, facts[0].exchange)
+    model = (attempt.model if attempt else "") or received.model
+    is_sent = attempt is not None
+    provider, url = (attempt.provider, attempt.url) if attempt else ("", "")
+    shared = dict(identity_labels(provider, model, attempt.dialect if attempt else received.dialect, url))
     values: dict[str, Json] = {
-        **identity(facts),
-        "gen_ai.conversation.id": received.conversation or conversation or received.session or _session_of(received),
+        **shared,
+        "gen_ai.request.stream": received.is_stream or None,
+        "gen_ai.conversation.id": received.conversation or run or received.session or _session_of(received),
         "user_agent.original": received.client,
         "sightline.exchange": facts[0].exchange,
         "sightline.dialect": received.dialect,
-        "sightline.attempts": None if attempt is None else attempt.number,
-        **_outcome(end),
+        "sightline.attempts": attempt.number if attempt else None,
+        "sightline.cost.usd": cost,
+        **_outcome(end, is_stream=received.is_stream and is_sent),
     }
     if bodies:
         values |= _content(received, attempt, facts, bodies)
-    name = f"{values['gen_ai.operation.name']} {values['gen_ai.request.model']}".strip() or received.method
+    name = f"{shared.get('gen_ai.operation.name', '')} {model}".strip() or received.method
     failure = end.message if isinstance(end, ExchangeFailed) else end.reason if isinstance(end, Dropped) else None
     times = facts[0].at, facts[-1].at
-    return _span((trace, hash_of(facts[0].exchange)[32:48], parent), name, _CLIENT, times, values, failure)
+    return write_span(exchange_place(facts, run), name, CLIENT, times, values, failure=failure)
 
 
-def _span(
-    place: tuple[str, str, str],
-    name: str,
-    kind: int,
-    times: tuple[float, float],
-    values: Mapping[str, Json],
-    failure: str | None,
-) -> JsonObject:
-    """A span as OTLP writes it. `place` is its trace, its id and its parent, which may be empty."""
-    trace, span_id, parent = place
-    shown: JsonObject = {
-        "traceId": trace,
-        "spanId": span_id,
-        "name": name,
-        "kind": kind,
-        "startTimeUnixNano": nanoseconds(times[0]),
-        "endTimeUnixNano": nanoseconds(times[1]),
-        "attributes": attributes(values),
-    }
-    if parent:
-        shown["parentSpanId"] = parent
-    if failure is not None:
-        shown["status"] = {"code": _ERROR, "message": failure}
-    return shown
+def received_of(facts: Sequence[FactEntry]) -> Received:
+    """What the client asked."""
+    return next(entry.fact for entry in facts if isinstance(entry.fact, Received))
 
 
-def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
-    """What was done, and by whom: the attributes that spans and metrics share."""
-    received = next(entry.fact for entry in facts if isinstance(entry.fact, Received))
-    attempt = next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
-    url = urlsplit("" if attempt is None else attempt.url)  # empty where the address is not on record
-    return {
-        "gen_ai.operation.name": _operation((attempt or received).dialect),
-        "gen_ai.provider.name": "" if attempt is None else provider_name(attempt.provider),
-        "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
-        "server.address": url.hostname or "",
-        "server.port": url.port or _PORTS.get(url.scheme),
-    }
+def attempt_of(facts: Sequence[FactEntry]) -> AttemptStarted | None:
+    """The last attempt to send it; None where nothing was sent."""
+    return next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
 
 
-def _operation(name: str) -> str:
-    """What is done in a dialect; what is passed on as it came is nothing that the conventions know."""
-    spoken = find_dialect(name)
-    return "" if name == RAW_HTTP else "chat" if spoken is None else spoken.operation
+def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
+    """Where the span of an exchange is: below its run, else below the client's own span, else in the trace of its
+    session, else in a trace of its own."""
+    received, own = received_of(facts), span_of(facts[0].exchange)
+    if run:
+        return SpanPlace(trace_of(run), own, span_of(run))
+    headers = (value for name, value in received.headers if name.lower() == "traceparent")
+    found = _PARENT.fullmatch(next(headers, "").strip().lower())
+    if found is not None and int(found[1], 16) and int(found[2], 16):
+        return SpanPlace(found[1], own, found[2])
+    if received.session.startswith(EVAL_PREFIX):
+        return SpanPlace(trace_of(received.session), own, span_of(received.session))
+    if session := received.conversation or _session_of(received):
+        return SpanPlace(trace_of(session), own)
+    if received.session:
+        # A label of traffic may be in use for months, and no collector takes a trace of that length: one for each day.
+        day = datetime.fromtimestamp(facts[0].at, UTC).date().isoformat()
+        return SpanPlace(trace_of(f"{received.session} {day}"), own)
+    return SpanPlace(trace_of(facts[0].exchange), own)
+
+
+def fault_events(facts: Sequence[FactEntry], run: str = "") -> list[JsonObject]:
+    """A log record for each attempt of an exchange that failed, and for the fault that ended it."""
+    place = exchange_place(facts, run)
+    model = (attempt.model if (attempt := attempt_of(facts)) else "") or received_of(facts).model
+    events: list[JsonObject] = []
+    for entry in facts:
+        match entry.fact:
+            case AttemptStarted(number=number, reason=kind, detail=message) if number > 1 and kind:
+                hint = ""
+            case ExchangeFailed(code=kind, message=message, hint=hint):
+                pass
+            case _:
+                continue
+        values: dict[str, Json] = {
+            "exception.type": kind,
+            "exception.message": message,
+            "gen_ai.request.model": model,
+            "sightline.exchange": entry.exchange,
+            "sightline.hint": hint,
+        }
+        events.append(write_event(place, FAULT_EVENT, WARN, entry.at, values))
+    return events
 
 
 def provider_name(name: str) -> str:
@@ -186,12 +203,7 @@ def _session_of(received: Received) -> str:
     return next((named[name] for name in SESSIONS if named.get(name)), "")
 
 
-def attributes(values: Mapping[str, Json]) -> list[Json]:
-    """Names and values as OTLP writes them; what is not known is left out."""
-    return [{"key": key, "value": _value(value)} for key, value in values.items() if value not in (None, "", [])]
-
-
-def _outcome(end: Fact) -> dict[str, Json]:
+def _outcome(end: Fact, *, is_stream: bool) -> dict[str, Json]:
     values: dict[str, Json] = {}
     if isinstance(end, ExchangeFinished | ExchangeFailed):
         usage = end.usage
@@ -203,7 +215,10 @@ def _outcome(end: Fact) -> dict[str, Json]:
                 "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
                 "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
                 "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+                "gen_ai.usage.audio.input_tokens": usage.audio_input_tokens,
+                "gen_ai.usage.audio.output_tokens": usage.audio_output_tokens,
             }
+        values["gen_ai.response.time_to_first_chunk"] = end.first_byte or None if is_stream else None
         values["sightline.time_to_first_byte"] = end.first_byte or None
     match end:
         case ExchangeFinished(finish=finish, model=model):
@@ -231,6 +246,9 @@ def _content(
         values["gen_ai.input.messages"] = _text(input_messages(request))
         options: JsonObject = msgspec.to_builtins(request.options)
         values |= {f"gen_ai.request.{name}": options.get(ours) for ours, name in _OPTIONS.items()}
+        for name in _FRACTIONS:
+            value = options.get(name)
+            values[f"gen_ai.request.{name}"] = float(value) if isinstance(value, int | float) else None
     reply = _reply(spoken, (entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)))
     if reply is not None:
         values["gen_ai.response.id"] = reply.id
@@ -258,47 +276,9 @@ def _text(value: list[Json]) -> str:
     return encode(value).decode() if value else ""
 
 
-def _place(received: Received, exchange: str) -> tuple[str, str]:
-    """The trace that the client is in, and its span there; a trace of its own where it is in none."""
-    headers = (value for name, value in received.headers if name.lower() == "traceparent")
-    found = _PARENT.fullmatch(next(headers, "").strip().lower())
-    if found is not None and int(found[1], 16) and int(found[2], 16):
-        return found[1], found[2]
-    return hash_of(exchange)[:32], ""
-
-
-def hash_of(exchange: str) -> str:
-    """Where the ids of spans and traces come from: the same name gives the same ones in every process."""
-    return hashlib.sha256(exchange.encode()).hexdigest()
-
-
-def nanoseconds(at: float) -> str:
-    """A time of day as OTLP writes it."""
-    return str(int(at * 1_000_000) * 1000)
-
-
-def _value(value: Json) -> Json:
-    match value:
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": value}
-        case list() | tuple():
-            return {"arrayValue": {"values": [_value(each) for each in value]}}
-        case _:
-            return {"stringValue": str(value)}
-
-
-AGENT = "sightline"
-_INTERNAL = 1
-_FAILED = frozenset({"failed", "cancelled", "limit"})
-
-
 def place_of(run: str) -> tuple[str, str]:
     """The trace of a run, and the run's own span in it."""
-    return hash_of(run)[:32], hash_of(run)[32:48]
+    return trace_of(run), span_of(run)
 
 
 def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | None:
@@ -319,11 +299,11 @@ def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | N
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "sightline.run.rounds": len(replies),
         "sightline.run.end": end.why,
-        "error.type": end.why if end.why in _FAILED else None,
+        "error.type": end.why if end.why in FAILED_RUNS else None,
     }
-    failure = f"the run ended: {end.why}" if end.why in _FAILED else None
+    failure = f"the run ended: {end.why}" if end.why in FAILED_RUNS else None
     times = facts[0][0], facts[-1][0]
-    return _span((*place_of(run), ""), f"invoke_agent {AGENT}", _INTERNAL, times, values, failure)
+    return write_span(SpanPlace(*place_of(run)), f"invoke_agent {AGENT}", INTERNAL, times, values, failure=failure)
 
 
 def tool_span(
@@ -343,9 +323,9 @@ def tool_span(
         arguments = call.arguments
         values["gen_ai.tool.call.arguments"] = arguments if isinstance(arguments, str) else encode(arguments).decode()
         values["gen_ai.tool.call.result"] = _result(outcome)
-    place = trace, hash_of(f"{run} {call.key} {began}")[32:48], parent
+    place = SpanPlace(trace, span_of(f"{run} {call.key} {began}"), parent)
     failure = "the tool reports an error" if outcome.is_error else None
-    return _span(place, f"execute_tool {call.name}", _INTERNAL, (began, ended), values, failure)
+    return write_span(place, f"execute_tool {call.name}", INTERNAL, (began, ended), values, failure=failure)
 
 
 def _result(outcome: ToolOutcome) -> str:

@@ -1,5 +1,34 @@
-"""Test doubles for a model and its tools, from a readable script: for demos, documents and tests.
+"""Providers for tests of programs that use models: one that plays a script, one that answers from recordings.
 
-It may import what the engine may, and sees neither the engine nor the server: its replies are read over a real
-connection on loopback by the same code as a provider's. It never connects to anything outside of this machine.
+`scripted_provider` and `recorded_provider` serve them over HTTP on loopback; `sightline.testing.plugin` has both as
+fixtures for pytest. The rest is a scripted model and its tools for demos and our own tests. It may import everything
+but the commands, and never connects to anything outside of this machine. Nothing is imported before it is asked for.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sightline.testing.providers import ServedProvider as ServedProvider
+    from sightline.testing.providers import recorded_provider as recorded_provider
+    from sightline.testing.providers import scripted_provider as scripted_provider
+    from sightline.testing.script import ScriptedRound as ScriptedRound
+
+_HOMES = {
+    "ScriptedRound": "sightline.testing.script",
+    "ServedProvider": "sightline.testing.providers",
+    "recorded_provider": "sightline.testing.providers",
+    "scripted_provider": "sightline.testing.providers",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sightline.testing' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__all__", "__doc__", "__name__"]

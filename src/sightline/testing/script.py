@@ -4,7 +4,7 @@ A round is deltas in our own words, or a captured stream as a provider sent it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Self, TypeAlias
 
 import msgspec
@@ -16,6 +16,7 @@ from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
 from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import DEFAULT, dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -30,6 +31,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
+from sightline.model.fold import fold
 from sightline.model.json import Json
 from sightline.model.reply import Finish
 from sightline.model.report import Report
@@ -109,6 +111,17 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report()
         )
         return [data for event in _events(scripted, number) if (data := writer.feed(event))]
+
+    def whole(self, number: int, dialect_name: str) -> bytes:
+        """The reply of a round as one body, for a client that asks for no stream."""
+        scripted, spoken = self.rounds[number], dialect(dialect_name)
+        if scripted.capture:
+            decoder = ReplyDecoder(spoken)
+            events = [*decoder.feed(self.captures[scripted.capture]), *decoder.close()]
+        else:
+            events = _events(scripted, number)
+        client = Client(id=f"scripted_{number + 1}", model=MODEL, created=1)
+        return encode(spoken.write_reply(fold(events, dialect_name), client, Report()))
 
     def reply_dialect(self, wanted: str = "") -> str:
         """The dialect of the replies; a fault where a capture is of another one than is wanted."""
@@ -214,14 +227,23 @@ _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encod
 
 
 class ScriptedProvider:
-    """Each request gets the next reply, whose pieces are `delay` seconds apart. `requests` are the bodies that came.
+    """Each request gets the next reply: as a stream whose pieces are `delay` seconds apart, or whole where the client
+    asks for no stream. `requests` are the bodies that came. `faults` are errors in place of replies, by their number
+    from 0.
 
     Where the script has no further reply, the request is refused, and `is_over` says so.
     """
 
     def __init__(
-        self, script: Script, dialect_name: str, *, sleep: Callable[[float], Awaitable[None]], delay: float = 0.0
+        self,
+        script: Script,
+        dialect_name: str,
+        *,
+        sleep: Callable[[float], Awaitable[None]],
+        delay: float = 0.0,
+        faults: Mapping[int, Fault] | None = None,
     ) -> None:
+        self._faults = faults or {}
         self._script = script
         self._spoken = dialect_name
         self._sleep = sleep
@@ -248,33 +270,53 @@ class ScriptedProvider:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                self.requests.append(await reader.readexactly(_length(head)))
-                await self._answer(writer)
+                body = await reader.readexactly(_length(head))
+                if not head.startswith(b"POST "):
+                    writer.write(self._error(Fault(Code.INVALID_REQUEST, "a script answers POST alone", status=404)))
+                    continue
+                self.requests.append(body)
+                await self._answer(writer, is_stream=_asks_for_stream(head, body))
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the client has gone
         finally:
             writer.close()
 
-    async def _answer(self, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, writer: asyncio.StreamWriter, *, is_stream: bool) -> None:
+        number = len(self.requests) - 1
         if self.is_over:
-            writer.write(self._refusal())
-            await writer.drain()
-            return
-        writer.write(_STREAM)
-        for piece in self._script.pieces(len(self.requests) - 1, self._spoken):
-            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-            await writer.drain()
-            if self._delay:
-                await self._sleep(self._delay)
-        writer.write(b"0\r\n\r\n")
+            writer.write(self._error(Fault(Code.INVALID_REQUEST, f"the script has no reply {number + 1}")))
+        elif number in self._faults:
+            writer.write(self._error(self._faults[number]))
+        elif not is_stream:
+            writer.write(_response(200, self._script.whole(number, self._spoken)))
+        else:
+            writer.write(_STREAM)
+            for piece in self._script.pieces(number, self._spoken):
+                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                await writer.drain()
+                if self._delay:
+                    await self._sleep(self._delay)
+            writer.write(b"0\r\n\r\n")
         await writer.drain()
 
-    def _refusal(self) -> bytes:
-        fault = Fault(Code.INVALID_REQUEST, f"the script has no reply {len(self.requests)}")
+    def _error(self, fault: Fault) -> bytes:
         status, value = dialect(self._spoken).write_error(fault)
-        body = encode(value)
-        head = f"HTTP/1.1 {status} Over\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        return head.encode() + body
+        return _response(status, encode(value))
+
+
+def _response(status: int, body: bytes) -> bytes:
+    head = f"HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def _asks_for_stream(head: bytes, body: bytes) -> bool:
+    """Whether the client wants a stream: Gemini says so in the path, the others in the body."""
+    path = head.split(b" ", 2)[1].partition(b"?")[0]
+    try:
+        asked = decode(body)
+    except Fault:
+        asked = None
+    return path.endswith(b":streamGenerateContent") or (isinstance(asked, dict) and asked.get("stream") is True)
 
 
 def _length(head: bytes) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -99,6 +99,14 @@ PREFIX = "eval:"
 FORMAT: FactFormat[EvalFact] = FactFormat(
     lambda fact: (write(fact), fact), lambda line: read(line.data), lambda fact: isinstance(fact, CaseDone)
 )
+
+
+@runtime_checkable
+class EvalObserver(Protocol):
+    """Follows runs of suites from outside, as an exporter of traces does."""
+
+    def observe_eval(self, run: str, fact: EvalFact, standing: EvalState) -> None:
+        """A fact of a run is durable; `standing` is the run with it."""
 
 
 class EvalLog:

@@ -39,7 +39,7 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
 from sightline.evals.service.cluster.pool import open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
-from sightline.evals.service.eval_log import PREFIX, Brief, EvalLog, PastEvals, State
+from sightline.evals.service.eval_log import PREFIX, Brief, EvalLog, EvalObserver, PastEvals, State
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
 from sightline.evals.service.progress import Meter, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
@@ -307,11 +307,15 @@ class Evaluation:
         def on_write(fact: EvalFact) -> None:
             if isinstance(fact, CaseDone):
                 on_progress(meter.add(fact.result))
+            if observer is not None:
+                observer.observe_eval(run, fact, log.standing)
             if isinstance(fact, EvalEnded):
                 self._drives.pop(run, None)  # subscribers to the end must see the run as ended
             self._announce(run, log.standing)
 
         clock, secrets = self.engine.clock, self.engine.relay.secrets
+        watching = self.engine.relay.observer
+        observer = watching if isinstance(watching, EvalObserver) else None
         log = EvalLog(self.logbook, run, standing, now=clock.now, secrets=secrets, written=on_write)
         spending = Spending(cost for result in standing.results for cost in costs_of(result))
         async with open_worker(
