@@ -231,13 +231,10 @@ class CacheReports:
         if likely is not None and (latest is None or likely is latest):
             before = await load_exchange(store, likely, needs_bodies=False)
             left = left_tokens(before.usage, dialect(exchange.spoken).cache, facts)
-            if left and usage.cached_tokens is not None and usage.cached_tokens >= left:
-                whole = CacheAutopsy(
-                    cause="", could_tokens=left, read_tokens=usage.cached_tokens, idle=line.at - likely.at
-                )
-                return _Examined(
-                    _turn(exchange, likely.id, whole, None), line, usage, facts
-                )  # as a rule, no body is needed
+            read = usage.cached_tokens or 0
+            if left and read >= left:  # as a rule: then no body is needed
+                whole = CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=line.at - likely.at)
+                return _Examined(_turn(exchange, likely.id, whole, None), line, usage, facts)
         try:
             exchange = await load_exchange(store, line)
             request = exchange.request()
