@@ -42,6 +42,7 @@ from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.chat.service.service import chat_service
 from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
+from sightline.exchange.caps import Caps
 from sightline.exchange.client_response import RequestHandler
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -66,6 +67,7 @@ from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.web.bodies import Query
 from sightline.workbench.api import Api, Providers, about, calibration_calls
+from sightline.workbench.caps import cap_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import Costs
@@ -99,6 +101,7 @@ class Parts:
     providers: Providers | None = None
     toolsets: Sequence[str] = ()
     workers: Workers | None = None
+    caps: Caps | None = None
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
@@ -160,6 +163,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **calibration_calls(parts.memory, parts.wait_until_learned),
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
+            **cap_calls(parts.caps),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
@@ -261,7 +265,9 @@ async def open_server(
         )
         handler: RequestHandler
         if replay is None:
-            served = await _live(loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers)
+            served = await _live(
+                loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers, store=store
+            )
             assert served.relay is not None
             handler = served.relay
         else:
@@ -315,13 +321,16 @@ async def _live(
     at: tuple[str, int],
     guard: OriginGuard,
     workers: int,
+    store: str,
 ) -> Parts:
     """A relay to the providers, and everything that sends through it. `at` is where the server listens."""
     (loaded, for_worker), own = divide_connections(loaded, workers), frozenset({at})
-    clock, means = SystemClock(), means_of(loaded, folder, stack)
+    clock, means = SystemClock(), means_of(loaded, folder, stack, store)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
     relay, hub = await make_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
+    if means.caps is not None:
+        means.caps.on_notice = partial(hub.announce, "cap")
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
     engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
@@ -353,7 +362,8 @@ async def _live(
         runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
         evals=evals,
         commands=_command_calls(loaded, means, relay, hub, aside),
-        workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared),
+        caps=means.caps,
+        workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared, store),
         providers=Providers(
             loaded.catalog,
             loaded.has_key,
@@ -371,6 +381,7 @@ def _make_workers(
     at: tuple[str, int],
     guard: OriginGuard,
     parts: MainParts,
+    store: str,
 ) -> Workers:
     """So many workers with this configuration, for the server that listens at this address."""
 
@@ -387,6 +398,7 @@ def _make_workers(
                 hosts=tuple(guard.hosts),
                 origins=tuple(guard.origins),
                 log_level=logging.getLogger().level,
+                store=store,
             )
         )
 

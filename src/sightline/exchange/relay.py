@@ -10,6 +10,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
+from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
@@ -45,7 +46,7 @@ _ABORT_SECONDS = 1.0
 
 class Relay:
     """Sends requests to providers. `own` are the addresses, host and port, at which this server listens; it can be set
-    later. `holds` decides what is held on the way."""
+    later. `holds` decides what is held on the way, `caps` what may be spent."""
 
     def __init__(
         self,
@@ -60,8 +61,11 @@ class Relay:
         make_id: Callable[[], str],
         own: frozenset[tuple[str, int]] = frozenset(),
         holds: Holds | None = None,
+        caps: Caps | None = None,
     ) -> None:
         self.holds = holds or Holds(memory, clock.now)
+        if caps is not None and caps.may_hold:
+            self.holds.stay_ready()
         # The keys of all providers: any response may repeat any of them.
         keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
@@ -77,6 +81,7 @@ class Relay:
             embedded=embedded,
             environment=environment,
             own_addresses=own,
+            caps=caps,
         )
         self._hub = hub
         self._clock = clock
@@ -201,6 +206,9 @@ class Relay:
         refuse_own_address(handshake.url, self._services)
         recorded = replace(request, dialect=RAW_HTTP)
         exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets)
+        exchange.choice = choice
+        if self._services.caps is not None:
+            self._services.caps.refuse_uncounted(exchange)
         return choice, handshake, SocketRecord(exchange, request.dialect)
 
     async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
