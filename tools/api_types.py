@@ -21,6 +21,7 @@ from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
+from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 
@@ -35,6 +36,7 @@ ANSWERS = (
     shapes.HoldDecided,
     shapes.About,
     CostsShown,
+    CapsShown,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

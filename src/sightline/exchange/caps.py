@@ -247,7 +247,7 @@ class Caps:
         words = f"the cap {cap_words(use.key, cap.per)} is at {share:.0%} of {_limit_words(cap, use)}"
         _LOG.warning("%s", words)
         if self.on_notice is not None:
-            self.on_notice({"cap": cap.name, "share": share, "message": words})
+            self.on_notice({"cap": cap.name, "share": share, "message": f"{words[0].upper()}{words[1:]}."})
 
 
 @dataclass(frozen=True, slots=True)

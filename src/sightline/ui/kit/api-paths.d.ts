@@ -14,6 +14,7 @@ type GetAnswers = [
   [`/api/exchanges/${Id}/diff`, api.Diff],
   [`/api/exchanges/${Id}`, api.View],
   ["/api/costs", api.CostsShown],
+  ["/api/caps", api.CapsShown],
   ["/api/interception", api.Intercepting],
   ["/api/rules", api.Rule[]],
   ["/api/masks", api.Mask[]],
@@ -37,6 +38,7 @@ type GetAnswers = [
 type PutAnswers = [
   ["/api/interception", api.Intercepting | null],
   ["/api/rules", api.Rule[] | null],
+  ["/api/caps", api.CapsShown],
   ["/api/chat/preferences", api.PreferencesShown],
   [`/api/chat/views/${Id}`, api.ViewShown],
 ];
