@@ -54,8 +54,7 @@ def test_a_cap_is_shown_warned_of_and_raised_and_holds_what_does_not_fit(tmp_pat
         expect(page.get_by_text("The cap mine (session fix@shop) is at 90% of 10,000 tokens.")).to_be_visible()
         expect(page.get_by_text("9,000 tokens of 10,000 tokens")).to_be_visible()
         waiting = aside.submit(ask)
-        page.keyboard.press("g")
-        page.keyboard.press("h")
+        page.get_by_role("button", name="1 held").click()
         expect(page.get_by_text("over a cap")).to_be_visible()
         page.get_by_role("button", name="Send").first.click()
         assert waiting.result(60) == 200
