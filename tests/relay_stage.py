@@ -12,13 +12,17 @@ from typing import Any
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider, Route
 from sightline.dialects.registry import dialect
+from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
 from sightline.model.exchange import Fact, FrameArrived
+from sightline.settings import CapSettings
+from sightline.store.caps import FolderCounts
 from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.summary import price_list
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.dialling import Trust
@@ -102,6 +106,8 @@ class Stage:
         own = settings.pop("own", frozenset())
         others = settings.pop("others", {})
         models = settings.pop("models", {})
+        caps: tuple[CapSettings, ...] = settings.pop("caps", ())
+        counts = settings.pop("counts", None) or FolderCounts(folder)
         base = {"dialect": spoken, "base_url": upstream.url, **settings}
         self.providers = {
             "acme": Provider(**{"key_env": "ACME_KEY", **base}),
@@ -109,8 +115,10 @@ class Stage:
             **others,
         }
         ids = count(1)
+        catalog = Catalog(providers=self.providers, models=models, routes=routes)
+        self.caps = Caps(caps, counts, price_list(catalog), self.memory, self.clock.now) if caps else None
         self.relay = Relay(
-            catalog=Catalog(providers=self.providers, models=models, routes=routes),
+            catalog=catalog,
             environment=environment,
             sender=Sender(self.client, self.clock, lambda: 0.5, self.memory.ledger),
             embedded=self.embedded,
@@ -119,6 +127,7 @@ class Stage:
             clock=self.clock,
             make_id=lambda: f"x_{next(ids)}",
             own=own,
+            caps=self.caps,
         )
 
     def record(self, entries: Sequence[Entry]) -> None:

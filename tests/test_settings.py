@@ -3,6 +3,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.settings import (
+    CapSettings,
     EvalCommand,
     EvalTarget,
     LocalSettings,
@@ -43,13 +44,30 @@ def test_an_origin_and_a_url_are_taken() -> None:
     assert msgspec.convert(tables, Settings).local.url.endswith("/v1")
 
 
-@pytest.mark.parametrize("table", [name for name in Settings.__struct_fields__ if name != "tools"])
+@pytest.mark.parametrize("table", [name for name in Settings.__struct_fields__ if name not in ("tools", "caps")])
 def test_every_key_of_every_table_is_documented(table: str) -> None:
     assert not missing_rows(f"`[{table}]`", type(getattr(Settings(), table)))
 
 
 def test_every_key_of_a_toolset_is_documented() -> None:
     assert not missing_rows("`[tools.NAME]`", Toolset)
+
+
+def test_every_key_of_a_cap_is_documented() -> None:
+    assert not missing_rows("`[[caps]]`", CapSettings)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ([{"name": "a"}], "the cap a sets neither dollars nor tokens"),
+        ([{"name": "a", "dollars": 1, "tokens": 1}], "the cap a sets both dollars and tokens"),
+        ([{"name": "a", "tokens": 1}, {"name": "a", "dollars": 1}], "two caps are called a"),
+    ],
+)
+def test_a_cap_that_is_unclear_is_a_mistake(tables: list[dict[str, object]], words: str) -> None:
+    settings = msgspec.convert({"caps": tables}, Settings)
+    assert [(path, said) for path, said, _ in settings.mistakes()] == [(("caps", str(len(tables) - 1)), words)]
 
 
 def test_every_key_of_a_target_is_documented() -> None:

@@ -23,6 +23,7 @@ from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
 from sightline.workbench.cache_report import CacheReport
+from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 
@@ -39,6 +40,7 @@ ANSWERS = (
     CacheReport,
     CostsShown,
     ForgetResult,
+    CapsShown,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

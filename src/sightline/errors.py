@@ -25,6 +25,7 @@ class Code(StrEnum):
     REQUEST_TOO_LARGE_FOR_RATE = "request_too_large_for_rate"
     RATE_LIMITED = "rate_limited"
     QUOTA = "quota"
+    CAP_REACHED = "cap_reached"
     CONTENT_FILTERED = "content_filtered"
     OVERLOADED = "overloaded"
     UPSTREAM_ERROR = "upstream_error"
@@ -48,6 +49,7 @@ SIDES: Mapping[Code, Side] = {
     Code.REQUEST_TOO_LARGE_FOR_RATE: "caller",
     Code.RATE_LIMITED: "provider",
     Code.QUOTA: "provider",
+    Code.CAP_REACHED: "person",
     Code.CONTENT_FILTERED: "provider",
     Code.OVERLOADED: "provider",
     Code.UPSTREAM_ERROR: "provider",
@@ -73,6 +75,7 @@ LABELS: Mapping[Code, Label] = {
     Code.REQUEST_TOO_LARGE_FOR_RATE: "quota",
     Code.RATE_LIMITED: "quota",
     Code.QUOTA: "quota",
+    Code.CAP_REACHED: "quota",
     Code.NETWORK: "net",
     Code.TIMEOUT_IDLE: "net",
     Code.MODEL_UNKNOWN: "model",

@@ -213,6 +213,24 @@ class EvalsSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     targets: dict[str, EvalTarget] = {}
 
 
+class CapSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[[caps]]`: the most that the requests of a filter may cost in a window, in `dollars` or in `tokens`. With `per`
+    each session, project and so on has the whole amount for itself.
+
+    What does not fit is refused, or held until a person decides. `unpriced` says what happens to a request whose price
+    is not known, where the cap is one of money.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="a name of letters and digits")]
+    filter: str = ""
+    per: tuple[Literal["session", "project", "client", "key", "model", "provider"], ...] = ()
+    window: Literal["day", "month", "always"] = "day"
+    dollars: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    tokens: Limit | None = None
+    action: Literal["refuse", "hold"] = "refuse"
+    unpriced: Literal["refuse", "pass"] = "refuse"
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """All tables."""
 
@@ -226,6 +244,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     chat: ChatDefaults = ChatDefaults()
     tools: dict[str, Toolset] = {}
     evals: EvalsSettings = EvalsSettings()
+    caps: tuple[CapSettings, ...] = ()
 
     def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """What is wrong although each value has the right type: where, what, and what to do."""
@@ -234,3 +253,10 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
                 toolset.check(name)
             except Fault as fault:
                 yield ("tools", name), fault.message, fault.hint
+        names = [cap.name for cap in self.caps]
+        for number, cap in enumerate(self.caps):
+            if (cap.dollars is None) == (cap.tokens is None):
+                what = "sets neither dollars nor tokens" if cap.dollars is None else "sets both dollars and tokens"
+                yield ("caps", str(number)), f"the cap {cap.name} {what}", "Set one of them; for both, write two caps."
+            if cap.name in names[:number]:
+                yield ("caps", str(number)), f"two caps are called {cap.name}", "Give each a name of its own."

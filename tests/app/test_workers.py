@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -23,7 +24,7 @@ from sightline.model.json import Json
 from tests.background import wait_until_gone
 from tests.postgres_server import database
 from tests.upstream import LAST, Talk, chunk, head, pieces, says
-from tests.worker_stage import REPLY, Client, WorkerStage, asked, delta, wait_until_ended, workers
+from tests.worker_stage import CONFIG, REPLY, Client, WorkerStage, asked, delta, wait_until_ended, workers
 
 SSE = [("Content-Type", "text/event-stream")]
 
@@ -330,3 +331,31 @@ def test_a_limit_on_connections_is_kept_by_one_process_where_it_cannot_be_divide
         for thread in threads:
             thread.join(60)
         assert (got, len(stage.upstream.connections)) == ([200] * 40, 5)
+
+
+def test_the_processes_of_a_server_share_a_cap(tmp_path: Path) -> None:
+    with workers(tmp_path, config=CONFIG + '[[caps]]\nname = "daily"\ntokens = 2_000\n') as stage:
+        stage.worker()
+        gate, refused = asyncio.Event(), list[str]()
+        data = json.dumps(REPLY).encode()
+        stage.upstream.script = [pieces(gate, head(200, [("Content-Type", "application/json")]), chunk(data), LAST)]
+
+        def ask(client: Client) -> int:
+            answer = client.send(asked("hi", max_tokens=90))
+            said = answer.read().decode()
+            if answer.status != 200:
+                refused.append(said)
+                if len(refused) == len(clients) - fitting(said):
+                    stage.upstream._loop.call_soon_threadsafe(gate.set)
+            return answer.status
+
+        def fitting(said: str) -> int:
+            """How many requests fit, by what one of them can take."""
+            return 2_000 // int(said.partition("can take up to ")[2].partition(" ")[0])
+
+        clients = stage.clients(40)
+        with ThreadPoolExecutor(len(clients)) as aside:
+            statuses = list(aside.map(ask, clients))
+        assert statuses.count(200) == fitting(refused[0]) == len(stage.upstream.seen)
+        assert 5 < statuses.count(200) < 30
+        assert slots(stage) > 1

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
+from sightline.store.caps import FolderCounts
+from sightline.tokens.caps import BucketKey
 from tests.cli.recorded_folder import fill, stand_alone_in
 from tests.recordings import exchange
 from tests.store.traffic import NOON
@@ -49,3 +51,42 @@ def test_a_report_that_differs_exits_with_1_and_names_a_filter(
     assert main(["costs", "--reconcile", str(report)]) == 1
     assert "sightline traffic 'date:2026-01-01 & model:*m*'" in capsys.readouterr().err
     assert main(["costs", "--reconcile", str(report), "--by", "day"]) == 2
+
+
+CAPS = """
+[[caps]]
+name = "daily"
+dollars = 2
+[[caps]]
+name = "each"
+per = ["session"]
+window = "always"
+tokens = 1000
+"""
+
+
+def test_caps_are_printed_with_what_is_left_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["costs", "--caps"]) == 0
+    assert "no caps are set" in capsys.readouterr().err
+    Path("sightline.toml").write_text(CAPS)
+    assert main(["costs", "--caps"]) == 0
+    assert "nothing is spent yet" in capsys.readouterr().err
+
+    async def spend() -> None:
+        counts = FolderCounts(tmp_path / "data")
+        await counts.settle(BucketKey("each", "tokens", '["=fix@shop"]', ""), 0, 250)
+        await counts.settle(BucketKey("daily", "dollars", "[]", "2026-01-01"), 0, 500_000_000)
+        await counts.close()
+
+    asyncio.run(spend())
+    assert main(["costs", "--caps"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["CAP", "BUCKET", "PERIOD", "SPENT", "RESERVED", "LIMIT", "SHARE"],
+        ["daily", "–", "2026-01-01", "$0.5000", "$0.0000", "$2.0000", "25%"],
+        ["each", "=fix@shop", "–", "250", "0", "1,000", "25%"],
+    ]
+    assert main(["costs", "--caps", "--as", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[2] == "each,'=fix@shop,,tokens,250.0,0.0,1000.0,0.25"
+    assert main(["costs", "--caps", "--as", "json"]) == 0
+    assert [cap["name"] for cap in json.loads(capsys.readouterr().out)["caps"]] == ["daily", "each"]
+    assert main(["costs", "--caps", "--by", "day"]) == 2

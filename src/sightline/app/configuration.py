@@ -1,7 +1,7 @@
 """The active configuration: the built-in catalogue, the user's file and the environment."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -80,7 +80,7 @@ def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedCon
     documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
-    loaded = check(load(documents, os.environ, Settings, Settings.mistakes, dialects=PROVIDER_DIALECTS))
+    loaded = check(load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS))
     catalog, window = loaded.catalog, loaded.settings.local.context_window
     served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
     models = {
@@ -89,6 +89,21 @@ def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedCon
     }
     catalog = msgspec.structs.replace(catalog, models=models)
     return Configuration(catalog, loaded.settings, path, dict(os.environ), loaded.problems)
+
+
+def _mistakes(settings: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """What is wrong although each value has the right type, the filters of caps among it."""
+    yield from settings.mistakes()
+    if not settings.caps:
+        return
+    from sightline.filters.fields import FilterScope
+    from sightline.filters.parsing import parse
+
+    for number, cap in enumerate(settings.caps):
+        try:
+            parse(cap.filter, scope=FilterScope.RULES)
+        except Fault as fault:
+            yield ("caps", str(number)), f"the filter of the cap {cap.name}: {fault.message}", fault.hint
 
 
 def _is_there(path: Path) -> bool:

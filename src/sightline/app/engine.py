@@ -26,6 +26,7 @@ from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
+    from sightline.exchange.caps import Caps
     from sightline.exchange.engine import Engine
     from sightline.exchange.hub import Hub, Record
     from sightline.exchange.interception.holds import Holds
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sightline.exchange.prepare import Prepared
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
+    from sightline.store.caps import CapCounts
     from sightline.store.entries import Entry
     from sightline.store.recording import RecorderProcess
     from sightline.store.store import Store
@@ -136,15 +138,44 @@ class RelayResources:
     memory: Memory
     embedded: EmbeddedModel
     client: HttpClient
+    caps: "Caps | None" = None
 
 
-def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> RelayResources:
-    """Make what relays share. Nothing starts before it is needed; the stack closes it."""
-    means = RelayResources(Memory(folder, SystemClock().now), make_embedded_model(loaded), http_client(loaded))
+def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack, store: str = "") -> RelayResources:
+    """Make what relays share. Nothing starts before it is needed; the stack closes it. `store` is the URL of a database
+    that replaces the configured one."""
+    memory = Memory(folder, SystemClock().now)
+    caps = make_caps(loaded, folder, memory, stack, store)
+    means = RelayResources(memory, make_embedded_model(loaded), http_client(loaded), caps)
     stack.callback(means.memory.save)
     stack.push_async_callback(means.embedded.close)
     stack.push_async_callback(means.client.close)
     return means
+
+
+def make_caps(
+    loaded: Configuration, folder: Path, memory: Memory, stack: AsyncExitStack, store: str = ""
+) -> "Caps | None":
+    """The configured caps; None if there are none. They are counted where the record is: in the data folder, or in the
+    database that replicas share."""
+    settings, url = loaded.settings.caps, store or loaded.settings.store.url
+    if not settings:
+        return None
+    from sightline.exchange.caps import Caps
+    from sightline.store.summary import price_list
+
+    counts: CapCounts
+    if url:
+        from sightline.store.postgres_caps import PostgresCounts
+
+        counts = PostgresCounts(url)
+    else:
+        from sightline.store.caps import FolderCounts
+
+        counts = FolderCounts(folder)
+    caps = Caps(settings, counts, price_list(loaded.catalog), memory, SystemClock.now)
+    stack.push_async_callback(caps.close)
+    return caps
 
 
 async def make_relay(
@@ -192,6 +223,7 @@ def relay_of(
         own=own,
         holds=holds,
         raw_kept=loaded.settings.store.raw_body_mb << 20,
+        caps=means.caps,
     )
 
 

@@ -43,6 +43,7 @@ from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.chat.service.service import chat_service
 from sightline.errors import Code, Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
+from sightline.exchange.caps import Caps
 from sightline.exchange.client_response import RequestHandler
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -72,6 +73,7 @@ from sightline.web.replies import GUARDED
 from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.cache_report import CacheReports
+from sightline.workbench.caps import cap_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import CostReport
@@ -107,6 +109,7 @@ class Parts:
     toolsets: Sequence[str] = ()
     workers: Workers | None = None
     proxy_calls: Calls = field(default_factory=dict)
+    caps: Caps | None = None
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
@@ -172,6 +175,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if metrics is None else {"metrics": {"GET": lambda _call: _scrape(metrics, parts.workers)}}),
+            **cap_calls(parts.caps),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
@@ -286,7 +290,9 @@ async def open_server(
         stack.push_async_callback(proxy.close)
         if replay is None:
             parts = partial(parts, proxy_calls=proxy_calls(proxy, loaded))
-            served = await _live(loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers)
+            served = await _live(
+                loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers, store=store
+            )
             assert served.relay is not None
             handler = served.relay
         else:
@@ -341,16 +347,19 @@ async def _live(
     at: tuple[str, int],
     guard: OriginGuard,
     workers: int,
+    store: str,
 ) -> Parts:
     """A relay to the providers, and everything that sends through it. `at` is where the server listens."""
     (loaded, for_worker), own = divide_connections(loaded, workers), frozenset({at})
-    clock, means = SystemClock(), means_of(loaded, folder, stack)
+    clock, means = SystemClock(), means_of(loaded, folder, stack, store)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
     metrics = Metrics(clock.now(), price_list(loaded.catalog))
     relay, hub = await make_relay(
         loaded, means, record.record, stack, own=own, is_told=True, interception=kept, metrics=metrics
     )
+    if means.caps is not None:
+        means.caps.on_notice = partial(hub.announce, "cap")
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
     engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
@@ -382,7 +391,8 @@ async def _live(
         runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
         evals=evals,
         commands=_command_calls(loaded, means, relay, hub, aside),
-        workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared),
+        caps=means.caps,
+        workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared, store),
         metrics=metrics,
         providers=Providers(
             loaded.catalog,
@@ -401,6 +411,7 @@ def _make_workers(
     at: tuple[str, int],
     guard: OriginGuard,
     parts: MainParts,
+    store: str,
 ) -> Workers:
     """So many workers with this configuration, for the server that listens at this address."""
 
@@ -417,6 +428,7 @@ def _make_workers(
                 hosts=tuple(guard.hosts),
                 origins=tuple(guard.origins),
                 log_level=logging.getLogger().level,
+                store=store,
             )
         )
 

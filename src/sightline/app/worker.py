@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from sightline.app.configuration import Configuration
-from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay
+from sightline.app.engine import RelayResources, http_client, make_caps, make_embedded_model, make_relay
 from sightline.app.machine import SystemClock
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
 from sightline.app.worker_messages import Connection, End, FactsShared, Message, Peer, Ready, TurnOver, encode_facts
@@ -64,6 +64,7 @@ class WorkerParameters(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
     log_level: int
+    store: str = ""
 
 
 class BorrowedModel(EmbeddedModel):
@@ -153,7 +154,10 @@ class ServingWorker:
             stack.callback(self._learning.save)
             embedded = make_embedded_model(loaded)
             means = RelayResources(
-                self._learning, embedded if embedded.runs_elsewhere else BorrowedModel(self._peer), http_client(loaded)
+                self._learning,
+                embedded if embedded.runs_elsewhere else BorrowedModel(self._peer),
+                http_client(loaded),
+                make_caps(loaded, folder, self._learning, stack, parameters.store),
             )
             stack.push_async_callback(means.client.close)
             stack.callback(asyncio.create_task(save_regularly(self._learning)).cancel)

@@ -11,6 +11,7 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from sightline.workbench.caps import CapsShown
     from sightline.workbench.costs import CostRow, CostsShown
     from sightline.workbench.reconcile import Difference
 
@@ -38,6 +39,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--reconcile", default="", metavar="FILE", help="a usage or cost report of OpenAI or Anthropic as JSON, or CSV"
     )
+    command.add_argument("--caps", action="store_true", help="show what is left of the caps instead")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
     command.add_argument("filter", nargs="*", metavar="FILTER", help="a filter; without one, all")
@@ -52,6 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.workbench.costs import check_groups, to_csv
     from sightline.workbench.reconcile import read_report, reconcile
 
+    if arguments.caps:
+        if arguments.by or arguments.filter or arguments.reconcile:
+            raise Fault(Code.USAGE, "--caps shows caps as they are", hint="Leave --by, --reconcile and filters out.")
+        return _print_caps(asyncio.run(_caps(arguments)), arguments.form)
     if arguments.reconcile:
         if arguments.by:
             raise Fault(Code.USAGE, "--reconcile compares by day and model", hint="Leave --by out.")
@@ -88,6 +94,54 @@ async def _account(arguments: argparse.Namespace, by: Sequence[str], zone: "tzin
         async for summary in read_summaries(store, wanted, SystemClock().now()):
             accounting.add(summary)
     return accounting.result()
+
+
+async def _caps(arguments: argparse.Namespace) -> "CapsShown":
+    from contextlib import AsyncExitStack
+
+    from sightline.app.configuration import configuration, data_folder
+    from sightline.app.engine import make_caps, open_record
+    from sightline.app.machine import SystemClock
+    from sightline.exchange.memory import Memory
+    from sightline.workbench.caps import CapsShown, list_caps
+
+    loaded, folder, clock = configuration(arguments.config), data_folder(arguments.data), SystemClock()
+    async with open_record(loaded, arguments.data, arguments.store), AsyncExitStack() as stack:
+        caps = make_caps(loaded, folder, Memory(folder, clock.now), stack, arguments.store)
+        return CapsShown() if caps is None else await list_caps(caps, clock.now())
+
+
+def _print_caps(shown: "CapsShown", form: str) -> int:
+    if form == "json":
+        import msgspec
+
+        write(msgspec.json.encode(shown) + b"\n")
+        return 0
+    head = ("cap", "bucket", "period", "unit", "spent", "reserved", "limit", "share")
+    rows = [
+        (cap.name, ", ".join(bucket.values), bucket.period, cap.unit, bucket.spent, bucket.reserved, bucket.limit,
+         bucket.share)
+        for cap in shown.caps
+        for bucket in cap.buckets
+    ]  # fmt: skip
+    if form == "csv":
+        import csv
+        import io
+
+        from sightline.workbench.costs import plain
+
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([head, *((row[0], plain(row[1]), *row[2:]) for row in rows)])
+        write(out.getvalue().encode())
+    elif rows:
+        lines = [[name.upper() for name in head if name != "unit"]]
+        for name, bucket, period, unit, *amounts, share in rows:
+            cells = [f"${each:,.4f}" if unit == "dollars" else f"{each:,.0f}" for each in amounts]
+            lines.append([name, harmless(bucket) or "–", period or "–", *cells, f"{share:.0%}"])
+        write(_aligned(lines, left=3).encode())
+    else:
+        say("nothing is spent yet" if shown.caps else "no caps are set: see [[caps]] in the configuration")
+    return 0
 
 
 def _table(costs: "CostsShown") -> str:

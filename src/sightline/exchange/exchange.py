@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Protocol
 
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Fault
@@ -19,6 +20,16 @@ from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, Fa
 from sightline.exchange.recorder import FactObserver, Recorder
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
+
+
+class ExchangeReservation(Protocol):
+    """What caps have reserved for an exchange; `note` names those that are nearly reached."""
+
+    note: str
+
+    def settle(self, exchange: "Exchange", end: ExchangeEnd) -> None:
+        """The exchange has ended like this."""
+        ...
 
 
 class Exchange:
@@ -59,6 +70,7 @@ class Exchange:
         self.sent_body = b""
         self.abort_reason: Fault | None = None
         self.holds_calls = False
+        self.reservation: ExchangeReservation | None = None
         self.task = asyncio.current_task()
         self._clock = clock
         self._waited = self._wait_began = 0.0
@@ -84,6 +96,8 @@ class Exchange:
         """Record how it ended."""
         self.enter(end.phase)
         self.recorder.record_end(end)
+        if self.reservation is not None:
+            self.reservation.settle(self, end)
 
     def end_response(self, end: ExchangeEnd) -> None:
         """The provider's response ended like this. So did the exchange, unless the response's tool calls may be held:
@@ -179,6 +193,8 @@ class Exchange:
             headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))
+        if self.reservation is not None and self.reservation.note:
+            headers.append((b"x-sightline-cap", self.reservation.note.encode()))
         return headers if self.request.method else headers + self._client_headers(passed)
 
     def _client_headers(self, passed: Headers | None) -> Headers:

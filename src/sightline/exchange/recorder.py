@@ -286,6 +286,16 @@ class Recorder:
         return self._headers
 
     @property
+    def status(self) -> int:
+        """The status of the response; 0 where none has come."""
+        return self._status
+
+    @property
+    def response(self) -> bytes:
+        """What has come of the response, without secrets."""
+        return b"".join(self._shown)
+
+    @property
     def unwritten(self) -> list[FactEntry]:
         """Facts that are not on record yet: the frames of a response that is still arriving."""
         return [entry for entry in self._waiting if isinstance(entry, FactEntry)]

@@ -11,6 +11,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
+from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.embeddings_exchange import embeddings_of, no_embeddings, run_embeddings
@@ -53,8 +54,8 @@ RunExchange: TypeAlias = Callable[[Exchange, ExchangeServices], Awaitable[Client
 
 class Relay:
     """Sends requests to providers. `own` are the addresses, host and port, at which this server listens; it can be set
-    later. `holds` decides what is held on the way. `raw_kept` is how many bytes are kept of a body that is passed on as
-    it came."""
+    later. `holds` decides what is held on the way, `caps` what may be spent. `raw_kept` is how many bytes are kept of a
+    body that is passed on as it came."""
 
     def __init__(
         self,
@@ -70,8 +71,11 @@ class Relay:
         own: frozenset[tuple[str, int]] = frozenset(),
         holds: Holds | None = None,
         raw_kept: int = KEPT,
+        caps: Caps | None = None,
     ) -> None:
         self.holds = holds or Holds(memory, clock.now)
+        if caps is not None and caps.may_hold:
+            self.holds.stay_ready()
         # The keys of all providers: any response may repeat any of them.
         keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
@@ -87,6 +91,7 @@ class Relay:
             embedded=embedded,
             environment=environment,
             own_addresses=own,
+            caps=caps,
         )
         self._hub = hub
         self._raw_kept = raw_kept
@@ -237,6 +242,9 @@ class Relay:
         recorded = replace(request, dialect=RAW_HTTP)
         make = partial(RawRecorder, limit=self._raw_kept)
         exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets, make_recorder=make)
+        exchange.choice = choice
+        if self._services.caps is not None:
+            self._services.caps.refuse_uncounted(exchange)
         recorder = exchange.recorder
         assert isinstance(recorder, RawRecorder)
         return choice, handshake, SocketRecord(exchange, recorder, request.dialect)

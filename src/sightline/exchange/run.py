@@ -12,6 +12,7 @@ from functools import lru_cache
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
+from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
@@ -41,6 +42,7 @@ class ExchangeServices:
     embedded: EmbeddedModel
     environment: Mapping[str, str]
     own_addresses: frozenset[tuple[str, int]]
+    caps: Caps | None = None
     foreign_url: tuple[str, frozenset[tuple[str, int]]] = ("", frozenset())
     """The last URL that was found not to be this server's, so that the next request to it need not be checked."""
 
@@ -62,15 +64,18 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
 
     outbound: Outbound | None = None
     released: Let | None = None
-    if interceptor.concerns(request):
+    over = None if services.caps is None or request.counts else await services.caps.reserve(exchange)
+    if interceptor.concerns(request) or over is not None:
         # A request is held before it takes the embedded model's turn, which would block all others.
         outbound = _outbound_for(exchange, _preview_variables(choice.provider, services))
         digest = _record_body(exchange, outbound)
         final = interceptor.apply_masks(exchange, outbound, digest)
-        decision = await interceptor.hold_request(exchange, outbound, final)
+        decision = await interceptor.hold_request(exchange, outbound, final, None if over is None else over.fault)
         if isinstance(decision, ByHand):
             return interceptor.answer_by_hand(exchange, decision.reply)
         released = decision
+        if services.caps is not None and over is not None:
+            await services.caps.let(exchange, over)
 
     if not choice.provider.embedded:
         if outbound is None:

@@ -252,6 +252,36 @@ export interface CallShown {
   seconds: number | null;
 }
 
+/** What is counted for one value of what a cap is per, in one window. Amounts are dollars or tokens. */
+export interface CapBucket {
+  label: string;
+  bucket: string;
+  period: string;
+  values: string[];
+  spent: number;
+  reserved: number;
+  limit: number;
+  share: number;
+  is_current: boolean;
+}
+
+/** A cap with its buckets, the fullest first. */
+export interface CapShown {
+  name: string;
+  unit: "dollars" | "tokens";
+  limit: number;
+  filter: string;
+  per: string[];
+  window: string;
+  action: string;
+  buckets: CapBucket[];
+}
+
+/** All caps. */
+export interface CapsShown {
+  caps: CapShown[];
+}
+
 /** A case on all targets. */
 export interface CaseRow {
   case: string;
@@ -759,7 +789,7 @@ export interface HoldPending {
   exchange: string;
 }
 
-/** A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the ids of all held exchanges, in order of arrival. */
+/** A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the ids of all held exchanges, in order of arrival. `reason` is why it is held, where that is no rule. */
 export interface HoldShown {
   phase: "request" | "tool_calls";
   since: number;
@@ -767,6 +797,7 @@ export interface HoldShown {
   on_timeout: "drop" | "send";
   client_deadline: number | null;
   queue: string[];
+  reason: string;
 }
 
 /** `old`, between `before` and `after`, becomes `new`. */

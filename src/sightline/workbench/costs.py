@@ -186,11 +186,11 @@ def to_csv(costs: CostsShown) -> str:
     writer.writerow([*costs.by, *fields])
     for row in (*costs.rows, costs.total):
         keys = row.keys or ("total",) * len(costs.by)
-        writer.writerow([*(_plain(key) for key in keys), *(getattr(row, name) for name in fields)])
+        writer.writerow([*(plain(key) for key in keys), *(getattr(row, name) for name in fields)])
     return out.getvalue()
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text that no spreadsheet takes for a formula: names of sessions come from clients."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 

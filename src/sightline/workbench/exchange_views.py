@@ -270,6 +270,7 @@ class Showing:
                 on_timeout=hold.on_timeout,
                 client_deadline=hold.client_deadline,
                 queue=tuple(each.exchange for each in self._holds.waiting),
+                reason=hold.reason,
             ),
             edit_cost=look.cost,
             masks=hold.masks or self._holds.outcomes(hold.exchange),

@@ -22,7 +22,7 @@ Place: TypeAlias = Literal["traffic", "chat", "runs", "evals"]
 
 class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
     """A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the
-    ids of all held exchanges, in order of arrival."""
+    ids of all held exchanges, in order of arrival. `reason` is why it is held, where that is no rule."""
 
     phase: Phase
     since: float
@@ -30,6 +30,7 @@ class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
     on_timeout: OnTimeout
     client_deadline: float | None
     queue: tuple[str, ...]
+    reason: str = ""
 
 
 class TokensShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

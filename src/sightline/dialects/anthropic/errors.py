@@ -20,6 +20,7 @@ _TYPES: Mapping[Code, str] = {
     Code.REQUEST_TOO_LARGE_FOR_RATE: "rate_limit_error",
     Code.RATE_LIMITED: "rate_limit_error",
     Code.QUOTA: "billing_error",
+    Code.CAP_REACHED: "billing_error",
     Code.CONTENT_FILTERED: "invalid_request_error",
     Code.OVERLOADED: "overloaded_error",
     Code.UPSTREAM_ERROR: "api_error",

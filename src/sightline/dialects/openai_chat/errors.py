@@ -22,6 +22,7 @@ _WORDS: Mapping[Code, tuple[str, str | None]] = {
     Code.REQUEST_TOO_LARGE_FOR_RATE: ("tokens", "rate_limit_exceeded"),
     Code.RATE_LIMITED: ("rate_limit_error", "rate_limit_exceeded"),
     Code.QUOTA: ("insufficient_quota", "insufficient_quota"),
+    Code.CAP_REACHED: ("invalid_request_error", "cap_reached"),
     Code.CONTENT_FILTERED: ("invalid_request_error", "content_filter"),
     Code.OVERLOADED: ("server_error", "server_is_overloaded"),
     Code.TRANSLATION_LOSS: ("invalid_request_error", "translation_loss"),

@@ -19,6 +19,7 @@ _CODES: Mapping[Code, str] = {
     Code.REQUEST_TOO_LARGE_FOR_RATE: "rate_limit_exceeded",
     Code.RATE_LIMITED: "rate_limit_exceeded",
     Code.QUOTA: "insufficient_quota",
+    Code.CAP_REACHED: "insufficient_quota",
     Code.CONTENT_FILTERED: "content_filter",
     Code.OVERLOADED: "server_is_overloaded",
     Code.TIMEOUT_IDLE: "timeout_error",

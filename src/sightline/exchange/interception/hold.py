@@ -142,6 +142,8 @@ class Hold(ABC):
         self.since = now
         self.report = report
         self.masks = masks
+        self.reason = ""
+        """Why it is held, where that is no rule: a cap that is reached."""
         self._decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
     @property
@@ -273,8 +275,10 @@ class HeldRequest(Hold):
         report: Report | None = None,
         masks: tuple[MaskOutcome, ...] = (),
         applied: tuple[Mask, ...] = (),
+        reason: str = "",
     ) -> None:
         super().__init__(exchange, rule, now=now, report=report, masks=masks)
+        self.reason = reason
         self._editing = EditHistory(draft)
         self.kept = KeptEdits(draft, applied)
 

@@ -59,6 +59,7 @@ class Holds:
         self._outcomes: dict[str, tuple[MaskOutcome, ...]] = {}
         self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
         self._is_closing = False
+        self._is_needed = False
         self._writing: asyncio.TimerHandle | None = None
         self.is_idle = True
         self.on_change: Callable[[], None] | None = None
@@ -116,9 +117,19 @@ class Holds:
         self._notice()
 
     def _notice(self) -> None:
-        self.is_idle = self._interception.is_idle and not self._masks
+        self.is_idle = self._interception.is_idle and not self._masks and not self._is_needed
         if self.on_change is not None:
             self.on_change()
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether a user can decide on what is held."""
+        return self._unattended is None
+
+    def stay_ready(self) -> None:
+        """Something else than rules may hold a request: see every one of them from now on."""
+        self._is_needed = True
+        self._notice()
 
     def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
         """The rule for what is about to go on; one for a single time is used up by this."""

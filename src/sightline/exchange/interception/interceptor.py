@@ -106,10 +106,13 @@ class Interceptor:
         refuse_other(request.expect_sha256, final.sha256)
         return final
 
-    async def hold_request(self, exchange: Exchange, outbound: Outbound, final: FinalBody) -> Let | ByHand:
-        """The body to send, at once or after a user has released it; or the reply that a user wrote instead.
+    async def hold_request(
+        self, exchange: Exchange, outbound: Outbound, final: FinalBody, over: Fault | None = None
+    ) -> Let | ByHand:
+        """The body to send, at once or after a user has released it; or the reply that a user wrote instead. It is held
+        in any case where it is `over` a cap.
 
-        Raises a fault where a rule or a user drops the request.
+        Raises a fault where a rule or a user drops the request, and `over` where no user can decide.
         """
         subject = self._subject(exchange)
         exchange.holds_calls = self._holds.may_want_calls(subject)
@@ -118,6 +121,10 @@ class Interceptor:
         rule = self._holds.decide(subject, "request")
         if exchange.request.hold and (rule is None or rule.action == "pass"):
             rule = EVERY  # the sender wants to see it, and takes the time that it takes
+        if over is not None and (rule is None or rule.action == "pass"):
+            if not self._holds.is_attended:
+                raise over
+            rule = EVERY
         if rule is None or rule.action == "pass":
             return Let(final.data, final.sha256)
         if rule.action == "drop":
@@ -132,6 +139,7 @@ class Interceptor:
             report=outbound.report,
             masks=final.outcomes,
             applied=tuple(mask for mask in self._holds.masks if mask.id in applied),
+            reason="" if over is None else over.message,
         )
         return await self._wait_for_decision(exchange, hold)
 

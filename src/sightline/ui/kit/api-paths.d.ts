@@ -15,6 +15,7 @@ type GetAnswers = [
   [`/api/exchanges/${Id}`, api.View],
   ["/api/cache", api.CacheReport],
   ["/api/costs", api.CostsShown],
+  ["/api/caps", api.CapsShown],
   ["/api/interception", api.Intercepting],
   ["/api/rules", api.Rule[]],
   ["/api/masks", api.Mask[]],
@@ -38,6 +39,7 @@ type GetAnswers = [
 type PutAnswers = [
   ["/api/interception", api.Intercepting | null],
   ["/api/rules", api.Rule[] | null],
+  ["/api/caps", api.CapsShown],
   ["/api/chat/preferences", api.PreferencesShown],
   [`/api/chat/views/${Id}`, api.ViewShown],
 ];

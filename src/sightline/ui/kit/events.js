@@ -39,7 +39,7 @@ const announcements = new Map();
 const returns = new Set();
 
 /** The events that have a name; all others are facts. */
-const NAMED = ["chat", "run", "eval", "interception", "forgotten"];
+const NAMED = ["chat", "run", "eval", "interception", "forgotten", "cap"];
 
 /** Hear every fact of every exchange. @param {(fact: Fact) => void} listener @returns {() => void} stops it */
 export function onFact(listener) {
@@ -49,7 +49,7 @@ export function onFact(listener) {
 
 /**
  * Hear what is announced under this name.
- * @param {"chat" | "run" | "eval" | "interception" | "forgotten"} event
+ * @param {"chat" | "run" | "eval" | "interception" | "forgotten" | "cap"} event
  * @param {(value: any) => void} listener
  * @returns {() => void} stops it
  */

@@ -8,6 +8,7 @@ import { go } from "../../kit/navigation.js";
 import { useResource } from "../../kit/resource.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html } from "../../vendor/preact.js";
+import { Caps } from "./caps.js";
 import { groupFilter, keyWords } from "./core/costs.js";
 
 /** @import { CostRow, CostsShown } from "../../api-types.d.ts" */
@@ -43,6 +44,7 @@ export function Costs({ by, filter }) {
       })}
     </div>
     <div class="costs-body">
+      ${h(Caps, {})}
       ${trouble && !isRefused ? h(Failure, { message: trouble.message, hint: trouble.hint ?? "", again }) : null}
       ${!costs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
       ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null}

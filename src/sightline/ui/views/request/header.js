@@ -271,10 +271,11 @@ function Countdown({ view }) {
   return html`<span
     class=${clock.isUrgent ? "countdown urgent" : "countdown"}
     role="timer"
-    aria-label=${`Held for ${clock.waited}. ${clock.text}`}
+    aria-label=${`Held for ${clock.waited}. ${clock.text} ${view.hold.reason ?? ""}`.trim()}
   >
     <span class="number soft">held ${clock.waited}</span>
     ${clock.text ? html`<span class="number countdown-left">${clock.text}</span>` : null}
+    ${view.hold.reason ? html`<span class="countdown-left" title=${view.hold.reason}>over a cap</span>` : null}
   </span>`;
 }
 

@@ -2,7 +2,7 @@
 /** The frame around every view: navigation, held requests, and the state of the connection. */
 
 import { about } from "../../kit/about.js";
-import { connection, retry } from "../../kit/api.js";
+import { connection, onAnnounced, retry } from "../../kit/api.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
@@ -18,7 +18,7 @@ import {
   toExchange,
   toTraffic,
 } from "../../kit/navigation.js";
-import { Toasts } from "../../kit/toast.js";
+import { Toasts, toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Chat } from "../chat/page.js";
 import { Costs } from "../costs/costs.js";
@@ -67,6 +67,13 @@ export function Shell() {
   const [panel, setPanel] = useState(/** @type {Panel} */ (""));
   const at = route.value;
   useTitle();
+  useEffect(
+    () =>
+      onAnnounced("cap", ({ message, share }) =>
+        toast(message, { hint: "Costs shows what is left.", tone: share >= 1 ? "bad" : "plain" }),
+      ),
+    [],
+  );
   useShortcuts("Everywhere", [
     { keys: "ctrl+k", label: "Find a command", run: () => setPanel("palette"), whileTyping: true, isHidden: true },
     { keys: "?", label: "Show shortcuts", run: () => setPanel("shortcuts") },

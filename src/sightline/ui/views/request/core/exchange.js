@@ -46,7 +46,7 @@
 /** @typedef {{ ok: boolean, problems: Problem[] }} Validity */
 /**
  * @typedef {{ phase: "request" | "tool_calls", since: number, deadline?: number | null, client_deadline?: number |
- *   null, on_timeout?: "send" | "drop", queue?: string[] }} Hold
+ *   null, on_timeout?: "send" | "drop", queue?: string[], reason?: string }} Hold
  */
 /** @typedef {{ code: string, message: string, hint?: string }} FaultTold */
 /** @typedef {{ kind: string, n: number, at: number, [key: string]: any }} Fact */

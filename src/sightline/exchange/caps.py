@@ -1,0 +1,342 @@
+"""Caps of requests: what each can cost at most is reserved before it is sent, and settled by what it took.
+
+A request that does not fit is refused, or held for a person, as the cap says. Without caps none of this is made.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sightline.dialects.registry import dialect
+from sightline.editing.masks import project_of
+from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest, session_of
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.interceptor import RuleSubject
+from sightline.exchange.memory import Memory
+from sightline.exchange.phase import ExchangeEnd, FailedEnd, FinishedEnd
+from sightline.exchange.reply_reader import ReplyReader
+from sightline.exchange.request_counter import RequestCounter
+from sightline.filters.expression import Expression
+from sightline.filters.fields import FilterScope
+from sightline.filters.parsing import parse
+from sightline.filters.predicate import matches
+from sightline.model.json import JsonObject
+from sightline.model.parts import Text, Thinking, ToolCall
+from sightline.model.reply import Reply
+from sightline.model.usage import Usage, possible
+from sightline.settings import CapSettings
+from sightline.store.caps import CapCounts, CapFullError
+from sightline.store.summary import PriceList
+from sightline.tokens.caps import (
+    WARN_AT,
+    BucketKey,
+    CapUse,
+    Claim,
+    RequestBound,
+    amount_used,
+    amount_words,
+    bound_of,
+    bucket_of,
+    cap_words,
+    limit_in,
+    limit_of,
+    share_of,
+    unit_of,
+    usage_so_far,
+)
+from sightline.wire.jsontext import decode
+from sightline.wire.secrets import secrets_of
+
+_LOG = logging.getLogger(__name__)
+
+_ANYTHING = (1 << 62) - 1
+"""A limit that no sum reaches."""
+_LARGE_BODY = 64 * 1024
+"""To estimate a body of more bytes takes milliseconds, which another thread has."""
+_MOST_NOTICES = 10_000
+_ERROR = 400
+
+
+@dataclass(slots=True)
+class Reservation:
+    """What is reserved for an exchange, until its end is known."""
+
+    caps: "Caps"
+    claims: tuple[Claim, ...]
+    bound: RequestBound
+    note: str = ""
+    """The value of the header `x-sightline-cap`: a cap that is nearly reached."""
+
+    def settle(self, exchange: Exchange, end: ExchangeEnd) -> None:
+        """The exchange has ended like this."""
+        self.caps.settle(self, exchange, end)
+
+
+class Caps:
+    """The caps of a configuration. `on_notice` gets each cap that is nearly reached, once."""
+
+    def __init__(
+        self,
+        settings: Sequence[CapSettings],
+        counts: CapCounts,
+        prices: PriceList,
+        memory: Memory,
+        now: Callable[[], float],
+    ) -> None:
+        self.settings = tuple(settings)
+        self.counts = counts
+        self.on_notice: Callable[[JsonObject], None] | None = None
+        self._caps: list[tuple[CapSettings, Expression]] = [
+            (cap, parse(cap.filter, scope=FilterScope.RULES)) for cap in settings
+        ]
+        self._by_name = {cap.name: cap for cap in settings}
+        self._prices = prices
+        self._counter = RequestCounter(memory)
+        self.now = now
+        self._measuring = asyncio.Lock()
+        self._settling: set[asyncio.Task[None]] = set()
+        self._noticed: dict[tuple[BucketKey, int], None] = {}
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether a person may have to decide on a request."""
+        return any(cap.action == "hold" for cap in self.settings)
+
+    # --- before a request is sent ---
+
+    async def reserve(self, exchange: Exchange) -> "OverCap | None":
+        """Reserve what a request can cost at most. Where a cap that holds does not allow it, nothing is reserved, and a
+        person decides on what is returned. Raises a fault where a cap refuses it."""
+        concerned = self._caps_for(exchange)
+        if not concerned:
+            return None
+        was_sent, is_free = exchange.request.was_sent, exchange.choice.provider.embedded
+        bound = await self._measure(exchange)
+        claims: list[Claim] = []
+        for cap in concerned:
+            amount = 0 if is_free and cap.dollars is not None else bound.amount(unit_of(cap))
+            if amount is None and cap.unpriced == "refuse" and not was_sent:
+                raise _unpriced(cap, exchange)
+            # What the provider has already cannot be refused any more.
+            limit = _ANYTHING if was_sent else limit_of(cap)
+            claims.append(Claim(bucket_of(cap, _subject(exchange), self.now()), amount or 0, limit))
+        wanted = Reservation(self, tuple(claims), bound)
+        full = await self._take(exchange, wanted)
+        if full is None:
+            return None
+        cap = self._by_name[full.claim.key.cap]
+        fault = _full(cap, full.claim, full.use)
+        if cap.action == "refuse":
+            raise fault
+        return OverCap(fault, wanted)
+
+    async def let(self, exchange: Exchange, over: "OverCap") -> None:
+        """A person lets a request go that was held by a cap: it counts, however much that is. Raises a fault where
+        another cap refuses it."""
+        holding = {cap.name for cap in self.settings if cap.action == "hold"}
+        claims = tuple(
+            Claim(each.key, each.amount, _ANYTHING) if each.key.cap in holding else each for each in over.wanted.claims
+        )
+        full = await self._take(exchange, Reservation(self, claims, over.wanted.bound))
+        if full is not None:
+            raise _full(self._by_name[full.claim.key.cap], full.claim, full.use)
+
+    async def _take(self, exchange: Exchange, wanted: Reservation) -> CapFullError | None:
+        """Reserve it, and give it to the exchange; or why not."""
+        taking = asyncio.ensure_future(self.counts.reserve(wanted.claims))
+        try:
+            uses = await asyncio.shield(taking)
+        except CapFullError as full:
+            return full
+        except asyncio.CancelledError:  # the client has gone, and the database may have reserved it all the same
+            taking.add_done_callback(lambda done: self._give_back(done, wanted))
+            raise
+        wanted.note = ", ".join(self._nearly_reached(uses))
+        exchange.reservation = wanted
+        return None
+
+    def _give_back(self, done: "asyncio.Future[list[CapUse]]", wanted: Reservation) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._settle_later([(claim, 0) for claim in wanted.claims])
+
+    def refuse_uncounted(self, exchange: Exchange) -> None:
+        """A fault where a cap is for a request whose cost cannot be known: a socket that is passed on as it is."""
+        for cap in self._caps_for(exchange):
+            if cap.unpriced == "refuse":
+                raise _unpriced(cap, exchange)
+
+    def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
+        now = self.now()
+        subject = RuleSubject(exchange.id, exchange.request, exchange.choice, at=now, losses=exchange.losses)
+        return [cap for cap, wanted in self._caps if matches(wanted, subject, now=now)]
+
+    async def _measure(self, exchange: Exchange) -> RequestBound:
+        if len(exchange.request.body) <= _LARGE_BODY:
+            return self._bound(exchange)
+        async with self._measuring:  # an estimator is not for two threads
+            return await asyncio.to_thread(self._bound, exchange)
+
+    def _bound(self, exchange: Exchange) -> RequestBound:
+        asked, choice = exchange.request, exchange.choice
+        body = asked.http_body or asked.body
+        prices = self._prices(choice.provider_name, choice.model)
+        try:
+            document = decode(body)
+            request = dialect(asked.dialect).read_request(document) if isinstance(document, dict) else None
+        except Fault:  # its provider may make something of it
+            request = None
+        tokens = 0 if request is None else self._counter.estimate(choice, request).high
+        return bound_of(request, tokens, choice.facts, prices, body)
+
+    # --- after its end ---
+
+    def settle(self, reservation: Reservation, exchange: Exchange, end: ExchangeEnd) -> None:
+        """Count what it took in place of what was reserved."""
+        choice = exchange.choice
+        prices = self._prices(choice.provider_name, choice.model)
+        usage, was_billed = _usage_of(exchange, end, reservation.bound)
+        taken = []
+        for claim in reservation.claims:
+            is_free = not was_billed or (choice.provider.embedded and claim.key.unit == "dollars")
+            taken.append((claim, 0 if is_free else amount_used(claim.key.unit, usage, reservation.bound, prices)))
+        self._settle_later(taken)
+
+    def _settle_later(self, taken: "list[tuple[Claim, int]]") -> None:
+        task = asyncio.get_running_loop().create_task(self._settle(taken))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _settle(self, taken: "list[tuple[Claim, int]]") -> None:
+        for claim, amount in taken:
+            try:
+                use = await self.counts.settle(claim.key, claim.amount, amount)
+            except Fault as fault:  # the reservation stays, so that a cap is never exceeded by this
+                _LOG.error("cap %s could not be settled: %s", claim.key.cap, fault.message)
+            else:
+                self._notice(use)
+
+    async def wait_until_settled(self) -> None:
+        """Wait until everything that has ended is counted."""
+        while self._settling:
+            await asyncio.wait(set(self._settling))
+
+    async def close(self) -> None:
+        """Count what has ended, and end."""
+        await self.wait_until_settled()
+        await self.counts.close()
+
+    # --- what is known of them ---
+
+    def _nearly_reached(self, uses: Sequence[CapUse]) -> list[str]:
+        shares = ((use.key.cap, share_of(use, limit_of(self._by_name[use.key.cap]))) for use in uses)
+        return [f"{name} {share:.0%}" for name, share in shares if share >= WARN_AT]
+
+    def _notice(self, use: CapUse) -> None:
+        """Say once that a cap is nearly reached, and once that it is."""
+        cap = self._by_name[use.key.cap]
+        share = share_of(use, limit_of(cap))
+        level = 2 if share >= 1 else 1 if share >= WARN_AT else 0
+        if not level or (use.key, level) in self._noticed:
+            return
+        if len(self._noticed) >= _MOST_NOTICES:
+            self._noticed.clear()
+        self._noticed[use.key, level] = None
+        words = f"the cap {cap_words(use.key, cap.per)} is at {share:.0%} of {_limit_words(cap, use)}"
+        _LOG.warning("%s", words)
+        if self.on_notice is not None:
+            self.on_notice({"cap": cap.name, "share": share, "message": f"{words[0].upper()}{words[1:]}."})
+
+
+@dataclass(frozen=True, slots=True)
+class OverCap:
+    """A request that a cap holds: why, and what would be reserved for it."""
+
+    fault: Fault
+    wanted: Reservation
+
+
+def _subject(exchange: Exchange) -> dict[str, str]:
+    """What a cap can be `per`. A key is known by a hash, as keys are nowhere at rest."""
+    request = exchange.request
+    session = session_of(request)
+    return {
+        "session": session,
+        "project": project_of(session),
+        "client": exchange.lane.caller.client,
+        "key": _key_name(request),
+        "model": exchange.choice.model,
+        "provider": exchange.choice.provider_name,
+    }
+
+
+def _key_name(request: ClientRequest) -> str:
+    shown = secrets_of(request.headers, request.query)
+    return hashlib.sha256(shown[0].encode()).hexdigest()[:12] if shown else ""
+
+
+def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tuple[Usage | None, bool]":
+    """What an exchange took, None where only the reservation is known; and whether it cost anything at all: what was
+    never sent, or was refused by its provider, did not."""
+    status = exchange.recorder.status
+    if not exchange.sent_body:
+        return None, False
+    match end:
+        case FinishedEnd(reply=reply) if _is_counted(reply.usage):
+            return reply.usage, True
+        case FinishedEnd() if exchange.choice.facts.reasoning:
+            return None, True  # its text does not tell how long it has reasoned
+        case FailedEnd(fault=fault) if status >= _ERROR or (not status and fault.code in _NOT_REACHED):
+            return None, False
+        case _:
+            reply = _read_so_far(exchange)
+            return usage_so_far(reply.usage, _text_bytes(reply), bound), True
+
+
+def _is_counted(usage: Usage | None) -> bool:
+    counted = possible(usage)
+    return counted is not None and (
+        counted.cost is not None or None not in (counted.input_tokens, counted.output_tokens)
+    )
+
+
+_NOT_REACHED = frozenset({Code.NETWORK, Code.AUTH, Code.CONFIG, Code.LOCAL_UNAVAILABLE, Code.MODEL_UNKNOWN})
+"""What a request ends with that did not reach its provider."""
+
+
+def _read_so_far(exchange: Exchange) -> Reply:
+    """What came of an answer that broke off."""
+    reading = ReplyReader(exchange.choice.dialect)
+    reading.feed(exchange.recorder.response)
+    return reading.reply
+
+
+def _text_bytes(reply: Reply) -> int:
+    parts = [part for choice in reply.choices for part in choice.parts]
+    texts = [part.text for part in parts if isinstance(part, Text | Thinking)]
+    texts += [str(part.arguments) for part in parts if isinstance(part, ToolCall)]
+    return sum(len(text.encode()) for text in texts)
+
+
+def _limit_words(cap: CapSettings, use: CapUse) -> str:
+    return amount_words(use.key.unit, limit_in(use, limit_of(cap)))
+
+
+def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
+    unit = use.key.unit
+    message = (
+        f"the cap {cap_words(use.key, cap.per)} allows {_limit_words(cap, use)}: {amount_words(unit, use.spent)} are "
+        f"spent, {amount_words(unit, use.reserved)} reserved for requests under way, and this request can take up to "
+        f"{amount_words(unit, claim.amount)}"
+    )
+    hint = "Raise it on Sightline's page under Costs, or in sightline.toml; a lower max_tokens reserves less."
+    return Fault(Code.CAP_REACHED, message, hint=hint)
+
+
+def _unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
+    choice = exchange.choice
+    message = f"the cap {cap.name} is for requests whose cost is not known: {choice.provider_name}/{choice.model}"
+    hint = f'Set prices for the model, or unpriced = "pass" in the cap {cap.name}.'
+    return Fault(Code.CAP_REACHED, message, hint=hint)

@@ -1,0 +1,164 @@
+"""Caps: the most that requests may cost in a window, in money or in tokens, as values and arithmetic.
+
+Each cap counts in buckets: one for each value of what it is `per`, and for each day or month. Amounts are whole
+numbers, tokens or billionths of a dollar, so that a million of them add up without an error.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from math import ceil
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.catalog.facts import Facts, Prices
+from sightline.model.request import Request
+from sightline.model.usage import Usage, possible
+from sightline.settings import CapSettings
+from sightline.tokens.estimate import cost_of
+from sightline.wire.jsontext import decode, encode
+
+Unit: TypeAlias = Literal["dollars", "tokens"]
+
+BILLION = 1_000_000_000
+WARN_AT = 0.8
+"""From this share of a cap on it is warned of."""
+_LARGEST = 10**18
+"""What databases count with ends soon behind this."""
+_LONGEST_REPLY = 32_000
+"""Tokens of the longest reply, where neither the request nor what is known of the model says it."""
+_BYTES_PER_TOKEN = 2
+"""An answer that broke off has at most about one token in so many bytes of its text: mostly it is one in four."""
+
+
+class BucketKey(msgspec.Struct, frozen=True, order=True):
+    """Where something is counted: the cap and its unit, the values of what it is `per` as a JSON list, the window."""
+
+    cap: str
+    unit: Unit
+    bucket: str
+    period: str
+
+
+class CapUse(msgspec.Struct, frozen=True):
+    """What was counted in a bucket: `spent` by requests that have ended, `reserved` by those under way. `raised` is the
+    limit that a person has set for this bucket, 0 where none has."""
+
+    key: BucketKey
+    spent: int = 0
+    reserved: int = 0
+    raised: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a request wants of a bucket, and what the configuration lets it have in all."""
+
+    key: BucketKey
+    amount: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBound:
+    """The most that a request can take. `billionths` is None where its price is not known."""
+
+    input_tokens: int
+    output_tokens: int
+    billionths: int | None
+
+    def amount(self, unit: Unit) -> int | None:
+        """The same in the unit of a cap."""
+        return self.billionths if unit == "dollars" else self.input_tokens + self.output_tokens
+
+
+def unit_of(cap: CapSettings) -> Unit:
+    """What a cap counts."""
+    return "tokens" if cap.dollars is None else "dollars"
+
+
+def limit_of(cap: CapSettings) -> int:
+    """How much a cap allows, as a whole number of its unit."""
+    amount = (cap.tokens or 0) if cap.dollars is None else min(cap.dollars, 1e9) * BILLION
+    return min(round(amount), _LARGEST)
+
+
+def bucket_of(cap: CapSettings, subject: Mapping[str, str], at: float, zone: tzinfo | None = None) -> BucketKey:
+    """The bucket in which a cap counts a request with these values. Days are those of the zone; None is this
+    machine's."""
+    values = encode([subject.get(name, "") for name in cap.per]).decode()
+    date = "" if cap.window == "always" else datetime.fromtimestamp(at, zone).date().isoformat()
+    return BucketKey(cap.name, unit_of(cap), values, date[:7] if cap.window == "month" else date)
+
+
+def values_of(key: BucketKey) -> tuple[str, ...]:
+    """The values of what the cap is `per`."""
+    values = decode(key.bucket)
+    return tuple(str(value) for value in values) if isinstance(values, list) else ()
+
+
+def bound_of(request: Request | None, tokens: int, facts: Facts, prices: Prices | None, body: bytes) -> RequestBound:
+    """The most that a request can take whose prompt has at most so many tokens. `request` is None where its body
+    cannot be read; then it counts as many tokens as it has bytes."""
+    if request is None:
+        tokens = len(body)
+    longest = None if request is None else request.options.max_tokens
+    if longest is None:
+        longest = facts.max_output or _LONGEST_REPLY
+    replies = 1 if request is None else max(1, request.options.n or 1)
+    # Tokens that are written to a cache cost more than others, most of all those that it keeps for an hour.
+    an_hour = tokens if b'"1h"' in body else 0
+    usage = Usage(
+        input_tokens=max(1, tokens),
+        output_tokens=longest * replies,
+        cache_write_tokens=tokens if prices is not None and (prices.cache_write or an_hour) else 0,
+        cache_write_1h_tokens=an_hour,
+    )
+    cost = cost_of(usage, prices)
+    return RequestBound(tokens, longest * replies, None if cost is None else ceil(cost.dollars * BILLION))
+
+
+def amount_used(unit: Unit, usage: Usage | None, bound: RequestBound, prices: Prices | None) -> int:
+    """What a request took that has ended: as its provider counted it, else what was reserved for it."""
+    counted = possible(usage)
+    if unit == "dollars":
+        cost = None if counted is None else cost_of(counted, prices)
+        return (bound.billionths or 0) if cost is None else round(cost.dollars * BILLION)
+    if counted is None:
+        return bound.input_tokens + bound.output_tokens
+    asked, written = counted.input_tokens, counted.output_tokens
+    return (bound.input_tokens if asked is None else asked) + (bound.output_tokens if written is None else written)
+
+
+def usage_so_far(usage: Usage | None, text_bytes: int, bound: RequestBound) -> Usage:
+    """What an answer that broke off can have taken at most: what was counted, and what came of its text."""
+    counted = possible(usage) or Usage()
+    written = min(bound.output_tokens, -(-text_bytes // _BYTES_PER_TOKEN))
+    return msgspec.structs.replace(
+        counted,
+        input_tokens=counted.input_tokens or bound.input_tokens,
+        output_tokens=max(written, counted.output_tokens or 0),
+    )
+
+
+def limit_in(use: CapUse, limit: int) -> int:
+    """How much is allowed in this bucket."""
+    return max(limit, use.raised)
+
+
+def share_of(use: CapUse, limit: int) -> float:
+    """How much of a bucket is spent, as a share of what is allowed."""
+    return use.spent / limit_in(use, limit)
+
+
+def amount_words(unit: Unit, amount: int) -> str:
+    """An amount for people."""
+    return f"{amount:,} tokens" if unit == "tokens" else f"${amount / BILLION:,.4f}".rstrip("0").rstrip(".")
+
+
+def cap_words(key: BucketKey, per: tuple[str, ...]) -> str:
+    """The cap and its bucket for people: `daily (session fix@shop, 2026-11-16)`."""
+    named = [f"{name} {value or 'none'}" for name, value in zip(per, values_of(key), strict=False)]
+    inside = ", ".join([*named, *([key.period] if key.period else [])])
+    return f"{key.cap} ({inside})" if inside else key.cap

@@ -1,0 +1,311 @@
+"""Caps on their way: what fits is sent, what does not is refused or held, and what was taken is counted."""
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.catalog.facts import Model, Prices
+from sightline.dialects.registry import dialect
+from sightline.errors import Code
+from sightline.settings import CapSettings
+from sightline.store.caps import FolderCounts
+from sightline.store.postgres import open_postgres
+from sightline.store.postgres_caps import PostgresCounts
+from sightline.tokens.caps import CapUse
+from tests.holding import held, let_go, promptly
+from tests.postgres_server import database
+from tests.relay_stage import DIALECTS, Stage, asks, open_stage, play
+from tests.store.traffic import NOON, prices
+from tests.upstream import LAST, chunk, cut, head, pieces, says, streams
+
+PRICED = {"acme/m": Model(prices=Prices(input=1.0, output=10.0))}
+BODY = json.dumps({"model": "m", "max_tokens": 90, "messages": [{"role": "user", "content": "hi"}]}).encode()
+
+
+def reply(asked: int = 8, written: int = 2) -> dict[str, Any]:
+    usage = {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written}
+    message = {"role": "assistant", "content": "Hi."}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+
+
+def tokens(most: int, **fields: Any) -> tuple[CapSettings, ...]:
+    return (CapSettings(name="daily", tokens=most, **fields),)
+
+
+async def uses(stage: Stage) -> list[CapUse]:
+    assert stage.caps is not None
+    await stage.caps.wait_until_settled()
+    return await stage.caps.counts.uses()
+
+
+async def size_of_one(folder: Path) -> int:
+    """How much a request of `BODY` reserves."""
+    async with open_stage(folder / "one", caps=tokens(10_000)) as stage:
+        seen: list[CapUse] = []
+
+        async def look() -> None:
+            assert stage.caps is not None
+            seen.extend(await stage.caps.counts.uses())
+
+        data = json.dumps(reply()).encode()
+        stage.upstream.script = [pieces(look, head(200, [("Content-Type", "application/json")]), chunk(data), LAST)]
+        await stage.ask(asks("openai-chat", body=BODY))
+        return seen[0].reserved
+
+
+async def ask_many(stages: list[Stage], gate: asyncio.Event, fitting: int) -> list[int]:
+    """A thousand requests at once, none of which is answered before all are decided: their statuses."""
+    data = json.dumps(reply()).encode()
+    for stage in stages:
+        stage.upstream.script = [pieces(gate, head(200, [("Content-Type", "application/json")]), chunk(data), LAST)]
+
+    async def ask(number: int) -> int:
+        status = (await stages[number % len(stages)].ask(asks("openai-chat", body=BODY))).status
+        refused.append(status) if status != 200 else None
+        if len(refused) == 1_000 - fitting:
+            gate.set()
+        return status
+
+    refused: list[int] = []
+    return await promptly(asyncio.gather(*map(ask, range(1_000))))
+
+
+def test_of_a_thousand_requests_at_once_exactly_those_are_sent_that_fit(tmp_path: Path) -> None:
+    async def story() -> None:
+        one = await size_of_one(tmp_path)
+        async with open_stage(tmp_path, caps=tokens(100 * one + one - 1)) as stage:
+            statuses = await ask_many([stage], asyncio.Event(), 100)
+            assert (statuses.count(200), statuses.count(400)) == (100, 900)
+            assert len(stage.upstream.seen) == 100
+            [use] = await uses(stage)
+            assert (use.spent, use.reserved) == (1_000, 0)
+
+    asyncio.run(story())
+
+
+def test_of_a_thousand_requests_to_two_replicas_exactly_those_are_sent_that_fit(tmp_path: Path) -> None:
+    async def story(url: str) -> None:
+        store = await open_postgres(url, tmp_path, prices=prices, now=lambda: NOON)
+        await store.close()
+        caps = tokens(100 * await size_of_one(tmp_path))
+        async with (
+            open_stage(tmp_path / "a", caps=caps, counts=PostgresCounts(url)) as one,
+            open_stage(tmp_path / "b", caps=caps, counts=PostgresCounts(url)) as other,
+        ):
+            statuses = await ask_many([one, other], asyncio.Event(), 100)
+            assert (statuses.count(200), statuses.count(400)) == (100, 900)
+            assert len(one.upstream.seen) + len(other.upstream.seen) == 100
+            await uses(one)
+            [use] = await uses(other)
+            assert (use.spent, use.reserved) == (1_000, 0)
+            for stage in (one, other):
+                assert stage.caps is not None
+                await stage.caps.close()
+
+    with database() as url:
+        asyncio.run(story(url))
+
+
+def test_a_restart_keeps_what_was_spent(tmp_path: Path) -> None:
+    async def ask(stage: Stage) -> None:
+        stage.upstream.script = [says(reply(asked=150, written=50))]
+        statuses.append((await stage.ask(asks("openai-chat", body=BODY))).status)
+        [use] = await uses(stage)
+        assert (use.spent, use.reserved) == (200, 0)
+
+    statuses: list[int] = []
+    for _ in range(2):
+        play(ask, tmp_path, caps=tokens(210))
+    assert statuses == [200, 400]
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_a_refusal_is_an_error_of_the_client_that_names_the_cap(spoken: str, tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        got = await stage.ask(asks(spoken))
+        assert got.status == 400
+        message = dialect(spoken).read_error(got.status, got.json(), {}).message
+        assert message.startswith("the cap daily (")
+        assert "allows 1 tokens" in message
+        assert not stage.upstream.seen
+        assert stage.kinds() == ["received", "failed"]
+
+    play(story, tmp_path, spoken, caps=tokens(1))
+
+
+def test_money_is_counted_as_the_record_counts_it(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply(asked=1_000, written=100))]
+        got = await stage.ask(asks("openai-chat", body=BODY))
+        assert got.status == 200
+        [use] = await uses(stage)
+        assert use.spent == 2_000_000  # billionths: 1,000 at $1 and 100 at $10 for a million
+
+    play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0),), models=PRICED)
+
+
+@pytest.mark.parametrize(("unpriced", "status"), [("refuse", 400), ("pass", 200)])
+def test_a_cost_that_is_not_known_is_refused_unless_the_cap_lets_it_pass(
+    unpriced: Any, status: int, tmp_path: Path
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply())]
+        got = await stage.ask(asks("openai-chat", body=BODY))
+        assert got.status == status
+        if status == 400:
+            assert "cost is not known: acme/m" in got.json()["error"]["message"]
+
+    play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0, unpriced=unpriced),))
+
+
+def test_each_value_of_what_a_cap_is_per_has_the_whole_amount(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply(written=250))]
+        seen = []
+        for session, key in (
+            ("a@shop", "sk-one-01234567"),
+            ("b@shop", "sk-one-01234567"),
+            ("b@home", "sk-two-01234567"),
+        ):
+            headers = (("Authorization", f"Bearer {key}"),)
+            seen.append((await stage.ask(asks("openai-chat", body=BODY, session=session, headers=headers))).status)
+        assert seen == [200, 400, 200]
+        assert not any("sk-one" in use.key.bucket for use in await uses(stage))
+
+    play(story, tmp_path, caps=tokens(300, per=("project", "key")))
+
+
+def test_a_cap_is_for_the_requests_of_its_filter(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply())]
+        assert (await stage.ask(asks("openai-chat", body=BODY, session="free"))).status == 200
+        assert (await stage.ask(asks("openai-chat", body=BODY, session="paid"))).status == 400
+
+    play(story, tmp_path, caps=tokens(1, filter="session:paid"))
+
+
+def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Stage) -> None:
+        assert stage.caps is not None
+        told: list[Any] = []
+        stage.caps.on_notice = told.append
+        stage.upstream.script = [says(reply(asked=8, written=8_492))]
+        first = await stage.ask(asks("openai-chat", body=BODY))
+        await uses(stage)
+        stage.upstream.script = [says(reply(asked=1, written=1))]
+        second = await stage.ask(asks("openai-chat", body=BODY))
+        await uses(stage)
+        assert (first.header("x-sightline-cap"), second.header("x-sightline-cap")) == ("", "daily 85%")
+        assert [(each["cap"], round(each["share"], 2)) for each in told] == [("daily", 0.85)]
+
+    with caplog.at_level(logging.WARNING, "sightline.exchange.caps"):
+        play(story, tmp_path, caps=tokens(10_000, window="always"))
+    assert [each.getMessage() for each in caplog.records] == ["the cap daily is at 85% of 10,000 tokens"]
+
+
+def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply(asked=20))]
+        task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
+        hold = await promptly(held(stage))
+        assert hold.reason.startswith("the cap daily (")
+        assert (await uses(stage))[0].reserved == 0
+        let_go(stage, hold)
+        assert (await promptly(task)).status == 200
+        assert (await uses(stage))[0].spent == 22
+
+    play(story, tmp_path, caps=tokens(1, action="hold"))
+
+
+def test_what_is_held_by_one_cap_is_still_refused_by_another(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
+        let_go(stage, await promptly(held(stage)))
+        got = await promptly(task)
+        assert got.status == 400
+        assert "the cap hard" in got.json()["error"]["message"]
+        assert not stage.upstream.seen
+
+    caps = (CapSettings(name="a", tokens=1, action="hold"), CapSettings(name="hard", tokens=2))
+    play(story, tmp_path, caps=caps)
+
+
+@pytest.mark.parametrize(
+    ("step", "spent"),
+    [
+        (says({"error": {"message": "no"}}, 400), 0),
+        (cut(), 0),
+        (streams(b'data: {"choices":[{"delta":{"content":"four"}}]}\n\n'), 2),
+    ],
+)
+def test_an_answer_that_failed_counts_what_came_of_it(step: Any, spent: int, tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [step]
+        await stage.ask(
+            asks("openai-chat", body=BODY.replace(b'"m",', b'"m","stream":true,'), is_stream=True, retries=0)
+        )
+        [use] = await uses(stage)
+        one = await size_of_one(tmp_path)
+        assert (use.spent, use.reserved) == (one - 90 + spent if spent else 0, 0)
+
+    play(story, tmp_path, caps=tokens(10_000))
+
+
+def test_a_body_that_is_no_request_counts_by_its_bytes(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply())]
+        got = await stage.ask(asks("openai-chat", body=b'["' + b"x" * 70_000 + b'"]'))
+        assert got.status == 400
+        assert "can take up to 102,004 tokens" in got.json()["error"]["message"]
+
+    play(story, tmp_path, caps=tokens(90_000))
+
+
+def test_counting_tokens_is_not_capped(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({"input_tokens": 7})]
+        counted = asks("anthropic", counts=True, path="/v1/messages/count_tokens")
+        assert (await stage.ask(counted)).status == 200
+
+    play(story, tmp_path, "anthropic", caps=tokens(1))
+
+
+def test_a_client_that_leaves_while_it_is_reserved_leaves_nothing_reserved(tmp_path: Path) -> None:
+    class SlowCounts(FolderCounts):
+        async def reserve(self, claims: Any) -> list[CapUse]:
+            began.set()
+            await go_on.wait()
+            return await super().reserve(claims)
+
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def story(stage: Stage) -> None:
+        assert stage.caps is not None
+        task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
+        await promptly(began.wait())
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        go_on.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        [use] = await uses(stage)
+        assert (use.spent, use.reserved) == (0, 0)
+
+    play(story, tmp_path, caps=tokens(10_000), counts=SlowCounts(tmp_path))
+
+
+def test_a_cap_that_cannot_be_counted_lets_nothing_pass(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        got = await stage.ask(asks("openai-chat", body=BODY))
+        assert got.status == 400
+        assert "caps cannot be counted" in got.json()["error"]["message"]
+        assert Code.CAP_REACHED.value not in got.body.decode()
+
+    (tmp_path / "caps.sqlite3").mkdir()
+    play(story, tmp_path, caps=tokens(10_000))

@@ -1,0 +1,108 @@
+"""What is counted for caps, in a data folder and in PostgreSQL: never more than a cap allows, and over restarts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sightline.errors import Fault
+from sightline.store.caps import FILE_NAME, CapCounts, CapFullError, FolderCounts
+from sightline.store.postgres import open_postgres
+from sightline.store.postgres_caps import PostgresCounts
+from sightline.tokens.caps import BucketKey, CapUse, Claim
+from tests.postgres_server import database
+from tests.store.traffic import NOON, prices
+
+DAY = BucketKey("daily", "tokens", "[]", "2026-09-21")
+OTHER = BucketKey("other", "dollars", '["a"]', "")
+
+Opening = Callable[[], Awaitable[CapCounts]]
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opening]:
+    """Counts that are opened again and again, each time as a process of its own would."""
+    if request.param == "folder":
+
+        async def open_folder() -> CapCounts:
+            return FolderCounts(tmp_path)
+
+        yield open_folder
+        return
+    with database() as url:
+
+        async def open_database() -> CapCounts:
+            store = await open_postgres(url, tmp_path, prices=prices, now=lambda: NOON)
+            await store.close()
+            return PostgresCounts(url)
+
+        yield open_database
+
+
+def test_what_is_reserved_is_settled_by_what_it_took(opening: Opening) -> None:
+    async def story() -> None:
+        counts = await opening()
+        assert await counts.reserve([Claim(DAY, 60, 100)]) == [CapUse(DAY, 0, 60)]
+        assert await counts.settle(DAY, 60, 25) == CapUse(DAY, 25, 0)
+        assert await counts.uses() == [CapUse(DAY, 25, 0)]
+        await counts.close()
+        again = await opening()
+        assert await again.uses() == [CapUse(DAY, 25, 0)]
+        await again.close()
+
+    asyncio.run(story())
+
+
+def test_several_claims_are_reserved_together_or_not_at_all(opening: Opening) -> None:
+    async def story() -> None:
+        counts = await opening()
+        await counts.reserve([Claim(OTHER, 1, 1), Claim(DAY, 60, 100)])
+        with pytest.raises(CapFullError) as caught:
+            await counts.reserve([Claim(DAY, 10, 100), Claim(OTHER, 1, 1)])
+        assert (caught.value.claim.key, caught.value.use) == (OTHER, CapUse(OTHER, 0, 1))
+        assert sorted(await counts.uses(), key=lambda use: use.key) == [CapUse(DAY, 0, 60), CapUse(OTHER, 0, 1)]
+        await counts.close()
+
+    asyncio.run(story())
+
+
+def test_a_raised_limit_lets_more_in(opening: Opening) -> None:
+    async def story() -> None:
+        counts = await opening()
+        with pytest.raises(CapFullError):
+            await counts.reserve([Claim(DAY, 101, 100)])
+        assert await counts.raise_limit(DAY, 150) == CapUse(DAY, 0, 0, 150)
+        assert await counts.reserve([Claim(DAY, 101, 100)]) == [CapUse(DAY, 0, 101, 150)]
+        await counts.close()
+
+    asyncio.run(story())
+
+
+def test_many_who_reserve_at_once_never_exceed_a_cap(opening: Opening) -> None:
+    async def story() -> None:
+        both = [await opening(), await opening()]
+
+        async def reserve(number: int) -> bool:
+            try:
+                await both[number % 2].reserve([Claim(DAY, 7, 700)])
+            except CapFullError:
+                return False
+            return True
+
+        fitted = await asyncio.gather(*map(reserve, range(1_000)))
+        assert sum(fitted) == 100
+        assert await both[0].uses() == [CapUse(DAY, 0, 700)]
+        for each in both:
+            await each.close()
+
+    asyncio.run(story())
+
+
+def test_counts_that_cannot_be_written_are_a_fault(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"no database at all, " * 100)
+    (tmp_path / "file").touch()
+    for folder in (tmp_path, tmp_path / "file"):
+        for call in (lambda counts: counts.uses(), lambda counts: counts.reserve([Claim(DAY, 1, 1)])):
+            with pytest.raises(Fault, match="caps cannot be counted"):
+                asyncio.run(call(FolderCounts(folder)))
