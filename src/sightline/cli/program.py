@@ -60,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
         costs,
         harness,
         installation,
+        plugin,
         run,
         runs,
         serve,
@@ -80,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
     counted = (costs.add_command, context.add_command)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
-    installed = (installation.add_examples, installation.add_upgrade, completion.add_command)
+    installed = (installation.add_examples, installation.add_upgrade, plugin.add_command, completion.add_command)
     for add in (*asking, evals.add_command, *recorded, *counted, *others, *installed):
         add(commands)
     add_examples(program)

@@ -16,6 +16,8 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
     from sightline.filters.expression import Expression
+    from sightline.plugins.loading import Plugins
+    from sightline.plugins.plugin import ExportFormat
     from sightline.store.entries import Entry
     from sightline.store.store import Store
     from sightline.store.summary import Summary
@@ -204,7 +206,11 @@ def add_archives(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "was, or as an HTTP archive for other tools. A filter says which; credentials are in neither.",
     )
     command.add_argument(
-        "--as", dest="form", choices=("jsonl", "har"), default="jsonl", help="the format (default: jsonl)"
+        "--as",
+        dest="form",
+        default="jsonl",
+        metavar="FORMAT",
+        help="jsonl, har, or the format of a plug-in (default: jsonl)",
     )
     command.add_argument("-o", "--output", metavar="FILE", help="the output file (default: stdout)")
     _add_common(command)
@@ -237,11 +243,17 @@ def run_export(arguments: argparse.Namespace) -> int:
 
     wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
+    formats = {} if loaded.plugins is None else loaded.plugins.exporters()
+    if arguments.form not in ("jsonl", "har", *formats):
+        hint = f"Formats are {', '.join(('jsonl', 'har', *formats))}. See `sightline export --help`."
+        raise Fault(Code.USAGE, f"there is no format {arguments.form!r}", hint=hint)
 
     async def export() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             if arguments.form == "har":
                 pieces = _har(store, wanted, loaded.catalog)
+            elif arguments.form in formats:
+                pieces = _in_format(formats[arguments.form], _har(store, wanted, loaded.catalog))
             else:
                 pieces = write_archive(store.export(wanted, now=SystemClock().now()))
             if arguments.output is None:
@@ -276,6 +288,15 @@ async def _har(store: "Store", wanted: "Expression", catalog: "Catalog") -> Asyn
     yield har(found[::-1], version("sightline"))
 
 
+async def _in_format(write_format: "ExportFormat", archive: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What a plug-in makes of an HTTP archive."""
+    from sightline.wire.jsontext import decode
+
+    document = decode(b"".join([piece async for piece in archive]))
+    assert isinstance(document, dict)  # an HTTP archive is an object
+    yield write_format(document)
+
+
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a file atomically, readable by its owner only."""
@@ -306,13 +327,13 @@ def run_import(arguments: argparse.Namespace) -> int:
     async def import_files() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             for name in arguments.files:
-                await _import_file(store, name, loaded.catalog)
+                await _import_file(store, name, loaded.catalog, loaded.plugins)
 
     asyncio.run(import_files())
     return 0
 
 
-async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
+async def _import_file(store: "Store", name: str, catalog: "Catalog", plugins: "Plugins | None") -> None:
     """Import a file. All of it is read before anything is stored, so that a broken file changes nothing."""
     from urllib.parse import urlsplit
 
@@ -325,10 +346,11 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
 
     with _open_twice_readable(name) as file:
         try:
-            if is_har(file.read(1024)):
+            foreign = b"" if plugins is None else _read_foreign(file, plugins)
+            if foreign or is_har(file.read(1024)):
                 file.seek(0)
                 hosts = {host_of(each.base_url): name for name, each in reversed(catalog.providers.items())}
-                found = read_har(file.read(), lambda url: hosts.get(host_of(url), host_of(url)))
+                found = read_har(foreign or file.read(), lambda url: hosts.get(host_of(url), host_of(url)))
                 ids, others = dict.fromkeys(found.ids), found.others
                 batches: Sequence[Sequence[Entry]] | None = found.exchanges
             else:
@@ -349,6 +371,15 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
     counts += [f"{known} already on record"] if known else []
     counts += [f"{many(others, 'other request')} left out"] if others else []
     say(f"{name}: {', '.join(counts)}")
+
+
+def _read_foreign(file: IO[bytes], plugins: "Plugins") -> bytes:
+    """The HTTP archive that a plug-in makes of the file; nothing where no plug-in knows it."""
+    from sightline.wire.jsontext import encode
+
+    archive = plugins.read_foreign(file.read())
+    file.seek(0)
+    return b"" if archive is None else encode(archive)
 
 
 @contextmanager
