@@ -85,7 +85,7 @@ def test_a_toolset_comes_from_one_place(table: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({}, "[tools.mine] names none of python, mcp and folder"),
+        ({}, "[tools.mine] names none of python, mcp, folder and plugin"),
         ({"python": "a.py", "folder": "."}, "[tools.mine] names python and folder"),
         ({"mcp": "a.json", "builtin": ["read_file"]}, "[tools.mine] has builtin without folder"),
     ],

@@ -124,7 +124,7 @@ class ChatDefaults(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 
 
 class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[tools.NAME]`: tools that a run may be given, from exactly one of `python`, `mcp` and `folder`.
+    """`[tools.NAME]`: tools that a run may be given, from exactly one of `python`, `mcp`, `folder` and `plugin`.
 
     Paths are relative to the configuration file. Of a folder the built-in tools named in `builtin` are offered; without
     it those that only read. `parallel` and `allow` are patterns of names: what may run beside others, and unasked.
@@ -133,6 +133,7 @@ class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     python: str = ""
     mcp: str = ""
     folder: str = ""
+    plugin: str = ""
     builtin: tuple[BuiltinName, ...] = ()
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     parallel: tuple[str, ...] = ()
@@ -141,10 +142,11 @@ class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     def check(self, name: str) -> None:
         """Refuse a table that does not say where its tools are, or says it twice."""
-        named = [key for key, value in (("python", self.python), ("mcp", self.mcp), ("folder", self.folder)) if value]
+        sources = {"python": self.python, "mcp": self.mcp, "folder": self.folder, "plugin": self.plugin}
+        named = [key for key, value in sources.items() if value]
         if len(named) != 1:
-            what = f"names {' and '.join(named)}" if named else "names none of python, mcp and folder"
-            hint = 'Name one: python = "tools.py", mcp = "mcp.json" or folder = "."; for another, write another table.'
+            what = f"names {' and '.join(named)}" if named else "names none of python, mcp, folder and plugin"
+            hint = 'Name one: python = "tools.py", mcp = "mcp.json", folder = "." or plugin = "NAME".'
             raise Fault(Code.CONFIG, f"[tools.{name}] {what}", hint=hint)
         if self.builtin and not self.folder:
             hint = 'The built-in tools work in a folder: write folder = "." in a table of its own.'
@@ -231,6 +233,22 @@ class CapSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     unpriced: Literal["refuse", "pass"] = "refuse"
 
 
+PluginName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+        description="a file of plugins/ such as redact.py, or the name of an entry point",
+    ),
+]
+
+
+class PluginSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[plugins]`: what is loaded, and nothing else is: files of the folder `plugins` beside the configuration file,
+    and entry points of installed packages."""
+
+    use: tuple[PluginName, ...] = ()
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """All tables."""
 
@@ -245,6 +263,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     tools: dict[str, Toolset] = {}
     evals: EvalsSettings = EvalsSettings()
     caps: tuple[CapSettings, ...] = ()
+    plugins: PluginSettings = PluginSettings()
 
     def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """What is wrong although each value has the right type: where, what, and what to do."""

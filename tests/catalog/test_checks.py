@@ -121,6 +121,22 @@ def test_a_key_where_its_variable_belongs_is_refused_and_not_repeated(key: str) 
     assert not any(key in problem.text + problem.hint for problem in problems)
 
 
+def test_a_signed_request_carries_no_key_and_its_secrets_are_in_variables() -> None:
+    provider = Provider(base_url="http://a", key_env="ACME", sign="x", sign_env=("ACME_SECRET", "sk-short"))
+    assert [problem.message for problem in problems_of(Catalog(providers={"acme": provider}))] == [
+        "providers.acme.sign stands beside key_env",
+        "providers.acme.sign_env[1] has to be the name of the variable, never the secret itself",
+    ]
+
+
+def test_the_variables_of_signatures_are_secrets() -> None:
+    bedrock = Provider(sign="aws-sigv4", env_headers={"x-team": "TEAM"})
+    assert bedrock.has_credential
+    assert bedrock.secret_variables == ("TEAM", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    assert Provider(key_env="A", sign_env=("B",)).secret_variables == ("A", "B")
+    assert not Provider().has_credential
+
+
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "hf_token", "key2", "_x", "MY_VERY_LONG_VARIABLE_NAME_NUMBER_2"])
 def test_ordinary_names_of_variables_are_taken(name: str) -> None:
     assert is_variable_name(name)

@@ -71,7 +71,7 @@ def test_what_the_settings_say_of_themselves_has_its_place_too() -> None:
     users = TomlText("sightline.toml", "[server]\nport = 1\n\n[tools.mine]\ntimeout_s = 1\n[chat]\nmodl = 1\n")
     problems = load([OWN, users], {}, Settings, Settings.mistakes, dialects=PROVIDER_DIALECTS).problems
     assert [problem.text.partition(": ")[0] for problem in problems] == ["sightline.toml:4", "sightline.toml:7"]
-    assert problems[0].message == "[tools.mine] names none of python, mcp and folder"
+    assert problems[0].message == "[tools.mine] names none of python, mcp, folder and plugin"
     assert 'python = "tools.py"' in problems[0].hint
 
 

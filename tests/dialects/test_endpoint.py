@@ -219,6 +219,14 @@ def test_a_client_may_name_its_own_version_where_the_dialect_has_one() -> None:
     assert address(provider, "openai-chat", "/chat/completions", "/v1") == "https://e.org/chat/completions"
 
 
+def test_a_provider_may_have_a_version_of_its_own_or_none() -> None:
+    provider = Provider(base_url="https://e.org/v1/projects/p", version="")
+    assert address(provider, "gemini", "/models/m:x", "/v1beta") == "https://e.org/v1/projects/p/models/m:x"
+    assert address(Provider(base_url="https://e.org", version="/v3"), "anthropic", "/messages") == (
+        "https://e.org/v3/messages"
+    )
+
+
 @pytest.mark.parametrize(
     ("base", "path", "url"),
     [

@@ -1,10 +1,11 @@
 """The active configuration: the built-in catalogue, the user's file and the environment."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from sightline.catalog.toml import TomlText
 from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.settings import Settings
+
+if TYPE_CHECKING:
+    from sightline.plugins.loading import Plugins
 
 FILE_NAME = "sightline.toml"
 _LONGEST_FILE = 4 << 20
@@ -32,6 +36,7 @@ class Configuration:
     path: Path | None
     environment: Mapping[str, str]
     problems: tuple[ConfigProblem, ...] = ()
+    plugins: "Plugins | None" = None
 
     def has_key(self, provider: Provider) -> bool:
         """Whether the provider's key is set in the environment, or the provider needs none."""
@@ -76,11 +81,15 @@ def data_folder(named: str | None) -> Path:
 
 def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedConfig[Settings]]) -> Configuration:
     path = config_file(named)
-    folder = files("sightline.catalog") / "data"
-    documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
+    documents = built_in_catalogue()
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
-    loaded = check(load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS))
+    read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
+    plugins = load_named(read.settings.plugins.use, None if path is None else path.absolute().parent)
+    if plugins is not None:  # what they add may be what the file is about, so it is read once more
+        documents[len(_BUILT_IN) : len(_BUILT_IN)] = plugins.catalogues(documents[: len(_BUILT_IN)])
+        read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
+    loaded = check(read)
     catalog, window = loaded.catalog, loaded.settings.local.context_window
     served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
     models = {
@@ -88,7 +97,29 @@ def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedCon
         for name, model in catalog.models.items()
     }
     catalog = msgspec.structs.replace(catalog, models=models)
-    return Configuration(catalog, loaded.settings, path, dict(os.environ), loaded.problems)
+    return Configuration(catalog, loaded.settings, path, dict(os.environ), loaded.problems, plugins)
+
+
+def plugins_named(loaded: Configuration) -> tuple[tuple[str, ...], str]:
+    """The names of the plug-ins and the folder of their files, for a process that is to load the same."""
+    if loaded.plugins is None:
+        return (), ""
+    return loaded.plugins.names, str(loaded.plugins.folder or "")
+
+
+def load_named(names: Sequence[str], folder: Path | None) -> "Plugins | None":
+    """The plug-ins of these names, whose files are in `plugins/` of this folder; None where none is named."""
+    if not names:
+        return None
+    from sightline.plugins.loading import load_plugins
+
+    return load_plugins(names, folder)
+
+
+def built_in_catalogue() -> list[TomlText]:
+    """Sightline's own tables of providers and models."""
+    folder = files("sightline.catalog") / "data"
+    return [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
 
 
 def _mistakes(settings: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:

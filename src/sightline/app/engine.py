@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.app.configuration import Configuration, data_folder
+from sightline.app.configuration import Configuration, data_folder, plugins_named
 from sightline.app.machine import Ids, SystemClock, chance, process_name
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sightline.store.store import Store
     from sightline.telemetry.exporter import Exporter
     from sightline.telemetry.metrics import Metrics
+    from sightline.transport.sender import Signer
 
 
 def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
@@ -114,7 +115,10 @@ async def open_configured_store(
         from sightline.app.recorder import RecorderParameters
         from sightline.store.recording import RecorderProcess
 
-        parameters = RecorderParameters(str(folder.absolute()), loaded.catalog, url, replica, fsync=fsync)
+        plugins, plugin_folder = plugins_named(loaded)
+        parameters = RecorderParameters(
+            str(folder.absolute()), loaded.catalog, url, replica, fsync, plugins, plugin_folder
+        )
         return RecorderProcess([sys.executable, "-m", "sightline.app.recorder"], parameters.line())
 
     if not url:
@@ -197,6 +201,12 @@ async def make_relay(
     from sightline.exchange.interception.holds import Holds
 
     exporter = await open_exporter(loaded, means.client, stack, metrics) if is_told else None
+    if is_told and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.found()):
+        from sightline.plugins.hooks import HookThread, record_for_hooks
+
+        hooks = HookThread(loaded.plugins)
+        stack.callback(hooks.close)
+        record = record_for_hooks(record, hooks)
     observer = exporter or metrics  # the exporter counts as well
     hub = Hub(record if observer is None else _record_and_observe(record, observer))
     hub.observer = observer
@@ -214,7 +224,7 @@ def relay_of(
     return Relay(
         catalog=loaded.catalog,
         environment=loaded.environment,
-        sender=Sender(means.client, clock, random.random, means.memory.ledger),
+        sender=Sender(means.client, clock, random.random, means.memory.ledger, _signers(loaded, means.client)),
         embedded=means.embedded,
         memory=means.memory,
         hub=hub,
@@ -225,6 +235,20 @@ def relay_of(
         raw_kept=loaded.settings.store.raw_body_mb << 20,
         caps=means.caps,
     )
+
+
+def _signers(loaded: Configuration, client: HttpClient) -> "dict[str, Signer]":
+    """What signs the requests of providers that name it under `sign`."""
+    if not any(provider.sign for provider in loaded.catalog.providers.values()):
+        return {}
+    from sightline.plugins.loading import Plugins
+
+    async def fetch(request: HttpRequest) -> tuple[int, bytes]:
+        async with await client.send(request, Timeouts()) as response:
+            return response.status, await response.read()
+
+    plugins = loaded.plugins or Plugins()
+    return plugins.signers(loaded.catalog.providers, loaded.environment, SystemClock.now, fetch)
 
 
 def _record_and_observe(record: "Record", observer: "Exporter | Metrics") -> "Record":

@@ -35,14 +35,16 @@ _TRY, _HANDOVER = 0.05, 2.0
 
 
 class RecorderParameters(msgspec.Struct, frozen=True):
-    """The data folder, the URL of a database that replaces the folder's own, the name of the folder there, and the
-    catalogue with the prices."""
+    """The data folder, the URL of a database that replaces the folder's own, the name of the folder there, the
+    catalogue with the prices, and the plug-ins, whose dialects may be on record."""
 
     folder: str
     catalog: Catalog
     url: str = ""
     replica: str = ""
     fsync: Fsync = "never"
+    plugins: tuple[str, ...] = ()
+    plugin_folder: str = ""
 
     def line(self) -> bytes:
         """What a recorder reads."""
@@ -73,6 +75,10 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)  # the server says when the recorder has to end, by closing its input
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     parameters = msgspec.json.decode(sys.stdin.buffer.readline(), type=RecorderParameters)
+    if parameters.plugins:
+        from sightline.plugins.loading import load_plugins
+
+        load_plugins(parameters.plugins, Path(parameters.plugin_folder))
     os.nice(5)
     # Batches make many objects that live as long as the batch, which the collector would look through in vain.
     gc.freeze()

@@ -16,7 +16,7 @@ import msgspec
 
 from sightline.agent.api.runs import Approvals, Runs, run_calls
 from sightline.agent.service.toolsets import KeptRules
-from sightline.app.configuration import Configuration, data_folder
+from sightline.app.configuration import Configuration, data_folder, plugins_named
 from sightline.app.engine import RelayResources as SendingMeans
 from sightline.app.engine import (
     make_relay,
@@ -415,6 +415,8 @@ def _make_workers(
 ) -> Workers:
     """So many workers with this configuration, for the server that listens at this address."""
 
+    plugins, plugin_folder = plugins_named(loaded)
+
     def parameters(channel: int, memory: int) -> bytes:
         return msgspec.json.encode(
             WorkerParameters(
@@ -429,6 +431,8 @@ def _make_workers(
                 origins=tuple(guard.origins),
                 log_level=logging.getLogger().level,
                 store=store,
+                plugins=plugins,
+                plugin_folder=plugin_folder,
             )
         )
 

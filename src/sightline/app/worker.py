@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.app.configuration import Configuration
+from sightline.app.configuration import Configuration, load_named
 from sightline.app.engine import RelayResources, http_client, make_caps, make_embedded_model, make_relay
 from sightline.app.machine import SystemClock
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
@@ -52,7 +52,7 @@ _RUNNING = msgspec.json.Decoder(Running)
 
 class WorkerParameters(msgspec.Struct, frozen=True):
     """What a worker reads from its input: its data folder, the configuration, the descriptors of its channel and its
-    memory, where the server listens, and which hosts and origins may call it."""
+    memory, where the server listens, which hosts and origins may call it, and the plug-ins."""
 
     folder: str
     catalog: Catalog
@@ -65,6 +65,8 @@ class WorkerParameters(msgspec.Struct, frozen=True):
     origins: tuple[str, ...]
     log_level: int
     store: str = ""
+    plugins: tuple[str, ...] = ()
+    plugin_folder: str = ""
 
 
 class BorrowedModel(EmbeddedModel):
@@ -144,7 +146,8 @@ class ServingWorker:
     async def run(self) -> None:
         """Serve until the main process says that it is enough."""
         parameters, clock = self._parameters, SystemClock()
-        loaded = Configuration(parameters.catalog, parameters.settings, None, dict(os.environ))
+        plugins = load_named(parameters.plugins, Path(parameters.plugin_folder))
+        loaded = Configuration(parameters.catalog, parameters.settings, None, dict(os.environ), plugins=plugins)
         folder = Path(parameters.folder)
         async with AsyncExitStack() as stack:
             journal = JournalWriter(folder / "journal", is_forced=parameters.settings.store.fsync == "records")

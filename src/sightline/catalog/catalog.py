@@ -246,6 +246,8 @@ def _provider(path: Path, name: str, provider: Provider) -> Iterator[Mistake]:
         yield from _url((*path, "also", dialect), url)
         if dialect == provider.dialect:
             yield (*path, "also", dialect), "is what the provider speaks anyway", "Set dialect or base_url instead."
+    if provider.sign and provider.key_env:
+        yield (*path, "sign"), "stands beside key_env", "Leave one of them out: a request is signed, or carries a key."
     if provider.key_header and not TOKEN.fullmatch(provider.key_header):
         yield (*path, "key_header"), "is no name of a header", ""
 
@@ -293,6 +295,10 @@ def _names_of_variables(path: Path, provider: Provider) -> Iterator[Mistake]:
     if provider.key_env and not is_variable_name(provider.key_env):
         hint = _EXPORT.format("ACME_API_KEY", "key_env", quote_word("ACME_API_KEY"))
         yield (*path, "key_env"), _NAME_OF_VARIABLE.format("key"), hint
+    for index, variable in enumerate(provider.sign_env):
+        if not is_variable_name(variable):
+            hint = _EXPORT.format("ACME_SECRET", "sign_env", quote_word("ACME_SECRET"))
+            yield (*path, "sign_env", index), _NAME_OF_VARIABLE.format("secret"), hint
     for name, variable in provider.env_headers.items():
         here = (*path, "env_headers", name)
         if not is_variable_name(variable):

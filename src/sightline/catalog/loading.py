@@ -26,7 +26,7 @@ from sightline.catalog.problem import (
     problem_at,
     quote_word,
 )
-from sightline.catalog.provider import LEADING_VARIABLE, Provider
+from sightline.catalog.provider import LEADING_VARIABLE, SIGNING_SECRETS, Provider
 from sightline.catalog.reading import describe_type, describe_value, fields_of, names_dialect, plain, read, type_of
 from sightline.catalog.toml import TomlText, own_names, parse_toml
 from sightline.model.json import Json, JsonObject
@@ -313,6 +313,8 @@ def variables_in(provider: Provider) -> Iterator[str]:
     takes none."""
     yield provider.key_env
     yield from provider.env_headers.values()
+    yield from provider.sign_env
+    yield from SIGNING_SECRETS.get(provider.sign, ())
     for url in (provider.base_url, *provider.also.values()):
         yield from LEADING_VARIABLE.findall(url)
 

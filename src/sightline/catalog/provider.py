@@ -38,6 +38,11 @@ PROMPTFOO_PROVIDERS: Final[Mapping[str, str]] = {
 }
 """The first word of an id of promptfoo."""
 
+SIGNING_SECRETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws-sigv4": ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+}
+"""The variables with secrets that a built-in way of signing reads, besides those of `sign_env`."""
+
 ADDS_VERSION: Final = frozenset({"anthropic", "gemini"})
 """Providers whose API version promptfoo adds to a host by itself."""
 
@@ -111,6 +116,9 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
     whose clients use this provider by default, with a credential of their own if no key is set. With `websocket`
     clients that open a socket get one to the provider; without it the provider is asked over HTTP.
+    `sign` names what signs each request in place of a key: a built-in way, or one of a plug-in; `sign_options` are for
+    it, and `sign_env` names the variables that a plug-in's gets. `version` stands between the base URL and the path in
+    place of the dialect's own; empty, the base URL is complete.
     `other_urls` are further base URLs at which clients of the vendor reach it by themselves; connections to them are
     opened below TLS.
 
@@ -125,6 +133,10 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     key_env: str = ""
     key_header: str = ""
     key_help: str = ""
+    sign: str = ""
+    sign_options: dict[str, str] = {}
+    sign_env: tuple[str, ...] = ()
+    version: Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9._-]+)*$")] | None = None
     headers: dict[str, str] = {}
     env_headers: dict[str, str] = {}
     query: dict[str, str] = {}
@@ -142,6 +154,17 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     other_urls: tuple[str, ...] = ()
     quirks: Quirks = Quirks()
     charges: Charges = Charges()
+
+    @property
+    def has_credential(self) -> bool:
+        """Whether the configuration says how it is shown who asks, so that a client's own credential is not sent."""
+        return bool(self.key_env or self.sign)
+
+    @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The variables whose values are secrets of this provider."""
+        named = (self.key_env, *self.env_headers.values(), *self.sign_env, *SIGNING_SECRETS.get(self.sign, ()))
+        return tuple(filter(None, named))
 
     def has_key(self, environment: Mapping[str, str]) -> bool:
         """Whether its key is set, or it takes none. The embedded model gets its key when it starts."""

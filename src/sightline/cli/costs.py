@@ -138,7 +138,7 @@ def _print_caps(shown: "CapsShown", form: str) -> int:
         for name, bucket, period, unit, *amounts, share in rows:
             cells = [f"${each:,.4f}" if unit == "dollars" else f"{each:,.0f}" for each in amounts]
             lines.append([name, harmless(bucket) or "–", period or "–", *cells, f"{share:.0%}"])
-        write(_aligned(lines, left=3).encode())
+        write(_align(lines, left=3).encode())
     else:
         say("nothing is spent yet" if shown.caps else "no caps are set: see [[caps]] in the configuration")
     return 0

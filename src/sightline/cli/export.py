@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from sightline.exchange.recording.exchange_record import RecordedExchange
     from sightline.exchange.recording.sharing import Redactor
     from sightline.filters.expression import Expression
+    from sightline.plugins.plugin import ExportFormat
     from sightline.store.entries import Entry
     from sightline.store.store import Store
     from sightline.store.summary import Summary
 
 _MARKUP = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
 _SHOWN = 60
+_FORMS = ("jsonl", "har", "html", "markdown")
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -39,9 +41,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--as",
         dest="form",
-        choices=("jsonl", "har", "html", "markdown"),
         default="jsonl",
-        help="the format (default: jsonl)",
+        metavar="FORMAT",
+        help=f"{', '.join(_FORMS)}, or the format of a plug-in (default: jsonl)",
     )
     command.add_argument("--redact", action="store_true", help="replace keys, addresses, numbers, names and hosts")
     command.add_argument("--preview", action="store_true", help="only list what --redact would replace, and by what")
@@ -65,6 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
+    formats = {} if loaded.plugins is None else loaded.plugins.exporters()
+    if arguments.form not in (*_FORMS, *formats):
+        hint = f"Formats are {', '.join((*_FORMS, *formats))}. See `sightline export --help`."
+        raise Fault(Code.USAGE, f"there is no format {arguments.form!r}", hint=hint)
     redactor = Redactor(loaded.settings.export.patterns) if arguments.redact or arguments.preview else None
 
     async def export() -> None:
@@ -78,7 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
                     await _learn(redactor, exchanges)
                 if arguments.preview:
                     return
-                pieces = _render(exchanges, redactor, arguments.form, loaded.catalog)
+                own = formats.get(arguments.form)
+                pieces = _render(exchanges, redactor, "har" if own else arguments.form, loaded.catalog)
+                pieces = pieces if own is None else _in_format(own, pieces)
             if arguments.output is None:
                 async for piece in pieces:
                     write(piece, ends_line=False)
@@ -89,6 +97,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     asyncio.run(export())
     return 0
+
+
+async def _in_format(write_format: "ExportFormat", archive: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What a plug-in makes of an HTTP archive."""
+    from sightline.wire.jsontext import decode
+
+    document = decode(b"".join([piece async for piece in archive]))
+    assert isinstance(document, dict)  # an HTTP archive is an object
+    yield write_format(document)
 
 
 class Exchanges:

@@ -8,7 +8,7 @@ GROUPS = (
     ("Ask, with and without tools", ("ask", "resume", "runs", "harness")),
     ("Use the record", ("traffic", "show", "costs", "cache", "replay", "export", "import", "forget")),
     ("Evaluate and translate", ("eval", "translate")),
-    ("Set up", ("config", "doctor", "local", "examples", "completion", "upgrade")),
+    ("Set up", ("config", "doctor", "local", "plugin", "examples", "completion", "upgrade")),
 )
 
 EXAMPLES = {
@@ -47,6 +47,8 @@ EXAMPLES = {
     "config forget-learned": ("sightline config forget-learned openai/gpt-4o",),
     "doctor": ("sightline doctor",),
     "local": ("sightline local install", 'eval "$(sightline local)"'),
+    "plugin list": ("sightline plugin list",),
+    "plugin test": ("sightline plugin test plugins/acme.py",),
     "examples": ("sightline examples my-examples",),
     "completion": ('eval "$(sightline completion bash)"', "sightline completion fish | source"),
     "upgrade check": ("sightline upgrade check",),

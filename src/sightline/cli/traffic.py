@@ -16,6 +16,7 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
     from sightline.filters.expression import Expression
+    from sightline.plugins.loading import Plugins
     from sightline.store.entries import Entry
     from sightline.store.store import Store
     from sightline.store.summary import Summary
@@ -221,13 +222,13 @@ def run_import(arguments: argparse.Namespace) -> int:
     async def import_files() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             for name in arguments.files:
-                await _import_file(store, name, loaded.catalog)
+                await _import_file(store, name, loaded.catalog, loaded.plugins)
 
     asyncio.run(import_files())
     return 0
 
 
-async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
+async def _import_file(store: "Store", name: str, catalog: "Catalog", plugins: "Plugins | None") -> None:
     """Import a file. All of it is read before anything is stored, so that a broken file changes nothing."""
     from urllib.parse import urlsplit
 
@@ -240,10 +241,11 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
 
     with _open_twice_readable(name) as file:
         try:
-            if is_har(file.read(1024)):
+            foreign = b"" if plugins is None else _read_foreign(file, plugins)
+            if foreign or is_har(file.read(1024)):
                 file.seek(0)
                 hosts = {host_of(each.base_url): name for name, each in reversed(catalog.providers.items())}
-                found = read_har(file.read(), lambda url: hosts.get(host_of(url), host_of(url)))
+                found = read_har(foreign or file.read(), lambda url: hosts.get(host_of(url), host_of(url)))
                 ids, others = dict.fromkeys(found.ids), found.others
                 batches: Sequence[Sequence[Entry]] | None = found.exchanges
             else:
@@ -264,6 +266,15 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
     counts += [f"{known} already on record"] if known else []
     counts += [f"{many(others, 'other request')} left out"] if others else []
     say(f"{name}: {', '.join(counts)}")
+
+
+def _read_foreign(file: IO[bytes], plugins: "Plugins") -> bytes:
+    """The HTTP archive that a plug-in makes of the file; nothing where no plug-in knows it."""
+    from sightline.wire.jsontext import encode
+
+    archive = plugins.read_foreign(file.read())
+    file.seek(0)
+    return b"" if archive is None else encode(archive)
 
 
 @contextmanager

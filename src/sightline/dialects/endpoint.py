@@ -243,6 +243,8 @@ def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, a
 def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> TemplateValue:
     other = provider.also.get(spoken, "")
     root = (other or provider.base_url).rstrip("/")
+    if provider.version is not None:
+        return _at(root, f"{provider.version}{tail}")
     return _at(root, f"{'' if _VERSION.search(root) else endpoint.version}{tail}")
 
 

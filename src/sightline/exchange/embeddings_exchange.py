@@ -55,7 +55,7 @@ async def run_embeddings(
     exchange.losses = len(read.report.losses)
     call = embeddings_call(choice.provider, choice.dialect, choice.model, body).fill(services.environment)
     own = credential(request, dialect_key(request.caller))
-    if own and not choice.provider.key_env:
+    if own and not choice.provider.has_credential:
         name, prefix = place_of_key(choice.provider, choice.dialect)
         call = replace(call, headers=(*call.headers, (name, f"{prefix}{own}")))
     refuse_own_address(call.url, services)

@@ -134,7 +134,7 @@ def outbound_for(request: ClientRequest, choice: ModelChoice, variables: Mapping
     if "user-agent" not in {name.lower() for name, _ in headers}:
         headers += [(name, value) for name, value in request.headers if name.lower() == "user-agent"]
     own = credential(request, dialect_key(request.dialect))
-    if not provider.key_env and own:
+    if not provider.has_credential and own:
         name, prefix = place_of_key(provider, spoken)
         headers.append((name, f"{prefix}{own}"))
     return Outbound(replace(call, headers=tuple(headers)).fill(variables), body, report, client)
@@ -148,7 +148,7 @@ def dialect_key(spoken: str) -> str:
 
 def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
     """The secrets in a provider's settings, which only this provider may see."""
-    named = (variables.get(name, "").strip() for name in (provider.key_env, *provider.env_headers.values()) if name)
+    named = (variables.get(name, "").strip() for name in provider.secret_variables)
     headers = (value for name, value in provider.headers.items() if is_secret_header(name))
     query = (value for name, value in provider.query.items() if is_secret_parameter(name) or is_secret_header(name))
     return tuple(value for value in (*named, *headers, *query) if value)
@@ -216,7 +216,7 @@ def _stray() -> Fault:
 def _is_ours(parameter: str, provider: Provider) -> bool:
     """Whether what a client says in its query gives way to what is configured."""
     is_configured = parameter in {each.lower() for each in provider.query}
-    return is_configured or (bool(provider.key_env) and is_secret_parameter(parameter))
+    return is_configured or (provider.has_credential and is_secret_parameter(parameter))
 
 
 def _headers(
@@ -226,10 +226,12 @@ def _headers(
     ours: list[tuple[str, TemplateValue]] = list(provider.headers.items())
     ours += [(name, Variable(each)) for name, each in provider.env_headers.items() if variables.get(each, "").strip()]
     gone = {name.lower() for name, _ in ours}
+    if provider.has_credential:
+        # Whatever else shows who the client is was meant for another: the provider gets the configured key alone.
+        gone |= {each.lower() for each, _ in request.headers if is_secret_header(each)}
     if provider.key_env:
         name, prefix = place_of_key(provider, spoken)
-        # Whatever else shows who the client is was meant for another: the provider gets the configured key alone.
-        gone |= {name.lower(), *(each.lower() for each, _ in request.headers if is_secret_header(each))}
+        gone.add(name.lower())
         if name.lower() not in {each.lower() for each in provider.headers}:
             ours.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     if not is_untouched:

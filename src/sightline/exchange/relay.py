@@ -209,6 +209,7 @@ class Relay:
             choice.dialect != request.dialect
             or not choice.provider.websocket
             or choice.provider.embedded
+            or choice.provider.sign  # a handshake is not signed
             or is_rewritten
         ):
             return choice, None
@@ -237,6 +238,9 @@ class Relay:
         from sightline.exchange.raw_socket import SocketRecord, socket_call
 
         choice = self.router.route_for(request)
+        if choice.provider.sign:
+            hint = "Use the API of this provider without a WebSocket."
+            raise Fault(Code.INVALID_REQUEST, "the handshake of a WebSocket cannot be signed", hint=hint, status=400)
         handshake = socket_call(request, choice, self._services.environment)
         refuse_own_address(handshake.url, self._services)
         recorded = replace(request, dialect=RAW_HTTP)

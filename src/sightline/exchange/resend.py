@@ -72,7 +72,7 @@ class ResendSources:
         if provider is None:
             message = f"the provider {name!r} is no longer configured"
             raise Fault(Code.CONFIG, message, hint="Add it to sightline.toml, or name another model.")
-        if not provider.key_env and had_credential(exchange):
+        if not provider.has_credential and had_credential(exchange):
             message = f"the client's credential for {name} is not on record"
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
         self._need_key(provider)

@@ -47,7 +47,7 @@ def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: s
     usable = {
         name
         for name, provider in catalog.providers.items()
-        if only == name or (not only and (provider.embedded or (provider.key_env and has_key(provider))))
+        if only == name or (not only and (provider.embedded or (provider.has_credential and has_key(provider))))
     }
     for name, model in catalog.models.items():
         owner, _, rest = name.partition("/")

@@ -72,6 +72,15 @@ class RequestClient(Protocol):
         ...
 
 
+class Signer(Protocol):
+    """Signs the requests to one provider."""
+
+    async def sign(self, request: HttpRequest) -> HttpRequest:
+        """The same request with what shows who sends it: headers are added or replaced, and the body stays. Called for
+        each attempt, because signatures carry the time. Raises a Fault where it cannot be signed."""
+        ...
+
+
 class Outgoing(msgspec.Struct, frozen=True):
     """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
 
@@ -124,17 +133,26 @@ Answer: TypeAlias = AcceptedResponse | RefusedResponse
 
 
 class Sender:
-    """Sends through one client, and keeps the ledger. `jitter` gives numbers from 0 up to 1."""
+    """Sends through one client, and keeps the ledger. `jitter` gives numbers from 0 up to 1. `signers` sign the
+    requests of the providers that they are named after."""
 
-    def __init__(self, client: RequestClient, clock: Clock, jitter: Callable[[], float], ledger: Ledger) -> None:
+    def __init__(
+        self,
+        client: RequestClient,
+        clock: Clock,
+        jitter: Callable[[], float],
+        ledger: Ledger,
+        signers: Mapping[str, Signer] | None = None,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._jitter = jitter
         self._ledger = ledger
+        self._signers = signers or {}
 
     def through(self, client: RequestClient) -> "Sender":
         """The same, through another client."""
-        return Sender(client, self._clock, self._jitter, self._ledger)
+        return Sender(client, self._clock, self._jitter, self._ledger, self._signers)
 
     async def dial_socket(self, request: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
         """Dial a provider's socket; `options` are those of `web_socket.dial_socket`. A socket is dialled once."""
@@ -193,6 +211,9 @@ class Sender:
                 1, outgoing.provider, outgoing.sha256, model=outgoing.model, dialect=outgoing.dialect, url=url
             )
         )
+        if outgoing.provider in self._signers:
+            body = await _read_whole(body)
+            outgoing = await self._sign(outgoing, body.data)
         try:
             return await self._client.send_open(
                 outgoing.request,
@@ -209,6 +230,8 @@ class Sender:
     async def _attempt(self, outgoing: Outgoing, number: int) -> AcceptedResponse | RefusedResponse | Fault:
         sent = self._ledger.add_request(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())
         try:
+            if outgoing.provider in self._signers:
+                outgoing = await self._sign(outgoing, outgoing.request.body)
             response = await self._client.send(outgoing.request, outgoing.timeouts, direct=outgoing.direct)
         except Fault as fault:
             if _never_left(fault):
@@ -230,6 +253,15 @@ class Sender:
             if not is_accepted:
                 await response.close()
 
+    async def _sign(self, outgoing: Outgoing, body: bytes) -> Outgoing:
+        """The same with its request signed for this body. A signer that changes the body is refused: what was shown
+        would not be what is sent."""
+        signed = await self._signers[outgoing.provider].sign(outgoing.request.with_body(body))
+        if signed.body != body:
+            hint = "Correct the plug-in: a signer adds headers and leaves the body as it is."
+            raise Fault(Code.CONFIG, f"what signs requests to {outgoing.provider!r} has changed the body", hint=hint)
+        return msgspec.structs.replace(outgoing, request=signed)
+
     async def _refusal(
         self, outgoing: Outgoing, response: ProviderResponse, sent: SentRequest, number: int, now: float
     ) -> RefusedResponse | Fault:
@@ -243,6 +275,37 @@ class Sender:
             return _nonstandard(outgoing, response.status, headers, body)
         fault = _classify_error(outgoing, response.status, headers, body, now)
         return RefusedResponse(response.status, response.headers, body, is_whole, fault, number)
+
+
+_MOST_SIGNED = 64 << 20
+"""How long a body that is still coming may be where its signature, which goes first, covers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeBody:
+    """A body that has been read, to be sent as one that comes."""
+
+    data: bytes
+    trailers: list[tuple[bytes, bytes]]
+    rest: list[bytes]
+
+    @property
+    def length(self) -> int:
+        return len(self.data)
+
+    async def read(self) -> bytes:
+        return self.rest.pop() if self.rest else b""
+
+
+async def _read_whole(body: RequestBody) -> _WholeBody:
+    data = bytearray()
+    while piece := await body.read():
+        data += piece
+        if len(data) > _MOST_SIGNED:
+            hint = f"Send at most {_MOST_SIGNED >> 20} MB at once."
+            raise Fault(Code.REQUEST_TOO_LARGE, "the body is too long to be signed", hint=hint, status=413)
+    whole = bytes(data)
+    return _WholeBody(whole, body.trailers, [whole] if whole else [])
 
 
 def _never_left(fault: Fault) -> bool:

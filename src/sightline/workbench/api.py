@@ -81,7 +81,7 @@ def _client(client: KnownClient, address: str) -> ClientShown:
 
 def _provider(name: str, provider: Provider, has_key: Callable[[Provider], bool]) -> ProviderShown:
     if provider.embedded or has_key(provider):
-        is_passed_on = not provider.embedded and not provider.key_env
+        is_passed_on = not provider.embedded and not provider.has_credential
         return ProviderShown(name, ready=True, why="The client's own credential is passed on." if is_passed_on else "")
     return ProviderShown(name, ready=False, why=f"{provider.key_env} is not set. {provider.key_help}".strip())
 
@@ -142,6 +142,8 @@ class Providers:
             why = await self.probe(request)
             return ProviderShown(name, ready=not why, why=why)
         why = f"{provider.key_env} is set." if provider.key_env else "The client's own credential is passed on."
+        if provider.sign:
+            why = f"Its requests are signed ({provider.sign})."
         return ProviderShown(name, ready=True, why=why)
 
 

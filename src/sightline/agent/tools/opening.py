@@ -1,8 +1,8 @@
 """Opens toolsets: those of the configuration, and those of files named on a command line."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
+from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.commands import without
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
 from sightline.agent.tools.mcp.config import McpNetwork
@@ -37,6 +38,8 @@ class ToolContext:
     environment: Mapping[str, str]
     secrets: Collection[str] = ()
     network: McpNetwork | None = None
+    plugins: Mapping[str, Sequence[Callable[..., object]]] = field(default_factory=dict)
+    """The functions of plug-ins, by the plug-in's name."""
 
     @property
     def passed_on(self) -> dict[str, str]:
@@ -155,6 +158,11 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
         return await opened_servers(
             file, environment=where.environment, call_timeout=toolset.timeout_s, network=where.network
         )
+    if toolset.plugin:
+        if not where.plugins.get(toolset.plugin):
+            hint = "Name its file or package in `use` of [plugins]; `sightline plugin list` shows what is loaded."
+            raise Fault(Code.CONFIG, f"no plug-in {toolset.plugin!r} with tools is loaded", hint=hint)
+        return Callables(where.plugins[toolset.plugin], timeout=toolset.timeout_s)
     # Imported on demand: a system without O_NOFOLLOW cannot load it.
     from sightline.agent.tools.builtin.builtin import READING, Builtin
 
@@ -164,6 +172,8 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
 
 
 def _place(toolset: Toolset, where: ToolContext) -> str:
+    if toolset.plugin:
+        return f"plugin {toolset.plugin}"
     kind = "python" if toolset.python else "mcp" if toolset.mcp else "folder"
     return f"{kind} {where.path(toolset.python or toolset.mcp or toolset.folder).resolve()}"
 

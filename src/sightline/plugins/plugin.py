@@ -1,0 +1,99 @@
+"""What a plug-in can add, as types: the one value `Plugin` that its module holds under the name `PLUGIN`."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from sightline.model.json import JsonObject
+from sightline.transport.sender import Signer
+from sightline.wire.call import HttpRequest
+
+if TYPE_CHECKING:
+    from sightline.dialects.dialect import Dialect
+
+Fetch: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
+"""Sends one request with the certificates and proxies of the configuration, and returns the status and the body. Raises
+a Fault where there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningContext:
+    """What a signer is made with: the name of its provider, that provider's `sign_options`, the variables that it may
+    see, the time in seconds since 1970, and a way to fetch a token."""
+
+    provider: str
+    options: Mapping[str, str]
+    environment: Mapping[str, str]
+    now: Callable[[], float]
+    fetch: Fetch
+
+
+MakeSigner: TypeAlias = Callable[[SigningContext], Signer]
+"""Makes the signer of one provider, usually a class. Nothing may be sent or read here: it is called at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeEvent:
+    """One thing that has happened to a request: the id of its exchange, when, of which kind (`received`, `attempt`,
+    `finished`, `failed` and others), and the fact itself as JSON, without credentials."""
+
+    exchange: str
+    at: float
+    kind: str
+    fact: JsonObject
+
+
+class ExchangeHook(Protocol):
+    """Called with each event, in its order, in a thread of its own: it may take its time."""
+
+    def __call__(self, event: ExchangeEvent, /) -> None: ...
+
+
+class ExportFormat(Protocol):
+    """Writes exchanges for another tool. They come as an HTTP archive (HAR 1.2, a JSON object)."""
+
+    def __call__(self, archive: JsonObject, /) -> bytes: ...
+
+
+class ImportFormat(Protocol):
+    """Reads a file of another tool. Returns an HTTP archive (HAR 1.2, a JSON object), or None for a file that is not
+    of this format."""
+
+    def __call__(self, data: bytes, /) -> JsonObject | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """All that one plug-in adds; what it does not add is left out.
+
+    `signers`, `exporters` and `importers` are by the names under which a user asks for them. `tools` are functions with
+    annotated parameters and a docstring. `catalogue` is TOML with tables `[providers.…]` and `[models.…]`, as in
+    sightline.toml, whose own tables win.
+    """
+
+    name: str
+    dialects: "tuple[Dialect, ...]" = ()
+    signers: Mapping[str, MakeSigner] = field(default_factory=dict)
+    tools: tuple[Callable[..., object], ...] = ()
+    catalogue: str = ""
+    hooks: tuple[ExchangeHook, ...] = ()
+    exporters: Mapping[str, ExportFormat] = field(default_factory=dict)
+    importers: Mapping[str, ImportFormat] = field(default_factory=dict)
+
+    def contents(self) -> list[str]:
+        """What it adds, in words: `signer acme-hmac`."""
+        named = {
+            "dialect": (each.name for each in self.dialects),
+            "signer": self.signers,
+            "tool": (name_of(each) for each in self.tools),
+            "catalogue": ("models",) if self.catalogue else (),
+            "hook": map(name_of, self.hooks),
+            "exporter": self.exporters,
+            "importer": self.importers,
+        }
+        return [f"{kind} {name}" for kind, names in named.items() for name in names]
+
+
+def name_of(function: object) -> str:
+    """What a function or an object that can be called is known by."""
+    return str(getattr(function, "__name__", type(function).__name__))

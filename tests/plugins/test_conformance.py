@@ -1,0 +1,147 @@
+"""The conformance run says which law a plug-in breaks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sightline.app.configuration import built_in_catalogue
+from sightline.cli.program import main
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended
+from sightline.plugins import HttpRequest, Plugin, SigningContext
+from sightline.plugins.conformance import check_plugin
+from tests.dialects.plain_dialect import DIALECT as PLAIN
+
+CHAT = dialect("openai-chat")
+
+
+def broken(plugin: Plugin) -> dict[str, str]:
+    found = check_plugin(plugin, built_in_catalogue())
+    return {each.rule: each.problem for each in found if each.problem is not None}
+
+
+def test_a_sound_dialect_that_resembles_no_built_in_one_passes() -> None:
+    assert broken(Plugin(name="p", dialects=(PLAIN,))) == {}
+
+
+def _forget_tools(request: object, target: object, report: object) -> object:
+    document = CHAT.write_request(request, target, report)  # type: ignore[arg-type]
+    assert isinstance(document, dict)
+    return {"model": document["model"], "messages": document["messages"][:2]}  # type: ignore[index]
+
+
+class _Deaf:
+    """A reader for which each stream ends well."""
+
+    is_complete = True
+
+    def __init__(self) -> None:
+        self.reader = CHAT.stream_reader()
+
+    def feed(self, frame: object) -> list[object]:
+        return [each for each in self.reader.feed(frame) if type(each).__name__ not in ("Failed", "Ended")]  # type: ignore[arg-type]
+
+    def close(self) -> list[object]:
+        return [Ended()]
+
+
+@pytest.mark.parametrize(
+    ("faulty", "rule"),
+    [
+        (replace(CHAT, name="raw"), "has a name of its own"),
+        (replace(CHAT, name="x", write_request=_forget_tools), "law 3: no silent loss"),
+        (replace(CHAT, name="x", write_request=_forget_tools), "law 1: keeps fields that it does not know"),
+        (replace(CHAT, name="x", read_reply=lambda _body: [Ended()]), "law 4: a stream is the whole reply"),
+        (replace(CHAT, name="x", stream_reader=_Deaf), "law 5: a stream that breaks off is no success"),
+        (replace(CHAT, name="x", stream_reader=_Deaf), "law 5: an error stays an error"),
+        (replace(CHAT, name="x", write_error=lambda _fault: (200, {})), "law 5: an error stays an error"),
+        (replace(CHAT, name="x", read_request=lambda _body: 1 / 0), "law 7: what it writes is valid"),
+    ],
+)
+def test_a_dialect_that_breaks_a_law_is_told_which(faulty: Dialect, rule: str) -> None:
+    assert rule in broken(Plugin(name="p", dialects=(faulty,)))
+
+
+def signer(change: Callable[[HttpRequest], object]) -> Plugin:
+    class Signer:
+        def __init__(self, context: SigningContext) -> None:
+            self.context = context
+
+        async def sign(self, request: HttpRequest) -> object:
+            return change(request)
+
+    return Plugin(name="s", signers={"s": Signer})  # type: ignore[dict-item]
+
+
+def _with(request: HttpRequest, **fields: object) -> HttpRequest:
+    return msgspec.structs.replace(request, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda request: request, "signs"),
+        (lambda request: _with(request, body=b"{}"), "law 6: what was shown is sent"),
+        (lambda request: _with(request, url="https://evil.example/v1"), "law 10: the request goes to its provider"),
+        (lambda request: _with(request, url=f"{request.url}&k=conformance-secret-0123456789"),
+         "law 10: the secret is in no address"),
+        (lambda request: _with(request, headers=(("x-sign", "1"),)), "law 11: the client's headers are kept"),
+        (lambda request: _with(request, headers=(*request.headers, ("x-sign", "a\nb"))), "can be sent"),
+        (lambda request: _with(request, headers=(*request.headers, ("x-sign", "1"))),
+         "law 8: can be signed again for a retry"),
+        (lambda _request: None, "signs"),
+    ],
+)  # fmt: skip
+def test_a_signer_that_breaks_a_law_is_told_which(change: Callable[[HttpRequest], object], rule: str) -> None:
+    assert rule in broken(signer(change))
+
+
+def _raise(_value: object) -> bytes:
+    raise RuntimeError("no disk")
+
+
+def _refuse(_value: object) -> bytes:
+    raise Fault(Code.USAGE, "not today")
+
+
+def undocumented(n: int) -> int:
+    return n
+
+
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (Plugin(name="p", hooks=(_raise,)), "it raised RuntimeError: no disk"),
+        (Plugin(name="p", exporters={"x": _refuse}), "it refuses: not today"),
+        (Plugin(name="p", exporters={"x": lambda _archive: "text"}), "it returned str, not bytes"),  # type: ignore[dict-item]
+        (Plugin(name="p", importers={"x": lambda _data: {}}), "it takes b'' for a file of its own"),
+        (
+            Plugin(name="p", exporters={"x": lambda _archive: b"x"}, importers={"x": lambda _data: None}),
+            "it returned None",
+        ),
+        (Plugin(name="p", tools=(undocumented,)), "it has no docstring"),
+        (Plugin(name="p", catalogue="[providers.openai]\nbase_url = 'http://127.0.0.1:1'"), "(law 10)"),
+    ],
+)
+def test_other_kinds_are_called_with_samples(plugin: Plugin, problem: str) -> None:
+    (found,) = broken(plugin).values()
+    assert problem in found
+
+
+def test_the_command_says_what_is_wrong_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    assert main(["plugin", "test", str(file)]) == 2
+    file.write_text("1 / 0")
+    assert main(["plugin", "test", str(file)]) == 1
+    assert "NO   load  ZeroDivisionError: division by zero" in capsys.readouterr().out
+    file.write_text(
+        "from sightline.plugins import Plugin\ndef f(n: int): return n\nPLUGIN = Plugin(name='f', tools=(f,))"
+    )
+    assert main(["plugin", "test", str(file)]) == 1
+    assert "NO   tool f  its parameters are described: it has no docstring" in capsys.readouterr().out
+    assert main(["plugin", "test", "no-such-entry-point"]) == 1

@@ -1,0 +1,131 @@
+"""Each example is one file, keeps its laws, and does what its first lines say."""
+
+import asyncio
+import hmac
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.tools.opening import open_toolsets
+from sightline.app.configuration import Configuration, configuration
+from sightline.app.tools import tool_surroundings
+from sightline.cli.program import main
+from sightline.dialects.registry import unregister
+from tests.background import upstream_in_background
+from tests.gateway_server import served
+from tests.plugins.test_signed_requests import REPLY, post
+from tests.relay_stage import REQUESTS
+from tests.upstream import says
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
+
+
+def install(folder: Path, name: str) -> str:
+    (folder / "plugins").mkdir()
+    shutil.copy(EXAMPLES / name, folder / "plugins")
+    return f'[plugins]\nuse = ["{name}"]\n'
+
+
+def load(folder: Path, text: str) -> Configuration:
+    (folder / "sightline.toml").write_text(text)
+    return configuration(str(folder / "sightline.toml"))
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_each_example_passes_its_conformance_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["plugin", "test", str(file)]) == 0
+    assert " ok " in capsys.readouterr().out
+
+
+def test_the_signer_signs_what_a_client_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_SIGNING_SECRET", "acme-secret-0123456789")
+    with upstream_in_background() as upstream:
+        upstream.script = [says(REPLY)]
+        text = install(tmp_path, "hmac_signer.py")
+        text += f'[providers.acme]\nbase_url = "{upstream.url}/v1"\nsign = "acme-hmac"\n'
+        text += 'sign_env = ["ACME_SIGNING_SECRET"]\n'
+        with served(tmp_path, text) as server:
+            assert b"Hello" in post(server, "/p/acme/v1/chat/completions", REQUESTS["openai-chat"])
+    seen = upstream.seen[0]
+    signed = f"{seen.header('x-acme-time')}\n{seen.target}\n".encode() + seen.body
+    assert seen.header("x-acme-signature") == hmac.digest(b"acme-secret-0123456789", signed, "sha256").hex()
+    assert not seen.header("authorization")
+
+
+def test_the_dialect_is_spoken_to_its_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "acme-key-0123456789")
+    with upstream_in_background() as upstream:
+        upstream.script = [says(REPLY)]
+        text = install(tmp_path, "acme_dialect.py")
+        text += f'[providers.acme]\ndialect = "acme-chat"\nbase_url = "{upstream.url}"\nkey_env = "ACME_API_KEY"\n'
+        try:
+            with served(tmp_path, text) as server:
+                assert b"Hello" in post(server, "/p/acme/v1/messages", REQUESTS["anthropic"])
+        finally:
+            unregister("acme-chat")
+    seen = upstream.seen[0]
+    assert (seen.target, seen.header("x-acme-key")) == ("/v2/acme/generate", "acme-key-0123456789")
+    assert seen.json()["acme_version"] == 2
+
+
+def test_the_tools_are_offered_and_run(tmp_path: Path) -> None:
+    loaded = load(tmp_path, install(tmp_path, "unit_tools.py") + '[tools.units]\nplugin = "units"\nallow = ["*"]\n')
+
+    async def story() -> None:
+        opened = await open_toolsets(loaded.settings.tools, tool_surroundings(loaded))
+        assert [each.name for each in opened.definitions] == ["to_celsius", "to_kilometres"]
+        assert opened.places["to_celsius"] == "plugin units"
+        outcome = await opened.use(
+            RunnableCall(key="k", id="c", name="to_celsius", arguments={"fahrenheit": 212}), lambda _text: None
+        )
+        assert "100" in str(outcome)
+        await opened.close()
+
+    asyncio.run(story())
+
+
+def test_the_models_of_the_catalogue_are_known_and_the_users_own_tables_win(tmp_path: Path) -> None:
+    loaded = load(tmp_path, install(tmp_path, "house_models.py") + '[providers.house]\ntitle = "Ours"\n')
+    house = loaded.catalog.providers["house"]
+    assert (house.base_url, house.title) == ("http://127.0.0.1:9000/v1", "Ours")
+    assert loaded.choice("house/house-large").facts.context_window == 65536
+
+
+def test_the_hook_logs_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "failures.log"
+    monkeypatch.setenv("FAILURE_LOG", str(log))
+    with upstream_in_background() as upstream:
+        upstream.script = [says({"error": {"message": "no such model"}}, 404), says(REPLY)]
+        text = install(tmp_path, "failure_log.py") + f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n'
+        with served(tmp_path, text) as server:
+            with pytest.raises(OSError, match="404") as caught:
+                post(server, "/p/acme/v1/chat/completions", REQUESTS["openai-chat"])
+            caught.value.close()  # type: ignore[attr-defined]
+            post(server, "/p/acme/v1/chat/completions", REQUESTS["openai-chat"])
+    (line,) = log.read_text().splitlines()
+    assert "no such model" in line
+
+
+def test_the_format_writes_the_record_and_reads_it_into_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [says(REPLY)]
+        text = install(tmp_path, "url_list.py") + f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n'
+        with served(tmp_path, text) as server:
+            post(server, "/p/acme/v1/chat/completions", REQUESTS["openai-chat"])
+    file, options = tmp_path / "calls.txt", ["--config", str(tmp_path / "sightline.toml")]
+    assert main(["export", "--as", "url-list", "-o", str(file), "--data", str(tmp_path / "data"), *options]) == 0
+    first, line = file.read_text().splitlines()
+    assert first == "# url-list 1"
+    assert json.loads(line)[1:3] == ["POST", f"{upstream.url}/v1/chat/completions"]
+    assert main(["import", str(file), "--data", str(tmp_path / "other"), *options]) == 0
+    assert "1 exchange imported" in capsys.readouterr().err
+    assert main(["export", "--as", "xml", *options]) == 2
+    assert "Formats are jsonl, har, url-list." in capsys.readouterr().err

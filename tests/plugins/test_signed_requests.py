@@ -1,0 +1,173 @@
+"""Requests that are signed on their way out reach scripted endpoints that verify the signature."""
+
+import base64
+import hashlib
+import hmac
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from tests.background import upstream_in_background
+from tests.gateway_server import Served, served
+from tests.relay_stage import REQUESTS
+from tests.upstream import Seen, says
+
+REPLY = {"id": "r", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Hello"}}]}
+ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "FwoGZXIvYXdzEXAMPLETOKEN"
+CLIENT_KEY = "sk-of-the-client-0123456789"
+
+
+def post(server: Served, path: str, body: dict[str, Any], key: str = CLIENT_KEY) -> bytes:
+    headers = {"content-type": "application/json", "authorization": f"Bearer {key}", "x-api-key": key}
+    request = urllib.request.Request(f"{server.url}{path}", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        data: bytes = answer.read()
+    return data
+
+
+def verify_aws(seen: Seen, region: str, service: str) -> None:
+    """Compute the signature anew from what arrived, step by step as AWS documents it, and compare."""
+    scheme, _, rest = seen.header("authorization").partition(" ")
+    fields = dict(piece.strip().split("=", 1) for piece in rest.split(","))
+    names = fields["SignedHeaders"].split(";")
+    path, _, query = seen.target.partition("?")
+    canonical = [seen.method, quote(path, safe="/-_.~"), query]
+    canonical += [f"{name}:{seen.header(name)}" for name in names]
+    canonical += ["", ";".join(names), hashlib.sha256(seen.body).hexdigest()]
+    at = seen.header("x-amz-date")
+    scope = f"{at[:8]}/{region}/{service}/aws4_request"
+    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    key = b"AWS4" + SECRET.encode()
+    for step in (at[:8], region, service, "aws4_request"):
+        key = hmac.new(key, step.encode(), hashlib.sha256).digest()
+    to_sign = "\n".join((scheme, at, scope, digest))
+    assert scheme == "AWS4-HMAC-SHA256"
+    assert fields["Credential"] == f"{ACCESS}/{scope}"
+    assert {"host", "x-amz-date", "x-amz-security-token", "content-type"} <= set(names)
+    assert fields["Signature"] == hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
+
+
+@pytest.fixture
+def _aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": TOKEN}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def stored(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in (folder / "data").rglob("*") if file.is_file())
+
+
+@pytest.mark.usefixtures("_aws")
+def test_bedrock_gets_signed_requests_of_any_dialect_and_no_key_of_the_client(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        echo = {**REPLY, "choices": [{**REPLY["choices"][0], "message": {"content": f"you are {TOKEN}"}}]}  # type: ignore[index,dict-item]
+        upstream.script = [says({"error": {"message": "busy"}}, 503), says(REPLY), says(REPLY), says(echo)]
+        config = f"""
+            [providers.bedrock]
+            base_url = "{upstream.url}/openai/v1"
+            sign = "aws-sigv4"
+            sign_options = {{ region = "us-west-2", service = "bedrock" }}
+            request_max_retries = 2
+            """
+        with served(tmp_path, config) as server:
+            assert b"Hello" in post(server, "/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
+            assert b"Hello" in post(server, "/p/bedrock/v1/messages", REQUESTS["anthropic"])
+            assert TOKEN.encode() not in post(server, "/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
+    assert len(upstream.seen) == 4  # the first was sent again, signed anew
+    for seen in upstream.seen:
+        verify_aws(seen, "us-west-2", "bedrock")
+        assert seen.target == "/openai/v1/chat/completions"
+        assert CLIENT_KEY not in str(seen.headers)
+    for secret in (SECRET, TOKEN, CLIENT_KEY):
+        assert secret.encode() not in stored(tmp_path)
+
+
+@pytest.mark.usefixtures("_aws")
+def test_a_path_that_is_passed_on_is_signed_with_its_body(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [says({"data": []})]
+        config = f"""
+            [providers.bedrock]
+            base_url = "{upstream.url}/v1"
+            sign = "aws-sigv4"
+            sign_options = {{ region = "us-west-2", service = "bedrock" }}
+            """
+        with served(tmp_path, config) as server:
+            post(server, "/p/bedrock/v1/batches", {"input_file_id": "f"})
+    seen = upstream.seen[0]
+    verify_aws(seen, "us-west-2", "bedrock")
+    assert seen.json() == {"input_file_id": "f"}
+
+
+def test_without_credentials_nothing_is_sent_and_the_variable_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    with upstream_in_background() as upstream:
+        config = f"""
+            [providers.bedrock]
+            base_url = "{upstream.url}/v1"
+            sign = "aws-sigv4"
+            sign_options = {{ region = "us-west-2", service = "bedrock" }}
+            """
+        with served(tmp_path, config) as server, pytest.raises(urllib.error.HTTPError) as caught:
+            post(server, "/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
+        with caught.value as answer:
+            assert "AWS_ACCESS_KEY_ID is not set" in json.loads(answer.read())["error"]["message"]
+    assert not upstream.seen
+
+
+def test_vertex_gets_a_token_that_the_service_account_has_signed_for(tmp_path: Path) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    with upstream_in_background() as upstream:
+        gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]}
+        token = {"access_token": "ya29.token-0123456789", "expires_in": 3599, "token_type": "Bearer"}
+        upstream.script = [says(token), says(gemini), says(gemini)]
+        account = {"client_email": "me@p.iam.gserviceaccount.com", "private_key": pem, "private_key_id": "k1"}
+        file = tmp_path / "account.json"
+        file.write_text(json.dumps({**account, "token_uri": f"{upstream.url}/token"}))
+        place = "/v1/projects/p/locations/eu/publishers/google"
+        config = f"""
+            [providers.vertex]
+            dialect = "gemini"
+            base_url = "{upstream.url}{place}"
+            version = ""
+            sign = "google-service-account"
+            sign_options = {{ file = "{file}" }}
+            """
+        with served(tmp_path, config) as server:
+            assert b"Hello" in post(
+                server, "/p/vertex/v1beta/models/gemini-3.8-flash:generateContent", REQUESTS["gemini"]
+            )
+            assert b"Hello" in post(server, "/p/vertex/v1/chat/completions", REQUESTS["openai-chat"])
+    asked, *sent = upstream.seen
+    form = parse_qs(asked.body.decode())
+    assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
+    signed, _, signature = form["assertion"][0].rpartition(".")
+    key.public_key().verify(_bytes(signature), signed.encode(), padding.PKCS1v15(), SHA256())
+    header, claims = (json.loads(_bytes(part)) for part in signed.split("."))
+    assert header == {"alg": "RS256", "typ": "JWT", "kid": "k1"}
+    assert (claims["iss"], claims["aud"]) == (account["client_email"], f"{upstream.url}/token")
+    assert claims["exp"] - claims["iat"] == 3600
+    assert claims["scope"] == "https://www.googleapis.com/auth/cloud-platform"
+    assert [seen.header("authorization") for seen in sent] == [f"Bearer {token['access_token']}"] * 2
+    assert [seen.target for seen in sent] == [
+        f"{place}/models/gemini-3.8-flash:generateContent",
+        f"{place}/models/m:generateContent",
+    ]
+    assert CLIENT_KEY not in str([seen.headers for seen in sent])
+    assert str(token["access_token"]).encode() not in stored(tmp_path)
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
