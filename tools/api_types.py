@@ -23,6 +23,7 @@ from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
+from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
 ANSWERS = (
@@ -35,6 +36,9 @@ ANSWERS = (
     shapes.HoldDecided,
     shapes.About,
     CostsShown,
+    SessionShown,
+    SessionPlace,
+    TurnDetails,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

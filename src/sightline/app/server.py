@@ -72,6 +72,7 @@ from sightline.workbench.costs import Costs
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
+from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
 from sightline.workbench.workbench import Access, Workbench
 
@@ -139,6 +140,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
     meter = ContextMeter(records, viewing, parts.now)
+    sessions = Sessions(records, viewing, parts.now)
     costs = Costs(parts.store, parts.prices, parts.now)
     api = Api(
         exchanges=exchanges,
@@ -159,6 +161,9 @@ def assemble_workbench(parts: Parts) -> Workbench:
         further={
             **calibration_calls(parts.memory, parts.wait_until_learned),
             "context": {"GET": lambda call: meter.read(Query(call.query))},
+            "sessions/*": {"GET": lambda call: sessions.read(call.name)},
+            "turns": {"GET": lambda call: sessions.details(Query(call.query))},
+            "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
