@@ -92,7 +92,7 @@ export interface AttachmentShown {
   size: number;
 }
 
-/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query. */
+/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query; `headers` are those that Sightline sent, with a mask in place of each credential. */
 export interface AttemptStartedFact {
   kind: "attempt";
   number: number;
@@ -104,6 +104,7 @@ export interface AttemptStartedFact {
   model: string;
   dialect: string;
   url: string;
+  headers: [string, string][];
 }
 
 /** An estimate: the likely number, and its bounds. */

@@ -12,7 +12,7 @@
  */
 
 /** The tabs of a request; the first is the usual one. */
-export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
+export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses", "headers"];
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {

@@ -16,6 +16,7 @@ import { isHeld } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
 import { Header } from "./header.js";
+import { Headers } from "./headers.js";
 import { Losses } from "./losses.js";
 import { Masks } from "./masks.js";
 import { Meter } from "./meter.js";
@@ -34,6 +35,7 @@ const NAMES = /** @type {Record<string, string>} */ ({
   reply: "Reply",
   timeline: "Timeline",
   losses: "Losses",
+  headers: "Headers",
 });
 const PANELS = /** @type {Record<Panel, string>} */ ({
   "": "",
@@ -48,6 +50,7 @@ const VIEWS = /** @type {Record<string, (props: { desk: Desk, against?: string }
   reply: Reply,
   timeline: Timeline,
   losses: Losses,
+  headers: Headers,
 });
 
 /** @param {{ id: string, tab: string, against?: string, key?: string }} props */
