@@ -85,7 +85,7 @@ def test_a_messages_request() -> None:
         "system",
         "history",
         "history",
-        "history",
+        "results",
         "history",
         "user",
         "tools",
@@ -110,7 +110,7 @@ def test_a_chat_request() -> None:
     assert edited.section("s3").text == '{"a": 1}'
     assert edited.section("s4").text == "done"
     assert edited.section("s4").answers[0].arguments == '{"a": 1}'
-    assert [section.category for section in edited.sections[:4]] == ["system", "user", "user", "user"]
+    assert [section.category for section in edited.sections[:4]] == ["system", "user", "user", "results"]
 
 
 def test_a_responses_request() -> None:

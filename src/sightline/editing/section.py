@@ -31,7 +31,7 @@ Kind = Literal[
     "system", "developer", "user", "context", "history", "assistant", "tool_call", "tool_result", "thinking", "other",
     "tools", "options",
 ]  # fmt: skip
-Category = Literal["system", "tools", "history", "user", "attachments", "options"]
+Category = Literal["system", "tools", "history", "results", "user", "attachments", "options"]
 """What a section counts as in the budget."""
 
 PartType = Literal[
@@ -291,12 +291,15 @@ def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, 
 
 
 def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
-    """What a message counts as; what the person said last, and all that came of it, is not history yet."""
+    """What a message counts as; what the person said last, and all that came of it, is not history yet. The results of
+    tools count by themselves: they are what fills most contexts."""
     if kind in ("system", "developer"):
         return "system"
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
     if parts and all(isinstance(part, _MEDIA) for part in parts):
         return "attachments"
+    if kind == "tool_result":
+        return "results"
     return "history" if is_past else "user"
 
 

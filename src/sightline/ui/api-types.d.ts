@@ -228,7 +228,7 @@ export interface CaseShown {
 
 /** One stretch of the budget bar. */
 export interface CategoryTokens {
-  name: "attachments" | "history" | "options" | "system" | "tools" | "user";
+  name: "attachments" | "history" | "options" | "results" | "system" | "tools" | "user";
   tokens: number;
   low: number;
   high: number;
@@ -1236,7 +1236,7 @@ export interface Section {
   editable: boolean;
   deleted: boolean;
   parts: SectionPart[];
-  category: "attachments" | "history" | "options" | "system" | "tools" | "user";
+  category: "attachments" | "history" | "options" | "results" | "system" | "tools" | "user";
   tokens: Tokens | null;
   answers: CallReference[];
   reason: string;
