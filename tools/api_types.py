@@ -26,6 +26,7 @@ from sightline.workbench.cache_report import CacheReport
 from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
+from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
 ANSWERS = (
@@ -41,6 +42,9 @@ ANSWERS = (
     CostsShown,
     ForgetResult,
     CapsShown,
+    SessionShown,
+    SessionPlace,
+    TurnDetails,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

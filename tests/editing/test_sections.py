@@ -14,6 +14,7 @@ from sightline.editing.section import (
     Section,
     SectionPart,
     Tokens,
+    call_words,
     can_gain_text,
     category_of,
     details_of,
@@ -84,7 +85,7 @@ def test_a_messages_request() -> None:
         "system",
         "history",
         "history",
-        "history",
+        "results",
         "history",
         "user",
         "tools",
@@ -92,7 +93,7 @@ def test_a_messages_request() -> None:
     ]
     result = edited.section("s4")
     assert result.answers == (CallReference("t1", "Bash", '{"command":"ls"}', "s3"),)
-    assert result.label == "Result · Bash"
+    assert result.label == "Result · Bash: ls"
     call = edited.section("s3").parts[1]
     assert (call.type, call.call_id, call.name, call.is_json, call.editable) == ("tool_call", "t1", "Bash", True, True)
     tools, options = edited.section("s7"), edited.section("s8")
@@ -109,7 +110,7 @@ def test_a_chat_request() -> None:
     assert edited.section("s3").text == '{"a": 1}'
     assert edited.section("s4").text == "done"
     assert edited.section("s4").answers[0].arguments == '{"a": 1}'
-    assert [section.category for section in edited.sections[:4]] == ["system", "user", "user", "user"]
+    assert [section.category for section in edited.sections[:4]] == ["system", "user", "user", "results"]
 
 
 def test_a_responses_request() -> None:
@@ -250,6 +251,31 @@ def label(message: Message, *answered: str) -> str:
     return label_of(message, kind_of(message), 3, answered)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("Read", '{"file_path": "/shop/src/parser.py", "limit": 5}', "Read parser.py"),
+        ("Read", '{"file_path": "C:\\\\shop\\\\parser.py"}', "Read parser.py"),
+        ("list_dir", '{"path": "/"}', "list_dir /"),
+        ("Bash", '{"command": "ls -la\\n  src", "description": "List"}', "Bash: ls -la src"),
+        ("shell", '{"command": ["bash", "-lc", "ls -la"]}', "shell: ls -la"),
+        ("shell", '{"command": ["git", "status"]}', "shell: git status"),
+        ("exec_command", '{"cmd": "make test"}', "exec_command: make test"),
+        ("Grep", '{"pattern": "def main", "path": "src/app/"}', "Grep: def main in app"),
+        ("Task", '{"description": "Find the caller", "prompt": "Look…"}', "Task: Find the caller"),
+        ("mcp__github__get_issue", '{"number": 7}', "github get_issue"),
+        ("Bash", '{"command": [1]}', "Bash"),
+        ("Bash", '{"command": " "}', "Bash"),
+        ("Bash", '{"comm', "Bash"),
+        ("Bash", "[]", "Bash"),
+        ("Bash", '"\ud800"', "Bash"),
+        ("Bash", '{"command": "' + "x" * 99 + '"}', f"Bash: {'x' * 59}…"),
+    ],
+)
+def test_a_call_says_its_tool_and_what_it_is_about(name: str, arguments: str, words: str) -> None:
+    assert call_words(name, arguments) == words
+
+
 def test_labels_say_what_it_is_and_whom_it_is_about() -> None:
     assert label(Message("system", at="/system")) == "System prompt"
     assert label(Message("system", at="/messages/0")) == "System"
@@ -260,8 +286,8 @@ def test_labels_say_what_it_is_and_whom_it_is_about() -> None:
     assert label(Message("assistant", (Thinking("x"),))) == "Thinking"
     assert label(Message("tool", (RESULT,)), "Bash", "", "Bash") == "Result · Bash"
     assert label(Message("tool", (RESULT,))) == "Result"
-    assert label(Message("user", (PICTURE, Text("<system-reminder>x")))) == "Context · system-reminder"
-    assert label(Message("user", (Text("# AGENTS.md instructions"),))) == "Context · AGENTS.md"
+    assert label(Message("user", (PICTURE, Text("<system-reminder>x")))) == "System reminder"
+    assert label(Message("user", (Text("# AGENTS.md instructions"),))) == "AGENTS.md"
     assert label_of(Message("user", (PICTURE,)), "context", 1, ()) == "Context"
     assert label_of(Message("user", (Text("x"),)), "context", 1, ()) == "Context"
     assert label(Message("assistant", (FOREIGN,))) == "Other · compaction"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import sha256
 
+import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
@@ -59,6 +60,24 @@ def at_the_desk(story: Callable[[Desk], Awaitable[None]], *script: Play, holds: 
     asyncio.run(run())
 
 
+# --- what is recorded ---
+
+
+def test_a_credential_is_masked_in_every_recorded_header_of_every_attempt() -> None:
+    async def story(desk: Desk) -> None:
+        outgoing = desk.outgoing(secrets=("another-secret",))
+        headers = (("x-api-key", KEY), ("x-note", f"by {KEY} and another-secret"), ("accept", "*/*"))
+        request = HttpRequest("POST", outgoing.request.url, headers, BODY)
+        sender = Sender(desk.client, desk.clock, lambda: 0.5, desk.ledger)
+        await sender.send(msgspec.structs.replace(outgoing, request=request), desk.attempts.append)
+        recorded = (("x-api-key", "***"), ("x-note", "by *** and ***"), ("accept", "*/*"))
+        assert [attempt.headers for attempt in desk.attempts] == [recorded, recorded]
+        sent = {name.lower(): value for name, value in desk.upstream.seen[0].headers}
+        assert sent["x-api-key"] == KEY
+
+    at_the_desk(story, fails(500), says({"choices": []}))
+
+
 # --- what is tried again --------------------------------------------------------------------------
 
 
@@ -75,6 +94,7 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
             model="large",
             dialect="openai-chat",
             url=f"{desk.upstream.url}/v1/chat/completions",
+            headers=(("content-type", "application/json"), ("authorization", "***")),
         )
         assert desk.attempts == [started]
         assert desk.upstream.seen[0].body == BODY

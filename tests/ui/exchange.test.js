@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { foldText, hasTurnedText, lineCount } from "../../src/sightline/ui/kit/core/long-text.js";
 import {
+  compareHeaders,
   formatClock,
   holdClock,
   lacksSections,
@@ -193,4 +194,29 @@ test("moving goes over deleted neighbours and stops at the ends", () => {
 test("signs that turn the direction of writing are noticed", () => {
   assert.equal(hasTurnedText("safe שלום"), false);
   assert.equal(hasTurnedText("a\u202eb"), true);
+});
+
+test("headers tell what was added, changed or not passed on", () => {
+  const found = compareHeaders(
+    [
+      ["User-Agent", "cli"],
+      ["X-Own", "1"],
+      ["Accept", "a"],
+    ],
+    [
+      ["user-agent", "cli"],
+      ["accept", "b"],
+      ["x-api-key", "***"],
+    ],
+  );
+  assert.deepEqual(
+    found.client.map((row) => row.change),
+    ["same", "dropped", "same"],
+  );
+  assert.deepEqual(
+    found.sent.map((row) => row.change),
+    ["same", "changed", "added"],
+  );
+  assert.equal(compareHeaders([["a", "1"]], []).client[0].change, "same");
+  assert.equal(compareHeaders([["Host", "here"]], [["a", "1"]]).client[0].change, "same");
 });

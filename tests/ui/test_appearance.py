@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import NARROW, WIDE, Shown
 from tests.page_stage import PageStage, card, chat, proof, system, user
 
-TABS = ("Sections", "Wire", "Diff", "Reply", "Timeline", "Losses")
+TABS = ("Sections", "Wire", "Diff", "Reply", "Timeline", "Losses", "Headers")
 NAMED = {
     "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemradio", "meter", "option", "radio",
     "region", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "tree", "treeitem",

@@ -71,7 +71,7 @@ def test_a_hostile_body_is_harmless_wherever_it_is_shown(stage: PageStage) -> No
         card(page, "User 1").get_by_role("button", name="Edit User 1").click()
         expect(page.get_by_role("textbox", name="Edit User 1")).to_be_focused()
         page.keyboard.press("Escape")
-        for name in ("Wire", "Diff", "Reply", "Timeline", "Losses"):
+        for name in ("Wire", "Diff", "Reply", "Timeline", "Losses", "Headers"):
             page.get_by_role("tab", name=name).click()
             expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
             if name == "Wire":

@@ -80,6 +80,7 @@ from sightline.workbench.costs import CostReport
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
+from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
 from sightline.workbench.workbench import Access, Workbench
 
@@ -152,6 +153,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     meter = ContextMeter(records, viewing, parts.now)
     caches = CacheReports(records, viewing, parts.now)
     costs = CostReport(parts.store, parts.prices, parts.now)
+    sessions = Sessions(records, viewing, parts.now)
     api = Api(
         exchanges=exchanges,
         showing=showing,
@@ -173,6 +175,9 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **calibration_calls(parts.memory, parts.wait_until_learned),
             "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
+            "sessions/*": {"GET": lambda call: sessions.read(call.name)},
+            "turns": {"GET": lambda call: sessions.details(Query(call.query))},
+            "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if metrics is None else {"metrics": {"GET": lambda _call: _scrape(metrics, parts.workers)}}),
             **cap_calls(parts.caps),

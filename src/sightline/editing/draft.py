@@ -32,6 +32,7 @@ from sightline.editing.section import (
     PartType,
     Section,
     SectionPart,
+    call_words,
     can_gain_text,
     category_of,
     details_of,
@@ -247,7 +248,9 @@ class _Sectioning:
             id=named.id,
             kind=kind,
             role=message.role,
-            label=label_of(message, kind, ordinal, tuple(answer.name for answer in answers)),
+            label=label_of(
+                message, kind, ordinal, tuple(call_words(answer.name, answer.arguments) for answer in answers)
+            ),
             pointer="" if is_deleted else self._deletions.to_screen(message.at),
             text=text,
             editable=not reason,

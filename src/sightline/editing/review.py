@@ -18,7 +18,7 @@ from sightline.tokens.estimator import Estimator
 
 _NO_MESSAGE = Message("user")
 
-CATEGORIES: tuple[Category, ...] = ("system", "tools", "history", "user", "attachments", "options")
+CATEGORIES: tuple[Category, ...] = ("system", "tools", "history", "results", "user", "attachments", "options")
 
 
 class CategoryTokens(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ Kind = Literal[
     "system", "developer", "user", "context", "history", "assistant", "tool_call", "tool_result", "thinking", "other",
     "tools", "options",
 ]  # fmt: skip
-Category = Literal["system", "tools", "history", "user", "attachments", "options"]
+Category = Literal["system", "tools", "history", "results", "user", "attachments", "options"]
 """What a section counts as in the budget."""
 
 PartType = Literal[
@@ -117,6 +117,11 @@ _CONTEXT = re.compile(
 """How agents open the words that they put in a user's mouth."""
 
 
+def is_added(text: str) -> bool:
+    """Whether an agent, not the user, wrote this text of a user message."""
+    return _CONTEXT.match(text) is not None
+
+
 def kind_of(message: Message) -> Kind:
     """The kind of a message, by its role and by what it holds."""
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
@@ -141,7 +146,7 @@ def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
     if "history" in name:
         return "history"
     words = [part for part in parts if isinstance(part, Text)]
-    is_context = bool(words) and all(_CONTEXT.match(part.text) for part in words)
+    is_context = bool(words) and all(is_added(part.text) for part in words)
     if any(isinstance(part, ToolResult) for part in parts):
         others = [part for part in parts if not isinstance(part, (ToolResult, Text))]
         return "tool_result" if not others and (is_context or not words) else "user"
@@ -150,15 +155,59 @@ def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
     return "other" if parts and all(isinstance(part, Opaque) for part in parts) else "user"
 
 
+_WRITTEN_OUT = ("command", "cmd", "script", "code", "pattern", "query", "url", "description", "prompt", "task", "name")
+"""Arguments that say by themselves what a call does, the most telling first."""
+_PATHS = ("file_path", "path", "notebook_path", "absolute_path", "filename", "file", "dir_path", "directory")
+_SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "powershell.exe"})
+_MOST_WORDS = 60
+
+
+def call_words(name: str, arguments: str) -> str:
+    """What a tool is called and on what: `Read parser.py`, `Bash: ls -la`. Only the name where its arguments do not
+    say, or are no JSON. `mcp__SERVER__TOOL` is the tool of a server: `SERVER TOOL`."""
+    tool = name.removeprefix("mcp__").replace("__", " ", 1) if name.startswith("mcp__") else name
+    try:
+        given = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError):  # half a surrogate pair is no UTF-8
+        return tool
+    if not isinstance(given, dict):
+        return tool
+    command = given.get("command") or given.get("cmd")
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        # Codex hands a command to a shell: ["bash", "-lc", "ls -la"].
+        is_handed = len(command) > 2 and command[0] in _SHELLS
+        return _join_words(tool, command[-1] if is_handed else " ".join(command))
+    texts = {key: value for key, value in given.items() if isinstance(value, str) and value.strip()}
+    if "command" not in texts and (path := next((texts[key] for key in _PATHS if key in texts), "")):
+        pattern = texts.get("pattern")
+        short = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
+        return _join_words(tool, f"{pattern} in {short}") if pattern else f"{tool} {_one_line(short)}"
+    words = next((texts[key] for key in _WRITTEN_OUT if key in texts), "")
+    return _join_words(tool, words) if words else tool
+
+
+def _join_words(tool: str, words: str) -> str:
+    return f"{tool}: {_one_line(words)}"
+
+
+def _one_line(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= _MOST_WORDS else f"{line[: _MOST_WORDS - 1]}…"
+
+
 def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ...]) -> str:
-    """The label of a message: what it is, and whom or what it is about. `ordinal` counts the messages of its kind."""
+    """The label of a message: what it is, and whom or what it is about. `ordinal` counts the messages of its kind,
+    `answered` are the words of the calls that its results answer."""
     title = {"tool_call": "Assistant", "tool_result": "Result"}.get(kind, kind.capitalize())
     if kind == "system" and not message.at.rpartition("/")[2].isdecimal():
         return "System prompt"
     about = message.name or _about(message, kind, answered)
     if kind in ("assistant", "tool_call", "other"):
-        names = dict.fromkeys(part.name for part in message.parts if isinstance(part, ToolCall))
+        calls = (part for part in message.parts if isinstance(part, ToolCall))
+        names = dict.fromkeys(call_words(part.name, part.arguments) for part in calls)
         about = f"calls {', '.join(names)}" if names else about
+    if kind == "context" and about and not message.name:
+        return about if "." in about else about.replace("-", " ").replace("_", " ").capitalize()
     if about:
         return f"{title} · {about}"
     return f"{title} {ordinal}" if kind in ("user", "assistant") else title
@@ -242,12 +291,15 @@ def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, 
 
 
 def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
-    """What a message counts as; what the person said last, and all that came of it, is not history yet."""
+    """What a message counts as; what the person said last, and all that came of it, is not history yet. The results of
+    tools count by themselves: they are what fills most contexts."""
     if kind in ("system", "developer"):
         return "system"
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
     if parts and all(isinstance(part, _MEDIA) for part in parts):
         return "attachments"
+    if kind == "tool_result":
+        return "results"
     return "history" if is_past else "user"
 
 

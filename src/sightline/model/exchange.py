@@ -93,7 +93,8 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     """The body was written to a provider; every attempt has the same bytes.
 
     Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and
-    `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query.
+    `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query;
+    `headers` are those that Sightline sent, with a mask in place of each credential.
     """
 
     number: int
@@ -105,6 +106,7 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     model: str = ""
     dialect: str = ""
     url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):

@@ -33,7 +33,7 @@ from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
-from sightline.wire.secrets import MASK, redact_json, redact_text
+from sightline.wire.secrets import MASK, Redaction, redact_json, redact_text, without_scheme
 
 if TYPE_CHECKING:
     from sightline.transport.web_socket import DialledSocket
@@ -166,7 +166,10 @@ class Sender:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
         url = _address_for_record(outgoing.request.url, outgoing.secrets)
-        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url)
+        headers = _headers_for_record(outgoing.request.headers, outgoing.secrets)
+        attempt = AttemptStarted(
+            1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url, headers
+        )
         while True:
             on_attempt(attempt)
             outcome = await self._attempt(outgoing, attempt.number)
@@ -191,6 +194,7 @@ class Sender:
                 outgoing.model,
                 outgoing.dialect,
                 url,
+                headers,
             )
 
     async def pass_on(
@@ -386,6 +390,13 @@ def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
         for name, _, value in [piece.partition("=")]
     ]
     return redact_text(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
+
+
+@lru_cache(maxsize=512)
+def _headers_for_record(headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The headers for the record. Those that are credentials by their names are masked, others where they hold one."""
+    credentials = (value for name, value in headers if is_secret_header(name))
+    return Redaction((*secrets, *map(without_scheme, credentials))).headers(headers)
 
 
 def _without_user(url: str) -> str:

@@ -92,7 +92,7 @@ export interface AttachmentShown {
   size: number;
 }
 
-/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query. */
+/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query; `headers` are those that Sightline sent, with a mask in place of each credential. */
 export interface AttemptStartedFact {
   kind: "attempt";
   number: number;
@@ -104,6 +104,7 @@ export interface AttemptStartedFact {
   model: string;
   dialect: string;
   url: string;
+  headers: [string, string][];
 }
 
 /** An estimate: the likely number, and its bounds. */
@@ -164,6 +165,17 @@ export interface CacheAutopsy {
   idle: number | null;
   lifetime: number | null;
   is_estimated: boolean;
+}
+
+/** Where a turn lost what the provider had cached. `kind`: the prompt changed, or it did not and the provider read less from its cache all the same. `section` and `pointer` are where the prompt changed. */
+export interface CacheBreak {
+  kind: "changed" | "missed";
+  tokens: number;
+  kept: number;
+  reason: string;
+  section: string;
+  pointer: string;
+  money: number | null;
 }
 
 /** What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day, the client or whatever else causes are summed by. */
@@ -330,7 +342,7 @@ export interface CaseShown {
 
 /** One stretch of the budget bar. */
 export interface CategoryTokens {
-  name: "attachments" | "history" | "options" | "system" | "tools" | "user";
+  name: "attachments" | "history" | "options" | "results" | "system" | "tools" | "user";
   tokens: number;
   low: number;
   high: number;
@@ -483,6 +495,15 @@ export interface ConfirmPending {
   step: "confirm";
   reached: Reached;
   words: string;
+}
+
+/** So many tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, where it has one; `results` are the tokens that the results of this tool take. */
+export interface ContextRow {
+  name: string;
+  tokens: number;
+  count: number;
+  server: string;
+  results: number;
 }
 
 /** The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known; `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens. `saved` is what the tokens from the cache would have cost more. */
@@ -1359,7 +1380,7 @@ export interface Section {
   editable: boolean;
   deleted: boolean;
   parts: SectionPart[];
-  category: "attachments" | "history" | "options" | "system" | "tools" | "user";
+  category: "attachments" | "history" | "options" | "results" | "system" | "tools" | "user";
   tokens: Tokens | null;
   answers: CallReference[];
   reason: string;
@@ -1426,6 +1447,64 @@ export interface SendTelemetry {
   finalDeliveredTokens?: number;
   reportedInputTokens?: number;
   waitSeconds?: number;
+}
+
+/** Where a request is in its session: number `turn` of the `turns` of its thread, and the turns beside it. `turn` is 0 for a request that stands below one; `above` is that one. */
+export interface SessionPlace {
+  key: string;
+  session: string;
+  turn: number;
+  turns: number;
+  previous: string;
+  next: string;
+  above: string;
+}
+
+/** A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation without one. `unpriced` requests have tokens whose cost is not known; `is_cut` where older requests are left out. */
+export interface SessionShown {
+  key: string;
+  session: string;
+  client: string;
+  models: string[];
+  began: number;
+  ended: number;
+  turns: number;
+  requests: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  cost: number;
+  unpriced: number;
+  is_cut: boolean;
+  threads: SessionThread[];
+}
+
+/** Requests that continue each other, the first one first: a conversation, a sub-agent's, a client's errand, or a replay. `requests` and `cost` include everything below. */
+export interface SessionThread {
+  kind: "agent" | "conversation" | "replay" | "side";
+  title: string;
+  requests: number;
+  cost: number;
+  turns: SessionTurn[];
+}
+
+/** One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools. `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused. */
+export interface SessionTurn {
+  id: string;
+  at: number;
+  state: string;
+  model: string;
+  asked: string;
+  status: number;
+  fault: string;
+  tools: string[];
+  input_tokens: number | null;
+  cached_tokens: number | null;
+  output_tokens: number | null;
+  cost: number | null;
+  total: number;
+  elapsed: number | null;
+  below: SessionThread[];
 }
 
 /** Another document, sent exactly as it is written here. */
@@ -1679,6 +1758,15 @@ export interface TroubleShown {
   hint: string;
   line: string;
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
+}
+
+/** What a look at the body and at the reply tells of a turn: the calls in words, what filled the context by kind, and where the cache broke. `is_gone`: the record no longer holds the body. */
+export interface TurnDetails {
+  id: string;
+  calls: string[];
+  kinds: ContextRow[];
+  broken: CacheBreak | null;
+  is_gone: boolean;
 }
 
 /** One turn of a live conversation: what was sent, the answer, and the graders' scores. */

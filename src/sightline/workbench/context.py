@@ -1,11 +1,11 @@
 """What fills the context of a session: its latest request, by kind of content, by tool and by MCP server."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from sightline.editing.section import Section
+from sightline.editing.section import Kind, Section, SectionPart, is_added
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
@@ -115,13 +115,40 @@ class ContextMeter:
         raise Fault(Code.USAGE, message, hint=hint, status=404)
 
 
+def share_by_parts(section: Section) -> Iterator[tuple[SectionPart | None, Kind, int]]:
+    """Each part of a section with the kind that it counts as and its share of the section's tokens, by the length of
+    its text. A result is a result and a reminder is the client's, also in a message that the user wrote the rest of."""
+    whole = 0 if section.tokens is None else section.tokens.tokens
+    parts = [part for part in section.parts if not part.deleted]
+    if not parts:
+        yield None, section.kind, whole
+        return
+    length, taken, shared = sum(max(1, len(part.text)) for part in parts), 0, 0
+    for part in parts:
+        taken += max(1, len(part.text))
+        share = whole * taken // length - shared  # the shares add up to the whole
+        shared += share
+        kind = section.kind
+        if part.type == "tool_result":
+            kind = "tool_result"
+        elif kind in ("user", "tool_result") and part.type == "text":
+            kind = "context" if is_added(part.text) else "user"
+        elif kind == "assistant" and part.type in ("tool_call", "thinking"):
+            kind = "tool_call" if part.type == "tool_call" else "thinking"
+        yield part, kind, share
+
+
 def _kinds(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
     sums: dict[str, list[int]] = {}
     for section in sections:
-        if section.tokens is not None and not section.deleted:
-            entry = sums.setdefault(NAMES[section.kind], [0, 0])
-            entry[0] += section.tokens.tokens
-            entry[1] += len(section.parts) if section.kind == "tools" else 1
+        if section.tokens is None or section.deleted:
+            continue
+        names = set()
+        for _, kind, tokens in share_by_parts(section):
+            entry = sums.setdefault(NAMES[kind], [0, 0])
+            entry[0] += tokens
+            entry[1] += kind == "tools" or NAMES[kind] not in names
+            names.add(NAMES[kind])
     rows = (ContextRow(name=name, tokens=tokens, count=count) for name, (tokens, count) in sums.items())
     return tuple(sorted(rows, key=lambda row: -row.tokens))
 

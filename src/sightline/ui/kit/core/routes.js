@@ -3,7 +3,7 @@
 
 /**
  * @typedef {{ view: "traffic", filter: string } | { view: "costs", by: string, filter: string } | { view: "request",
- *   id: string, tab: string } | { view: "chat",
+ *   id: string, tab: string, against?: string } | { view: "session", name: string } | { view: "chat",
  *   filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?:
  *   string, order?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?:
  *   string, order?: string } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | {
@@ -12,13 +12,14 @@
  */
 
 /** The tabs of a request; the first is the usual one. */
-export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
+export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses", "headers"];
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [place, id = "", tab = "", other = ""] = path.split("/").map(decode);
-  if (place === "x" && id) return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0] };
+  if (place === "x" && id) return requestRoute(id, tab, new URLSearchParams(query));
+  if (place === "sessions" && id) return { view: "session", name: id };
   if (place === "costs") return costsRoute(new URLSearchParams(query));
   if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
@@ -31,7 +32,13 @@ export function routeOf(hash) {
 export function hashOf(route) {
   switch (route.view) {
     case "request":
-      return `#/x/${encodeURIComponent(route.id)}` + (route.tab === TABS[0] ? "" : `/${route.tab}`);
+      return (
+        `#/x/${encodeURIComponent(route.id)}` +
+        (route.tab === TABS[0] ? "" : `/${route.tab}`) +
+        asked({ against: route.against ?? "" })
+      );
+    case "session":
+      return `#/sessions/${encodeURIComponent(route.name)}`;
     case "chat":
     case "traffic":
       return `#/${route.view}` + (route.filter ? `?${new URLSearchParams({ filter: route.filter })}` : "");
@@ -46,6 +53,12 @@ export function hashOf(route) {
     default:
       return evalHash(route);
   }
+}
+
+/** @param {string} id @param {string} tab @param {URLSearchParams} query @returns {Route} */
+function requestRoute(id, tab, query) {
+  const against = query.get("against") ?? "";
+  return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0], ...withoutEmpty({ against }) };
 }
 
 /** @param {URLSearchParams} query @returns {Route} */

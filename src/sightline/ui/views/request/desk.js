@@ -39,6 +39,10 @@ export class Desk {
     this.keep = signal("");
     /** Whether open editors show what differs from the original. */
     this.isCompared = signal(false);
+    /** The sections that are selected. @type {import("../../vendor/preact.js").Signal<ReadonlySet<string>>} */
+    this.picked = signal(new Set());
+    /** Where a range begins. */
+    this.lastPicked = "";
     /** The place that Wire is asked to show. @type {Signal<string>} */
     this.shownPointer = signal("");
     /** Counts what arrived of the reply. */
@@ -291,6 +295,35 @@ export class Desk {
   /** @param {Operation} operation */
   apply(operation) {
     return this._edits.apply(operation);
+  }
+
+  /**
+   * Select these sections too; with `isToggled`, those that are selected no longer.
+   * @param {readonly string[]} ids
+   * @param {{ isToggled?: boolean }} [options]
+   */
+  pick(ids, { isToggled = false } = {}) {
+    const next = new Set(this.picked.peek());
+    for (const id of ids) if (!(isToggled && next.delete(id))) next.add(id);
+    this.picked.value = next;
+    this.lastPicked = ids[ids.length - 1] ?? this.lastPicked;
+  }
+
+  unpick() {
+    this.picked.value = new Set();
+    this.lastPicked = "";
+  }
+
+  /** Delete or restore all that is selected, as one step that one undo takes back. @param {"delete" | "restore"} op */
+  applyToPicked(op) {
+    const meant = this.sections
+      .peek()
+      .filter((section) => this.picked.peek().has(section.id) && section.deleted === (op === "restore"));
+    if (!meant.length) return;
+    void this.apply({ op: "batch", operations: meant.map((section) => ({ op, section: section.id })) });
+    const scope = this.keep.peek();
+    // A step of several edits is kept by what all edits so far have made.
+    if (scope && op === "delete") void this.apply({ op: "keep", scope });
   }
 
   /** @param {string} id @param {-1 | 1} by */

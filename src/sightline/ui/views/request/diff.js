@@ -10,7 +10,7 @@ import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { useResource } from "../../kit/resource.js";
 import { segmentControl } from "../../kit/segmented.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
 
 /** @import { Desk } from "./desk.js" */
@@ -24,11 +24,12 @@ import { short } from "./core/budget.js";
 
 const WORDS = { same: "same", changed: "changed", added: "added", removed: "removed", moved: "moved" };
 
-/** @param {{ desk: Desk }} props */
-export function Diff({ desk }) {
+/** `against` is what the address names; it is opened where the cache broke. */
+/** @param {{ desk: Desk, against?: string }} props */
+export function Diff({ desk, against: named }) {
   const view = desk.view.value;
   const [against, setAgainst] = useState(
-    view?.dirty || !(view?.previous || view?.thread?.previous) ? "original" : "previous",
+    named || (view?.dirty || !(view?.previous || view?.thread?.previous) ? "original" : "previous"),
   );
   const [answer, setAnswer] = useState(/** @type {Answer | null} */ (null));
   const [problem, setProblem] = useState("");
@@ -47,6 +48,7 @@ export function Diff({ desk }) {
   }, [desk, against, view?.body_sha256]);
   const items = answer?.items ?? [];
   const differing = items.filter((item) => item.change !== "same");
+  const cause = answer?.prefix?.broken_tokens ? (answer.prefix.section ?? "") : "";
   const isOther = !["original", "previous"].includes(against);
   const pick = (/** @type {string} */ name) => {
     if (name === against) return;
@@ -90,21 +92,37 @@ export function Diff({ desk }) {
           <p class="soft">${against === "original" ? "What is shown is what the client sent." : ""}</p>
         </div>`
       }
-      ${(isAll ? items : differing).map((item, index) => h(Entry, { key: `${index}`, item }))}
+      ${(isAll ? items : differing).map((item, index) =>
+        h(Entry, {
+          key: `${index}`,
+          item,
+          isCause: cause !== "" && (item.after ?? item.before)?.section === cause,
+          isShownFirst: Boolean(named),
+        }),
+      )}
     </div>
   </div>`;
 }
 
-/** @param {{ item: Item, key?: string }} props */
-function Entry({ item }) {
+/** @param {{ item: Item, isCause: boolean, isShownFirst: boolean, key?: string }} props */
+function Entry({ item, isCause, isShownFirst }) {
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const list = place.current?.closest(".diff-list");
+    if (isCause && isShownFirst && list && place.current) list.scrollTop = place.current.offsetTop - list.offsetTop;
+  }, [isCause]);
   const [isOpen, setOpen] = useState(item.change !== "same" && item.change !== "moved");
   const before = layOutJson(item.before?.text ?? "");
   const after = layOutJson(item.after?.text ?? "");
-  return html`<section class=${`diff-entry ${item.change}`} aria-label=${`${item.label}: ${WORDS[item.change]}`}>
+  return html`<section
+    ref=${place}
+    class=${`diff-entry ${item.change}${isCause ? " is-cause" : ""}`}
+    aria-label=${`${item.label}: ${WORDS[item.change]}`}>
     <button type="button" class="diff-head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
       <span class=${`chip change ${item.change}`}>${WORDS[item.change]}</span>
       <b class="cut">${item.label}</b>
+      ${isCause ? html`<span class="chip cause">the cache broke here</span>` : null}
       <span class="card-gap"></span>
       <span class="faint number">${change(before.length, after.length)}</span>
     </button>

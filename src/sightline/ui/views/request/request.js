@@ -2,7 +2,7 @@
 /** The request view: everything that will be sent or was sent, and the reply. */
 
 import { money } from "../../kit/core/format.js";
-import { TABS } from "../../kit/core/routes.js";
+import { TABS, hashOf } from "../../kit/core/routes.js";
 import { loadEditor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -17,6 +17,7 @@ import { isHeld, nameOf } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
 import { Header } from "./header.js";
+import { Headers } from "./headers.js";
 import { Losses } from "./losses.js";
 import { Masks } from "./masks.js";
 import { Meter } from "./meter.js";
@@ -36,6 +37,7 @@ const NAMES = /** @type {Record<string, string>} */ ({
   reply: "Reply",
   timeline: "Timeline",
   losses: "Losses",
+  headers: "Headers",
 });
 const PANELS = /** @type {Record<Panel, string>} */ ({
   "": "",
@@ -43,13 +45,14 @@ const PANELS = /** @type {Record<Panel, string>} */ ({
   compare: "Replay and compare",
   masks: "Kept edits",
 });
-const VIEWS = /** @type {Record<string, (props: { desk: Desk }) => any>} */ ({
+const VIEWS = /** @type {Record<string, (props: { desk: Desk, against?: string }) => any>} */ ({
   sections: Sections,
   wire: Wire,
   diff: Diff,
   reply: Reply,
   timeline: Timeline,
   losses: Losses,
+  headers: Headers,
 });
 
 /** The tabs of an exchange that passed as it was: it has no conversation. */
@@ -60,8 +63,8 @@ function tabsOf(view) {
   return view.raw ? RAW_TABS : TABS;
 }
 
-/** @param {{ id: string, tab: string, key?: string }} props */
-export function RequestView({ id, tab }) {
+/** @param {{ id: string, tab: string, against?: string, key?: string }} props */
+export function RequestView({ id, tab, against }) {
   const desk = useMemo(() => new Desk(id), [id]);
   const [panel, setPanel] = useState(/** @type {Panel} */ (""));
   useEffect(() => {
@@ -124,7 +127,10 @@ export function RequestView({ id, tab }) {
     </main>`;
   }
   const panels = {
-    "": () => h(view.raw && !isWaiting && tab !== "timeline" ? Raw : (VIEWS[tab] ?? Sections), { key: tab, desk }),
+    "": () =>
+      view.raw && !isWaiting && tab !== "timeline"
+        ? h(Raw, { key: tab, desk })
+        : h(VIEWS[tab] ?? Sections, { key: `${tab} ${against ?? ""}`, desk, against }),
     answer: () => h(Answer, { desk, onClose: () => setPanel("") }),
     compare: () => h(Compare, { desk, onClose: () => setPanel("") }),
     masks: () => h(Masks, { desk, onClose: () => setPanel("") }),
@@ -205,9 +211,17 @@ function Budget({ desk }) {
   return h(Meter, { tokens: desk.view.value?.tokens, isPending: desk.isBusy.value });
 }
 
-/** What the edit costs in cached prefix. @param {{ view: View }} props */
+/** What the edit costs in cached prefix, or why the cache broke without one. @param {{ view: View }} props */
 function CostOfEdit({ view }) {
   const cost = view.edit_cost ?? (typeof view.cost === "object" ? view.cost : null);
+  if (cost?.broken_tokens && !cost.broken_by_edit)
+    return html`<p class="edit-cost cache-break" title=${cost.reason ?? ""}>
+      ${h(Icon, { name: "warn" })}
+      The cache breaks here: <b class="number">${short(cost.broken_tokens)}</b> tokens are read anew
+      ${cost.money ? html` (${money(cost.money)})` : null}
+      <span class="soft">: ${cost.reason}</span>${" "}
+      <a href=${hashOf({ view: "request", id: view.id, tab: "diff", against: "previous" })}>Show the cause</a>
+    </p>`;
   if (!cost?.broken_by_edit) return null;
   return html`<p class="edit-cost" title=${cost.reason ?? ""}>
     ${h(Icon, { name: "warn" })}

@@ -9,8 +9,10 @@ import { edit, insert } from "./actions.js";
 import { Card } from "./card.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";
+import { rangeOf } from "./core/selection.js";
 import { wireDialect } from "./desk.js";
 import { Problems } from "./problems.js";
+import { Selection } from "./selection.js";
 
 /** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
@@ -50,6 +52,14 @@ export function Sections({ desk }) {
     }
   }, []);
 
+  const onPick = useCallback(
+    (/** @type {string} */ id, /** @type {boolean} */ isRange) => {
+      if (isRange) desk.pick(rangeOf(desk.sections.peek(), desk.lastPicked || chosen.current, id));
+      else desk.pick([id], { isToggled: true });
+    },
+    [desk],
+  );
+
   // Closing the editor puts the focus on its card.
   const before = useRef(editing);
   useLayoutEffect(() => {
@@ -68,9 +78,18 @@ export function Sections({ desk }) {
 
   const rest = problemsOf(problems, "");
   return html`<div class="sections">
-    ${h(Outline, { sections, problems, active: here, onGo: mark, total: view?.tokens?.estimate ?? 0 })}
+    ${h(Outline, {
+      sections,
+      problems,
+      active: here,
+      picked: desk.picked.value,
+      onGo: mark,
+      onPick,
+      total: view?.tokens?.estimate ?? 0,
+    })}
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
     <div class="cards" ref=${cards} role="feed" aria-label="Sections">
+      ${isEditable && !isCalls ? h(Selection, { desk, sections, here }) : null}
       ${
         isCalls &&
         html`<p class="cards-note soft">
@@ -105,6 +124,11 @@ export function Sections({ desk }) {
   </div>`;
 }
 
+/** Whether something that is selected is not deleted yet. @param {Desk} desk */
+function hasLivePicked(desk) {
+  return desk.sections.peek().some((section) => desk.picked.peek().has(section.id) && !section.deleted);
+}
+
 /** @param {readonly Section[]} sections */
 function firstOf(sections) {
   // A conversation is mostly opened for its last words.
@@ -137,7 +161,11 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
           keys: "d",
           also: ["delete", "backspace"],
           label: "Delete or restore the section",
-          run: on((section) => desk.apply({ op: section.deleted ? "restore" : "delete", section: section.id })),
+          run: on((section) =>
+            desk.picked.peek().size
+              ? desk.applyToPicked(hasLivePicked(desk) ? "delete" : "restore")
+              : desk.apply({ op: section.deleted ? "restore" : "delete", section: section.id }),
+          ),
         },
         {
           keys: "c",
@@ -181,12 +209,14 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
 }
 
 /**
- * @typedef {{ sections: readonly Section[], problems: Map<string, readonly any[]>, active: string, onGo: (id: string)
- *   => void, total: number }} OutlineProps
+ * @typedef {{ sections: readonly Section[], problems: Map<string, readonly any[]>, active: string, picked:
+ *   ReadonlySet<string>, onGo: (id: string) => void, onPick: (id: string, isRange: boolean) => void, total: number }}
+ *   OutlineProps
  */
 
 /** @type {(props: OutlineProps) => any} */
-const Outline = memo(function Outline(/** @type {OutlineProps} */ { sections, problems, active, onGo, total }) {
+const Outline = memo(function Outline(/** @type {OutlineProps} */ props) {
+  const { sections, problems, active, picked, onGo, onPick, total } = props;
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   // Of a long outline the part around the active row is drawn first, the rest when there is time.
   const [isWhole, setWhole] = useState(sections.length < 80);
@@ -217,12 +247,14 @@ const Outline = memo(function Outline(/** @type {OutlineProps} */ { sections, pr
           key: section.id,
           section,
           isActive: section.id === active,
+          isPicked: picked.has(section.id),
           worst: problemsOf(problems, section.id).some((each) => each.severity === "error")
             ? "error"
             : problemsOf(problems, section.id).length
               ? "warning"
               : "",
           onGo,
+          onPick,
           share: shareOf(section, total),
         }),
       )}
@@ -240,19 +272,34 @@ function shareOf(section, total) {
 }
 
 /**
- * @typedef {{ section: Section, isActive: boolean, worst: string, onGo: (id: string) => void, share: number }} RowProps
+ * @typedef {{ section: Section, isActive: boolean, isPicked: boolean, worst: string, onGo: (id: string) => void,
+ *   onPick: (id: string, isRange: boolean) => void, share: number }} RowProps
  */
 
 /** @type {(props: RowProps & { key?: string }) => any} */
-const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ { section, isActive, worst, onGo, share }) {
+const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ props) {
+  const { section, isActive, isPicked, worst, onGo, onPick, share } = props;
+  /** With control it is selected, with shift all from the last one to it. @param {MouseEvent} event */
+  const onClick = (event) => {
+    if (event.shiftKey || event.ctrlKey || event.metaKey) onPick(section.id, event.shiftKey);
+    else onGo(section.id);
+  };
   return html`<li>
     <button
       type="button"
       data-section=${section.id}
       tabindex=${isActive ? 0 : -1}
-      class=${`outline-row kind-${section.kind} ${section.deleted ? "is-deleted" : ""} ${worst ? `has-${worst}` : ""}`}
+      class=${[
+        `outline-row kind-${section.kind}`,
+        section.deleted && "is-deleted",
+        isPicked && "is-picked",
+        worst && `has-${worst}`,
+      ]
+        .filter(Boolean)
+        .join(" ")}
+      aria-pressed=${isPicked ? "true" : null}
       aria-current=${isActive ? "true" : null}
-      onClick=${() => onGo(section.id)}
+      onClick=${onClick}
     >
       <i class="card-kind" aria-hidden="true"></i>
       <span class="cut">${section.label}</span>

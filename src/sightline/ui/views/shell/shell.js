@@ -33,6 +33,7 @@ import { RequestView } from "../request/request.js";
 import { CompareRuns } from "../runs/compare.js";
 import { Runs } from "../runs/runs.js";
 import { Trace } from "../runs/trace.js";
+import { Session } from "../sessions/session.js";
 import { held, heldCount } from "../traffic/feed.js";
 import { Traffic } from "../traffic/traffic.js";
 import { Connect } from "./connect.js";
@@ -52,6 +53,7 @@ const VIEW_OF = {
   traffic: "traffic",
   request: "request",
   costs: "costs",
+  session: "sessions",
   chat: "chat",
   runs: "runs",
   run: "runs",
@@ -113,7 +115,7 @@ export function Shell() {
       ${h(Banner, {})}
     </div>
     <div class="shell-view" data-view=${VIEW_OF[at.view]}>
-      ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab }) : null}
+      ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab, against: at.against }) : null}
       ${at.view === "runs" ? h(Runs, { compare: at.compare }) : null}
       ${at.view === "run" ? h(Trace, { key: at.id, id: at.id }) : null}
       ${at.view === "compare" ? h(CompareRuns, { key: `${at.a} ${at.b}`, a: at.a, b: at.b }) : null}
@@ -137,6 +139,7 @@ export function Shell() {
       }
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "costs" ? h(Costs, { by: at.by, filter: at.filter }) : null}
+      ${at.view === "session" ? h(Session, { key: at.name, name: at.name }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
     </div>
@@ -260,9 +263,11 @@ function useTitle() {
         ? "Chat · "
         : at.view === "costs"
           ? "Costs · "
-          : at.view.startsWith("eval")
-            ? "Evals · "
-            : "";
+          : at.view === "session"
+            ? `${at.name} · `
+            : at.view.startsWith("eval")
+              ? "Evals · "
+              : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
   }, [count, place]);

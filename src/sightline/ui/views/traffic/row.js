@@ -155,7 +155,16 @@ function conversationRow(props, row) {
       ${h(Icon, { name: "right" })}
     </span>
     <span class="cut conversation-title">${titleOf(conversation) || "Conversation"}</span>
-    <span class="turns number">${countOf(conversation.lines.length, "turn")}</span>`;
+    <span class="turns number">${countOf(conversation.lines.length, "turn")}</span>
+    <a
+      class="session-link"
+      href=${hashOf({ view: "session", name: newest.session || newest.id })}
+      tabindex="-1"
+      title="Open the session (s)"
+      onClick=${(/** @type {MouseEvent} */ event) => event.stopPropagation()}
+    >
+      Session
+    </a>`;
   const isFolded = row.openness === "none";
   const liveliest = stateOf(conversation);
   const state = isFolded && liveliest !== "finished" ? h(State, { line: { ...newest, state: liveliest } }) : null;

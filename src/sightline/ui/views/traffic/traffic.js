@@ -218,6 +218,13 @@ function fold(isOpening) {
   }
 }
 
+function openSession() {
+  const row = rows.value[keys.value.indexOf(active.value)];
+  if (!row || row.kind === "heading") return;
+  const line = row.kind === "line" ? row.line : (row.conversation.lines[0] ?? row.conversation.sides[0]);
+  go({ view: "session", name: line.session || line.id });
+}
+
 function useListKeys() {
   useShortcuts("Traffic", [
     { keys: "j", also: ["down"], label: "Next row", run: () => move(1), isHidden: true },
@@ -237,6 +244,7 @@ function useListKeys() {
       },
     },
     { keys: "delete", label: "Delete the request or conversation", run: deleteRow },
+    { keys: "s", label: "Open the session", run: openSession },
     { keys: "right", label: "Unfold", run: () => fold(true), isHidden: true },
     { keys: "left", label: "Fold", run: () => fold(false), isHidden: true },
     { keys: "z c", label: "Fold all conversations", run: () => foldAll("none") },

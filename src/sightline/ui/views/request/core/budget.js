@@ -40,11 +40,12 @@ const USUAL_RATE = 0.27;
  * @property {number | null} share used + reserve of the window, 0…1 and more
  */
 
-export const CATEGORIES = ["system", "tools", "history", "user", "attachments", "options"];
+export const CATEGORIES = ["system", "tools", "history", "results", "user", "attachments", "options"];
 const LABELS = /** @type {Record<string, string>} */ ({
   system: "System",
   tools: "Tools",
   history: "History",
+  results: "Tool results",
   user: "User",
   attachments: "Attachments",
   options: "Options",

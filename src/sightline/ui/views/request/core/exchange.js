@@ -308,3 +308,40 @@ export function faultOf(view) {
   if (!fault) return null;
   return typeof fault === "string" ? { code: fault, message: fault } : fault;
 }
+
+/** @typedef {{ name: string, value: string, change: "same" | "added" | "changed" | "dropped" }} HeaderRow */
+
+/** Each connection says these for itself; the record has them of the client alone. */
+const FRAMING = new Set(["host", "connection", "content-length", "transfer-encoding", "keep-alive"]);
+
+/**
+ * The client's headers and those that were sent, each with what became of it or where it came from. A credential is
+ * masked on both sides, so that two of them look the same.
+ * @param {readonly (readonly [string, string] | readonly string[])[]} client
+ * @param {readonly (readonly [string, string] | readonly string[])[]} sent
+ * @returns {{ client: HeaderRow[], sent: HeaderRow[] }}
+ */
+export function compareHeaders(client, sent) {
+  /** @param {typeof client} headers */
+  const byName = (headers) => {
+    /** @type {Map<string, string[]>} */
+    const found = new Map();
+    for (const [name, value] of headers) {
+      const key = name.toLowerCase();
+      found.set(key, [...(found.get(key) ?? []), value]);
+    }
+    return found;
+  };
+  const [before, after] = [byName(client), byName(sent)];
+  return {
+    client: client.map(([name, value]) => ({
+      name,
+      value,
+      change: sent.length && !after.has(name.toLowerCase()) && !FRAMING.has(name.toLowerCase()) ? "dropped" : "same",
+    })),
+    sent: sent.map(([name, value]) => {
+      const known = before.get(name.toLowerCase());
+      return { name, value, change: !known ? "added" : known.includes(value) ? "same" : "changed" };
+    }),
+  };
+}

@@ -1,0 +1,91 @@
+// @ts-check
+/** Several sections at once: they are picked one by one, as a range, by kind or by words, and change in one step. */
+
+import { countOf } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { Menu } from "../../kit/menu.js";
+import { h, html, useState } from "../../vendor/preact.js";
+import { short } from "./core/budget.js";
+import { matchingSections, rangeOf, resultsOf } from "./core/selection.js";
+
+/** @import { Section } from "./core/exchange.js" */
+/** @import { Desk } from "./desk.js" */
+
+/**
+ * The bar above the cards of a held request.
+ * @param {{ desk: Desk, sections: readonly Section[], here: string }} props
+ */
+export function Selection({ desk, sections, here }) {
+  const [words, setWords] = useState("");
+  const picked = sections.filter((section) => desk.picked.value.has(section.id));
+  const live = picked.filter((section) => !section.deleted);
+  const gone = picked.filter((section) => section.deleted);
+  const tokens = live.reduce((sum, section) => sum + (section.tokens?.tokens ?? 0), 0);
+  useShortcuts(
+    "Sections",
+    [
+      { keys: "v", label: "Select the section, or not", run: () => desk.pick([here], { isToggled: true }) },
+      {
+        keys: "V",
+        label: "Select up to the section",
+        run: () => desk.pick(rangeOf(desk.sections.peek(), desk.lastPicked, here)),
+      },
+    ],
+    [desk, here],
+  );
+  /** @param {SubmitEvent} event */
+  const onSubmit = (event) => {
+    event.preventDefault();
+    if (words.trim()) desk.pick(matchingSections(sections, words));
+  };
+  return html`<div class="selection" role="toolbar" aria-label="Selection">
+    ${h(Menu, {
+      label: "Select sections",
+      class: "button quiet",
+      align: "left",
+      children: html`Select ${h(Icon, { name: "down" })}`,
+      choices: [
+        { label: "All tool results", run: () => desk.pick(resultsOf(sections)) },
+        { label: "All tool results before here", run: () => desk.pick(resultsOf(sections, here)) },
+        { label: "Everything up to here", run: () => desk.pick(rangeOf(sections, "", here)) },
+      ],
+    })}
+    <form onSubmit=${onSubmit}>
+      <input
+        class="field"
+        type="search"
+        aria-label="Select by words"
+        placeholder="Select by words"
+        value=${words}
+        onInput=${(/** @type {Event} */ event) => setWords(/** @type {HTMLInputElement} */ (event.target).value)}
+      />
+    </form>
+    ${
+      picked.length
+        ? html`<span class="soft number" role="status">
+              ${countOf(picked.length, "section")}${tokens ? ` · ${short(tokens)} tokens` : ""}
+            </span>
+            <button
+              type="button"
+              class="button danger"
+              disabled=${!live.length}
+              title="Delete them in one step (d)"
+              onClick=${() => desk.applyToPicked("delete")}
+            >
+              Delete ${live.length || ""}
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled=${!gone.length}
+              title="Restore them in one step (d)"
+              onClick=${() => desk.applyToPicked("restore")}
+            >
+              Restore ${gone.length || ""}
+            </button>
+            <button type="button" class="button quiet" onClick=${() => desk.unpick()}>Clear</button>`
+        : null
+    }
+  </div>`;
+}

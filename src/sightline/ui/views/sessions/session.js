@@ -1,0 +1,343 @@
+// @ts-check
+/** A session: one row a turn, what filled its context and what it cost, with the requests that each turn caused. */
+
+import { get, onFact } from "../../kit/api.js";
+import { clientName, countOf, duration, money, short, stamp, when, whole } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { toTraffic } from "../../kit/navigation.js";
+import { useResource } from "../../kit/resource.js";
+import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { AT_ONCE, allIds, colourOf, growth, mainTurns, mostTokens, rowsOf, threadWords } from "./core/session.js";
+
+/** @import { CacheBreak, SessionShown, SessionTurn, TurnDetails } from "../../api-types.d.ts" */
+/** @import { Row } from "./core/session.js" */
+
+const ENDED = new Set(["finished", "failed", "cancelled", "dropped"]);
+/** Facts within so many milliseconds are asked for together. */
+const TOGETHER = 400;
+
+/** Read it again when a request arrives or ends. @type {import("../../kit/core/resource.js").Follow} */
+const follow = (again) => {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const stop = onFact((fact) => {
+    if (fact.kind !== "received" && !ENDED.has(fact.kind)) return;
+    clearTimeout(timer);
+    timer = setTimeout(again, TOGETHER);
+  });
+  return () => {
+    clearTimeout(timer);
+    stop();
+  };
+};
+
+/** @param {{ name: string, key?: string }} props */
+export function Session({ name }) {
+  const path = /** @type {`/api/sessions/${string}`} */ (`/api/sessions/${encodeURIComponent(name)}`);
+  const { value: session, trouble, again } = useResource(path, follow);
+  const details = useDetails(session);
+  useShortcuts("Session", [{ keys: "escape", label: "Back", run: toTraffic }]);
+  if (session) return h(Loaded, { session, details });
+  return html`<main class="session" aria-label="Session">
+    ${
+      trouble
+        ? html`<div class="empty" role="alert">
+            <h1>${trouble.status === 404 ? "This session is not on record" : "The session could not be loaded"}</h1>
+            <p class="soft">${trouble.message}</p>
+            <p class="soft">${trouble.hint}</p>
+            <p class="empty-actions">
+              <button type="button" class="button primary" onClick=${toTraffic}>Back to traffic</button>
+              <button type="button" class="button" onClick=${again}>Try again</button>
+            </p>
+          </div>`
+        : html`<p class="faint pad" role="status">Loading…</p>`
+    }
+  </main>`;
+}
+
+/**
+ * What a look at each body tells, as it arrives; a turn that has not ended is looked at again.
+ * @param {SessionShown | null} session
+ * @returns {ReadonlyMap<string, TurnDetails>}
+ */
+function useDetails(session) {
+  const [known, setKnown] = useState(/** @type {ReadonlyMap<string, TurnDetails>} */ (new Map()));
+  useEffect(() => {
+    if (!session) return undefined;
+    const stopping = new AbortController();
+    const wanted = allIds(session.threads).filter((id) => !known.has(id));
+    const running = new Set(mainTurns(session.threads).flatMap((turn) => (ENDED.has(turn.state) ? [] : [turn.id])));
+    void (async () => {
+      for (let at = 0; at < wanted.length && !stopping.signal.aborted; at += AT_ONCE) {
+        const ids = wanted.slice(at, at + AT_ONCE).join(",");
+        const found = await get(`/api/turns?ids=${encodeURIComponent(ids)}`, { signal: stopping.signal }).catch(
+          () => null, // the rows stay without their calls; the next change of the session asks again
+        );
+        if (stopping.signal.aborted || !found) return;
+        const ended = found.turns.filter((/** @type {TurnDetails} */ each) => !running.has(each.id));
+        setKnown((before) => new Map([...before, ...ended.map((each) => /** @type {const} */ ([each.id, each]))]));
+      }
+    })();
+    return () => stopping.abort();
+  }, [session]);
+  return known;
+}
+
+/** @param {{ session: SessionShown, details: ReadonlyMap<string, TurnDetails> }} props */
+function Loaded({ session, details }) {
+  const [opened, setOpened] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const rows = rowsOf(session.threads, opened);
+  const most = mostTokens(session.threads);
+  /** @param {string} key */
+  const toggle = (key) => {
+    const next = new Set(opened);
+    if (!next.delete(key)) next.add(key);
+    setOpened(next);
+  };
+  const breaks = [...details.values()].filter((each) => each.broken).length;
+  return html`<main class="session" aria-label="Session">
+    ${h(Head, { session, breaks })}
+    <div class="session-body">
+      ${session.is_cut ? html`<p class="soft" role="note">Older requests of this session are left out.</p>` : null}
+      <div class="session-drawings">
+        ${h(Growth, { session, details })}
+        ${h(Spending, { session })}
+      </div>
+      <table class="turns">
+        <thead>
+          <tr>
+            <th scope="col" class="number">Turn</th>
+            <th scope="col">Asked, and called</th>
+            <th scope="col" class="c-tokens">Tokens: cached, new, out</th>
+            <th scope="col" class="number">Cost</th>
+            <th scope="col" class="number wide-cell">Sum</th>
+            <th scope="col" class="number wide-cell">Time</th>
+            <th scope="col" class="number wide-cell">At</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map((row) => h(TableRow, { key: row.key, row, most, details, onToggle: toggle }))}
+        </tbody>
+      </table>
+    </div>
+  </main>`;
+}
+
+/** @param {{ session: SessionShown, breaks: number }} props */
+function Head({ session, breaks }) {
+  const share = session.input_tokens ? Math.round((100 * session.cached_tokens) / session.input_tokens) : 0;
+  const quoted = session.session.replace(/\\/g, "\\\\").replace(/"/g, '\\"');
+  return html`<header class="session-head">
+    <div class="session-title">
+      <button
+        type="button"
+        class="button quiet icon back"
+        aria-label="Back to traffic"
+        title="Back to traffic (Esc)"
+        onClick=${toTraffic}
+      >
+        ${h(Icon, { name: "back" })}
+      </button>
+      <h1 class="cut" title=${session.session || session.key}>
+        ${session.session || session.threads[0]?.title || "Conversation"}
+      </h1>
+      <span class="soft cut">${[clientName(session.client), ...session.models].filter(Boolean).join(" · ")}</span>
+      ${
+        session.session
+          ? html`<a class="button quiet" href=${hashOf({ view: "traffic", filter: `session:"${quoted}"` })}>
+              Show in Traffic
+            </a>`
+          : null
+      }
+    </div>
+    <dl class="session-totals">
+      ${h(Total, { name: "Turns", value: whole(session.turns), note: countOf(session.requests, "request") })}
+      ${h(Total, {
+        name: "Input",
+        value: short(session.input_tokens),
+        note: session.cached_tokens ? `${share} % cached` : "",
+      })}
+      ${h(Total, { name: "Output", value: short(session.output_tokens), note: "" })}
+      ${h(Total, {
+        name: "Cost",
+        value: session.cost || !session.unpriced ? money(session.cost) + (session.unpriced ? "+" : "") : "unknown",
+        note: session.unpriced ? `${countOf(session.unpriced, "request")} without a known price` : "",
+      })}
+      ${h(Total, {
+        name: "Cache breaks",
+        value: whole(breaks),
+        note: "",
+        isBad: breaks > 0,
+      })}
+      ${h(Total, { name: "Lasted", value: duration(session.ended - session.began), note: stamp(session.began) })}
+    </dl>
+  </header>`;
+}
+
+/** @param {{ name: string, value: string, note: string, isBad?: boolean }} props */
+function Total({ name, value, note, isBad }) {
+  return html`<div>
+    <dt class="soft">${name}</dt>
+    <dd class=${isBad ? "number bad" : "number"}>${value}</dd>
+    <dd class="faint">${note}</dd>
+  </div>`;
+}
+
+/** @param {{ session: SessionShown, details: ReadonlyMap<string, TurnDetails> }} props */
+function Growth({ session, details }) {
+  const turns = mainTurns(session.threads);
+  const { names, columns, most } = growth(turns, details);
+  const missing = columns.filter((column) => !details.has(column.id)).length;
+  const known = columns.filter((column) => column.total);
+  const words = known.length
+    ? `${short(known[0].total)} tokens in the first turn, ${short(known[known.length - 1].total)} in the last`
+    : "";
+  const latest = known[known.length - 1];
+  return html`<figure class="drawing">
+    <figcaption>
+      <b>Context by turn</b>
+      <span class="faint">${missing ? `Reading ${countOf(missing, "turn")}…` : words}</span>
+    </figcaption>
+    <div class="bars" role="img" aria-label=${`Context by turn: ${words}`}>
+      ${columns.map(
+        (column, index) => html`<span
+          key=${column.id}
+          class="bar"
+          title=${`Turn ${index + 1}: ${whole(column.total)} tokens, estimated`}
+        >
+          ${names.map(
+            (name, kind) => html`<i
+              key=${name}
+              class=${`of-${colourOf(name)}`}
+              style=${{ height: `${most ? (100 * column.tokens[kind]) / most : 0}%` }}
+            ></i>`,
+          )}
+        </span>`,
+      )}
+    </div>
+    <ul class="legend">
+      ${names.map(
+        (name, kind) => html`<li key=${name}>
+          <i class=${`of-${colourOf(name)}`} aria-hidden="true"></i>
+          ${name}
+          <span class="faint number">${latest ? short(latest.tokens[kind]) : ""}</span>
+        </li>`,
+      )}
+    </ul>
+  </figure>`;
+}
+
+/** @param {{ session: SessionShown }} props */
+function Spending({ session }) {
+  const turns = mainTurns(session.threads);
+  const most = turns.length ? turns[turns.length - 1].total : 0;
+  if (!most) return null;
+  const words = `${money(most)} after ${countOf(turns.length, "turn")}`;
+  return html`<figure class="drawing">
+    <figcaption><b>Cost so far</b><span class="faint">${words}</span></figcaption>
+    <div class="bars" role="img" aria-label=${`Cost so far: ${words}`}>
+      ${turns.map((turn, index) => {
+        const own = turn.total - (index ? turns[index - 1].total : 0);
+        /** @param {number} dollars */
+        const height = (dollars) => ({ height: `${(100 * dollars) / most}%` });
+        return html`<span
+          key=${turn.id}
+          class="bar"
+          title=${`Turn ${index + 1}: ${money(own)}, ${money(turn.total)} so far`}
+        >
+          <i class="of-own" style=${height(own)}></i>
+          <i class="of-before" style=${height(turn.total - own)}></i>
+        </span>`;
+      })}
+    </div>
+    <ul class="legend">
+      <li><i class="of-own" aria-hidden="true"></i> This turn, with what it caused</li>
+      <li><i class="of-before" aria-hidden="true"></i> Turns before</li>
+    </ul>
+  </figure>`;
+}
+
+/**
+ * @param {{ row: Row, most: number, details: ReadonlyMap<string, TurnDetails>, onToggle: (key: string) => void,
+ *   key?: string }} props
+ */
+function TableRow({ row, most, details, onToggle }) {
+  if (row.kind === "thread")
+    return html`<tr class="thread-row">
+      <th scope="rowgroup" colspan="7">Conversation ${row.number} <span class="soft">${row.thread.title}</span></th>
+    </tr>`;
+  if (row.kind === "fold")
+    return html`<tr class="fold-row">
+      <td></td>
+      <td colspan="6" style=${{ "--depth": row.depth }}>
+        <button type="button" class="fold" aria-expanded=${row.isOpen} onClick=${() => onToggle(row.key)}>
+          <span class=${`twist ${row.isOpen ? "open" : ""}`}>${h(Icon, { name: "right" })}</span>
+          <span class="cut">${threadWords(row.thread)}</span>
+          <span class="faint number">
+            ${[countOf(row.thread.requests, "request"), money(row.thread.cost || null)].filter(Boolean).join(" · ")}
+          </span>
+        </button>
+      </td>
+    </tr>`;
+  return h(TurnRow, { row, most, details: details.get(row.turn.id) });
+}
+
+/** @param {{ row: Extract<Row, { kind: "turn" }>, most: number, details: TurnDetails | undefined }} props */
+function TurnRow({ row, most, details }) {
+  const { turn, number, depth } = row;
+  const calls = details?.calls.length ? details.calls : turn.tools;
+  const href = hashOf({ view: "request", id: turn.id, tab: "sections" });
+  const isBad = turn.state === "failed" || turn.status >= 400;
+  return html`<tr class=${depth ? "turn is-below" : "turn"}>
+    <td class="number"><a href=${href} aria-label=${`Turn ${number}`}>${number}</a></td>
+    <th scope="row" style=${{ "--depth": depth }}>
+      <div class="what">
+        ${row.label ? html`<a class="asked cut" href=${href} title=${row.label}>${row.label}</a>` : null}
+        ${calls.map((words, index) => html`<span key=${index} class="call cut" title=${words}>${words}</span>`)}
+        ${!row.label && !calls.length ? html`<a class="soft" href=${href}>continues</a>` : null}
+        ${isBad ? html`<span class="bad">${turn.fault.replaceAll("_", " ") || turn.status}</span>` : null}
+        ${!ENDED.has(turn.state) ? html`<span class="soft">${turn.state}…</span>` : null}
+        ${details?.broken ? h(Broken, { id: turn.id, broken: details.broken }) : null}
+      </div>
+    </th>
+    <td class="c-tokens">${h(Tokens, { turn, most })}</td>
+    <td class="number">${money(turn.cost)}</td>
+    <td class="number wide-cell soft">${turn.cost == null && !turn.total ? "" : money(turn.total)}</td>
+    <td class="number wide-cell">${duration(turn.elapsed)}</td>
+    <td class="number wide-cell faint" title=${stamp(turn.at)}>${when(turn.at, Date.now() / 1000)}</td>
+  </tr>`;
+}
+
+/** Opens the differences from the turn before, at the cause. @param {{ id: string, broken: CacheBreak }} props */
+function Broken({ id, broken }) {
+  const words = broken.kind === "changed" ? "cache broke" : "cache missed";
+  const price = broken.money ? `, ${money(broken.money)}` : "";
+  return html`<a
+    class="broken"
+    href=${hashOf({ view: "request", id, tab: "diff", against: "previous" })}
+    title=${`${broken.reason}: ${whole(broken.tokens)} tokens read anew${price}, ${whole(broken.kept)} kept`}
+  >
+    ${h(Icon, { name: "warn" })}${words} <span class="number">${short(broken.tokens)}</span>
+    <span class="reason cut">${broken.reason}</span>
+  </a>`;
+}
+
+/** @param {{ turn: SessionTurn, most: number }} props */
+function Tokens({ turn, most }) {
+  const { input_tokens: input, cached_tokens: cached, output_tokens: output } = turn;
+  if (input == null && output == null) return html`<span class="faint">not counted</span>`;
+  const fresh = Math.max(0, (input ?? 0) - (cached ?? 0));
+  /** @param {number} count */
+  const share = (count) => ({ width: `${most ? (100 * count) / most : 0}%` });
+  const tip = `${whole(cached ?? 0)} cached, ${whole(fresh)} new, ${whole(output ?? 0)} out`;
+  return html`<span class="token-bar" role="img" aria-label=${tip} title=${tip}>
+      <i class="cached" style=${share(cached ?? 0)}></i>
+      <i class="new" style=${share(fresh)}></i>
+      <i class="out" style=${share(output ?? 0)}></i>
+    </span>
+    <span class="token-words number soft" aria-hidden="true">
+      ${cached == null ? "" : `${short(cached)} · `}${short(fresh)} · ${short(output ?? 0)}
+    </span>`;
+}

@@ -1,0 +1,444 @@
+"""Sessions: the turns of a client's conversation in their order, with the requests that each of them caused.
+
+A session is what a client named so, or, where it named none, one conversation. Turns come from the lines of the record
+alone; what each turn called, what filled its context and where the cache broke takes a look at its body, so that the
+page asks for it turn by turn.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
+from typing import Final, Literal
+from urllib.parse import unquote
+
+import msgspec
+
+from sightline.editing.review import EditCost
+from sightline.editing.section import Section, call_words
+from sightline.errors import Code, Fault
+from sightline.exchange.interception.viewer import Viewer
+from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.records import Records
+from sightline.filters.parsing import parse
+from sightline.model.parts import ToolCall
+from sightline.store.summary import Summary
+from sightline.web.bodies import Query
+from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
+from sightline.workbench.costs import read_summaries
+
+MOST_REQUESTS: Final = 5_000
+"""So many of a session's latest requests are shown."""
+MOST_TURNS: Final = 20
+"""The details of so many turns are read in one call: each of them is a body of up to some megabytes."""
+_ERRAND_SECONDS = 600
+"""A client's errand belongs to the turn of its session that is nearest, if it is so near."""
+_REMEMBERED = 2_000
+_FILE_READERS = frozenset({"read", "read_file", "view", "view_file", "cat", "open_file", "read_many_files"})
+
+ThreadKind = Literal["conversation", "agent", "side", "replay"]
+
+
+class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools.
+    `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused."""
+
+    id: str
+    at: float
+    state: str
+    model: str
+    asked: str
+    status: int
+    fault: str
+    tools: tuple[str, ...]
+    input_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    total: float
+    elapsed: float | None
+    below: tuple["SessionThread", ...] = ()
+
+
+class SessionThread(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests that continue each other, the first one first: a conversation, a sub-agent's, a client's errand, or a
+    replay. `requests` and `cost` include everything below."""
+
+    kind: ThreadKind
+    title: str
+    requests: int
+    cost: float
+    turns: tuple[SessionTurn, ...]
+
+
+class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation
+    without one. `unpriced` requests have tokens whose cost is not known; `is_cut` where older requests are left out."""
+
+    key: str
+    session: str
+    client: str
+    models: tuple[str, ...]
+    began: float
+    ended: float
+    turns: int
+    requests: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost: float
+    unpriced: int
+    is_cut: bool
+    threads: tuple[SessionThread, ...]
+
+
+class CacheBreak(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a turn lost what the provider had cached. `kind`: the prompt changed, or it did not and the provider read
+    less from its cache all the same. `section` and `pointer` are where the prompt changed."""
+
+    kind: Literal["changed", "missed"]
+    tokens: int
+    kept: int
+    reason: str
+    section: str = ""
+    pointer: str = ""
+    money: float | None = None
+
+
+class TurnDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look at the body and at the reply tells of a turn: the calls in words, what filled the context by kind,
+    and where the cache broke. `is_gone`: the record no longer holds the body."""
+
+    id: str
+    calls: tuple[str, ...] = ()
+    kinds: tuple[ContextRow, ...] = ()
+    broken: CacheBreak | None = None
+    is_gone: bool = False
+
+
+class SessionPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a request is in its session: number `turn` of the `turns` of its thread, and the turns beside it. `turn`
+    is 0 for a request that stands below one; `above` is that one."""
+
+    key: str
+    session: str
+    turn: int
+    turns: int
+    previous: str
+    next: str
+    above: str
+
+
+# --- the turns, from the lines of the record ---
+
+
+class _Thread:
+    """Requests with one root, while they are sorted."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.lines: list[Summary] = []
+        self.above: Summary | None = None
+        self.kind: ThreadKind = "conversation"
+
+
+def arrange(summaries: Iterable[Summary]) -> tuple[SessionThread, ...]:
+    """The conversations of these requests, the oldest first, with what belongs to a turn below it."""
+    lines = sorted(summaries, key=lambda line: (line.at, line.id))
+    threads = _threads(lines)
+    below: dict[str, list[_Thread]] = {}
+    for thread in threads:
+        _place(thread, threads)
+        if thread.above is not None:
+            below.setdefault(thread.above.id, []).append(thread)
+    total = [0.0]
+    return tuple(_show(thread, below, total) for thread in threads if thread.above is None)
+
+
+def _threads(lines: Sequence[Summary]) -> list[_Thread]:
+    """Errands and replays are threads of their own, all others are sorted by their first request."""
+    known = {line.id: line for line in lines}
+    roots: dict[str, str] = {}
+    found: dict[str, _Thread] = {}
+    for line in lines:  # the oldest first, so that the root of what a request continues is known
+        before = "" if line.is_side or line.origin else line.previous
+        root = roots.get(before, line.id) if before in known else line.id
+        roots[line.id] = root
+        found.setdefault(root, _Thread(root)).lines.append(line)
+    return list(found.values())
+
+
+def _place(thread: _Thread, threads: Sequence[_Thread]) -> None:
+    """Find the turn that caused a thread: what is replayed, the turn next to an errand, or the one whose tool calls
+    were open when a sub-agent began."""
+    first = thread.lines[0]
+    others = [other for other in threads if other is not thread]
+    if first.origin:
+        thread.kind = "replay"
+        thread.above = next((line for other in others for line in other.lines if line.id == first.origin), None)
+    elif first.is_side:
+        thread.kind = "side"
+        turns = [line for other in others for line in other.lines if not line.is_side and not line.origin]
+        near = min(turns, key=lambda line: abs(line.at - first.at), default=None)
+        thread.above = near if near is not None and abs(near.at - first.at) <= _ERRAND_SECONDS else None
+    else:
+        thread.above = _caller(first, others)
+        if thread.above is not None:
+            thread.kind = "agent"
+
+
+def _caller(first: Summary, others: Iterable[_Thread]) -> Summary | None:
+    """The turn that had called tools and waited for them when this request came, the latest of several."""
+    waiting = []
+    for other in others:
+        if other.lines[0].is_side or other.lines[0].origin or other.lines[0].at >= first.at:
+            continue
+        earlier = [line for line in other.lines if line.at < first.at]
+        turn = earlier[-1]
+        is_last = len(earlier) == len(other.lines)
+        has_answered = turn.state == "finished" and turn.at + (turn.elapsed or 0.0) <= first.at
+        # A conversation that was never continued may have ended there; only a tool that starts agents says otherwise.
+        if has_answered and turn.tools and (not is_last or any(_starts_agents(name) for name in turn.tools)):
+            waiting.append(turn)
+    return max(waiting, key=lambda line: line.at, default=None)
+
+
+def _starts_agents(tool: str) -> bool:
+    return "agent" in tool.lower() or tool.lower() in ("task", "delegate", "dispatch")
+
+
+def _show(thread: _Thread, below: Mapping[str, list[_Thread]], total: list[float]) -> SessionThread:
+    """A thread with everything below it. `total` is the running sum of the whole session."""
+    turns, asked, requests, costs = [], "", len(thread.lines), []
+    for line in thread.lines:
+        total[0] += line.cost or 0.0
+        costs.append(line.cost or 0.0)
+        inner = tuple(_show(each, below, total) for each in below.get(line.id, ()))
+        requests += sum(each.requests for each in inner)
+        costs += [each.cost for each in inner]
+        turns.append(_turn(line, "" if line.title == asked else line.title, total[0], inner))
+        asked = line.title
+    return SessionThread(
+        kind=thread.kind, title=thread.lines[0].title, requests=requests, cost=fsum(costs), turns=tuple(turns)
+    )
+
+
+def _turn(line: Summary, asked: str, total: float, below: tuple[SessionThread, ...]) -> SessionTurn:
+    return SessionTurn(
+        id=line.id,
+        at=line.at,
+        state=line.state,
+        model=line.model,
+        asked=asked,
+        status=line.status,
+        fault=line.fault,
+        tools=line.tools,
+        input_tokens=line.input_tokens,
+        cached_tokens=line.cached_tokens,
+        output_tokens=line.output_tokens,
+        cost=line.cost,
+        total=total,
+        elapsed=line.elapsed,
+        below=below,
+    )
+
+
+def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False) -> SessionShown:
+    """A session of at least one request."""
+    lines = sorted(summaries, key=lambda line: (line.at, line.id))
+    threads = arrange(lines)
+    return SessionShown(
+        key=key,
+        session=lines[-1].session,
+        client=lines[-1].client,
+        models=tuple(dict.fromkeys(line.model for line in lines if line.model)),
+        began=lines[0].at,
+        ended=max(line.at + (line.elapsed or 0.0) for line in lines),
+        turns=sum(len(thread.turns) for thread in threads),
+        requests=len(lines),
+        input_tokens=sum(line.input_tokens or 0 for line in lines),
+        cached_tokens=sum(line.cached_tokens or 0 for line in lines),
+        output_tokens=sum(line.output_tokens or 0 for line in lines),
+        cost=fsum(line.cost or 0.0 for line in lines),
+        unpriced=sum(
+            line.cost is None and (line.input_tokens is not None or line.output_tokens is not None) for line in lines
+        ),
+        is_cut=is_cut,
+        threads=threads,
+    )
+
+
+def place_of(exchange: str, session: SessionShown) -> SessionPlace:
+    """Where a request is in its session."""
+    place = _find_place(exchange, session.threads, "")
+    turn, turns, previous, following, above = place if place is not None else (0, 0, "", "", "")
+    return SessionPlace(
+        key=session.key, session=session.session, turn=turn, turns=turns, previous=previous, next=following, above=above
+    )
+
+
+def _find_place(exchange: str, threads: Iterable[SessionThread], above: str) -> tuple[int, int, str, str, str] | None:
+    for thread in threads:
+        ids = [turn.id for turn in thread.turns]
+        if exchange in ids:
+            at = ids.index(exchange)
+            previous, following = ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else ""
+            return at + 1, len(ids), previous, following, above
+        for turn in thread.turns:
+            found = _find_place(exchange, turn.below, turn.id)
+            if found is not None:
+                return found
+    return None
+
+
+# --- the details of a turn, from its body and its reply ---
+
+
+def growth_of(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
+    """What fills the context, by kind, the largest first. Tools of MCP servers count by server, and the results of
+    tools that read files apart from others."""
+    sums: dict[str, int] = {}
+    for section in sections:
+        if section.tokens is None or section.deleted:
+            continue
+        names = {answer.call_id: answer.name for answer in section.answers}
+        for part, kind, tokens in share_by_parts(section):
+            name = NAMES[kind]
+            if kind == "tools" and part is not None and (server := server_of(part.name)):
+                name = f"Tools of {server}"
+            elif kind == "tool_result" and part is not None and _reads_files(names.get(part.call_id, part.name)):
+                name = "Files read"
+            sums[name] = sums.get(name, 0) + tokens
+    rows = (ContextRow(name=name, tokens=tokens) for name, tokens in sums.items() if tokens)
+    return tuple(sorted(rows, key=lambda row: (-row.tokens, row.name)))
+
+
+def _reads_files(tool: str) -> bool:
+    return tool.rpartition("__")[2].lower() in _FILE_READERS
+
+
+def break_of(summary: Summary, cost: EditCost | None) -> CacheBreak | None:
+    """Where the cache broke, as far as the provider's count and a comparison with the turn before tell; `cost` is None
+    where there was none."""
+    if cost is None:
+        return None
+    if cost.broken_tokens:
+        return CacheBreak(
+            kind="changed",
+            tokens=cost.broken_tokens,
+            kept=cost.kept_tokens,
+            reason=cost.reason,
+            section=cost.section,
+            pointer=cost.pointer,
+            money=cost.money,
+        )
+    cached = summary.cached_tokens
+    # Providers cache in steps, and estimates have a band: only a loss of more than half is certain.
+    if cached is None or cached >= cost.kept_tokens / 2:
+        return None
+    reason = "the prompt begins as before, but the provider read less of it from its cache: it may have expired"
+    return CacheBreak(kind="missed", tokens=cost.kept_tokens - cached, kept=cached, reason=reason)
+
+
+class Sessions:
+    """Reads sessions out of the record."""
+
+    def __init__(self, records: Records, viewer: Viewer, now: Callable[[], float]) -> None:
+        self._records, self._viewer, self._now = records, viewer, now
+        self._known: OrderedDict[str, TurnDetails] = OrderedDict()
+
+    async def read(self, name: str) -> SessionShown:
+        """The HTTP call `GET /api/sessions/NAME`: a session by its name, or by the id of one of its requests."""
+        return await self._find(unquote(name))
+
+    async def place(self, exchange: str) -> SessionPlace:
+        """The HTTP call `GET /api/exchanges/ID/place`."""
+        return place_of(exchange, await self._find(exchange))
+
+    async def details(self, query: Query) -> dict[str, list[TurnDetails]]:
+        """The HTTP call `GET /api/turns?ids=…`: the details of up to 20 turns, in the order of their ids."""
+        wanted = [each for each in query.text("ids").split(",") if each]
+        if not 1 <= len(wanted) <= MOST_TURNS:
+            hint = f"Name 1 to {MOST_TURNS} exchanges with commas: ?ids=x_1,x_2."
+            raise Fault(Code.INVALID_REQUEST, f"{len(wanted)} turns were asked for", hint=hint, status=400)
+        return {"turns": [await self._details(each) for each in wanted]}
+
+    async def _details(self, exchange: str) -> TurnDetails:
+        known = self._known.get(exchange)
+        if known is not None:
+            return known
+        facts = await self._records.facts(exchange)
+        summary = await self._records.summary(exchange, facts)
+        try:
+            recorded = await self._records.read(exchange)
+            look = await self._viewer.view_recorded(recorded, recorded.spoken)
+        except Fault:
+            return TurnDetails(id=exchange, is_gone=True)
+        found = TurnDetails(
+            id=exchange,
+            calls=_calls(recorded),
+            kinds=growth_of(look.sections),
+            broken=break_of(summary, look.cost if look.follows else None),
+        )
+        if recorded.end is not None:  # only what has ended stays as it is
+            self._known[exchange] = found
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+    async def _find(self, name: str) -> SessionShown:
+        await self._records.store.settle()
+        if (one := await self._line(name)) is not None:
+            if not one.session:
+                return await self._conversation(one)
+            name = one.session
+        wanted = parse(f"session:{_quote(name)}")
+        found: list[Summary] = []
+        async for summary in read_summaries(self._records.store, wanted, self._now()):
+            if summary.session == name:  # the filter does not tell upper from lower case
+                found.append(summary)
+            if len(found) > MOST_REQUESTS:
+                break
+        if not found:
+            hint = "`sightline costs --by session` lists the sessions on record."
+            raise Fault(Code.USAGE, f"no request of the session {name[:80]!r} is on record", hint=hint, status=404)
+        return show_session(name, found[:MOST_REQUESTS], is_cut=len(found) > MOST_REQUESTS)
+
+    async def _line(self, exchange: str) -> Summary | None:
+        """The line of an exchange; None if there is no such exchange."""
+        if not exchange.startswith("x_"):
+            return None
+        try:
+            return await self._records.summary(exchange, await self._records.facts(exchange))
+        except Fault:
+            return None
+
+    async def _conversation(self, one: Summary) -> SessionShown:
+        """The conversation of a request without a session: everything before it by name, and all that continues it."""
+        before = {one.id: one}
+        root: Summary = one
+        while (earlier := root.origin or root.previous) and earlier not in before:
+            line = await self._line(earlier)
+            if line is None:
+                break  # retention has removed it
+            root = before[earlier] = line
+        later: list[Summary] = []
+        async for summary in read_summaries(self._records.store, parse(""), self._now()):
+            if summary.at < root.at or len(later) > MOST_REQUESTS:
+                break
+            later.append(summary)
+        taken = dict(before)
+        for line in reversed(later):
+            if (line.previous in taken or line.origin in taken) and not line.session:
+                taken.setdefault(line.id, line)
+        return show_session(root.id, list(taken.values()), is_cut=len(later) > MOST_REQUESTS)
+
+
+def _calls(recorded: RecordedExchange) -> tuple[str, ...]:
+    """The tools that the reply called, and on what."""
+    parts = (part for choice in recorded.reply().choices for part in choice.parts)
+    return tuple(call_words(part.name, part.arguments) for part in parts if isinstance(part, ToolCall))
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,124 @@
+"""A session on the page: its turns, what they called, where the cache broke, and the way through its requests."""
+
+import json
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser import NARROW
+from tests.page_stage import PageStage
+from tests.upstream import answer
+
+OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
+FILE = "/shop/parser.py"
+CONFIG = '[models."m"]\nproviders = ["acme"]\nprices = { input = 3.0, output = 15.0, cached = 0.3 }\n'
+
+
+def reply(text: str = "", calls: tuple[tuple[str, object], ...] = (), prompt: int = 3_000, cached: int = 0) -> bytes:
+    called = [
+        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": text or None} | ({"tool_calls": called} if called else {})
+    usage = {
+        "prompt_tokens": prompt,
+        "completion_tokens": 60,
+        "total_tokens": prompt + 60,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if called else "stop"}
+    return json.dumps(
+        {"id": "r", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+    ).encode()
+
+
+def play(stage: PageStage, session: str) -> list[str]:
+    """An agent reads a file, lets a sub-agent look, and runs a command after its system prompt has changed."""
+    rules = {"role": "system", "content": "You mend shops. " * 600}
+    ids: list[str] = []
+
+    def turn(messages: list[dict[str, Any]], answered: bytes) -> dict[str, Any]:
+        stage.desk.upstream.script = [answer(200, answered, [("Content-Type", "application/json")])]
+        body = {"model": "m", "messages": messages, "tools": [TOOL, GITHUB]}
+        got = stage.desk.ask(body, session).result()
+        ids.append(got.exchange)
+        message: dict[str, Any] = got.json()["choices"][0]["message"]
+        return message
+
+    said = [rules, {"role": "user", "content": "Mend the parser of the shop"}]
+    said.append(turn(said, reply(calls=(("Read", {"file_path": FILE}), ("Task", {"description": "Find callers"})))))
+    turn([rules, {"role": "user", "content": "Find every caller of parse()"}], reply("Two of them."))
+    said += [
+        {"role": "tool", "tool_call_id": "c0", "content": "def parse(text):\n    return text.split()\n" * 60},
+        {"role": "tool", "tool_call_id": "c1", "content": "Two of them."},
+    ]
+    said.append(turn(said, reply(calls=(("Bash", {"command": "make test"}),), prompt=4_200, cached=2_900)))
+    said[0] = {"role": "system", "content": "It is ten past nine. " + "You mend shops. " * 600}
+    said.append({"role": "tool", "tool_call_id": "c0", "content": "3 passed"})
+    turn(said, reply("The parser is mended.", prompt=4_400, cached=0))
+    return ids
+
+
+PARAMETERS = {"type": "object", "properties": {"file_path": {"type": "string"}}}
+TOOL = {"type": "function", "function": {"name": "Read", "description": "Read a file. " * 20, "parameters": PARAMETERS}}
+GITHUB = {
+    "type": "function",
+    "function": {"name": "mcp__github__issues", "description": "List issues. " * 40, "parameters": PARAMETERS},
+}
+
+
+def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    ids = play(stage, "mend@shop")
+    with stage.look() as shown:
+        page = shown.page
+        row = page.get_by_role("row", name="Mend the parser of the shop").first
+        row.get_by_role("link", name="Session").click()
+        expect(page.get_by_role("heading", name="mend@shop")).to_be_visible()
+        table = page.get_by_role("table")
+        expect(table.get_by_text("Read parser.py")).to_be_visible()
+        expect(table.get_by_text("Bash: make test")).to_be_visible()
+        expect(page.get_by_text("Tools of github")).to_be_visible()
+        expect(page.get_by_text("Files read")).to_be_visible()
+        expect(page.get_by_role("img", name="Cost so far: $0.04")).to_be_visible()
+        stage.keep(shown, "session")
+        fold = table.get_by_role("button", name="Sub-agent: Find every caller of parse()")
+        fold.click()
+        expect(table.get_by_role("link", name="Find every caller of parse()")).to_be_visible()
+        page.get_by_role("link", name="cache broke").click()
+        expect(page.get_by_text("the cache broke here")).to_be_in_viewport()
+        assert f"#/x/{ids[-1]}/diff?against=previous" in page.url
+        expect(page.get_by_role("tablist", name="Request")).to_be_in_viewport()
+        stage.keep(shown, "session-cause")
+
+
+def test_a_request_leads_to_its_session_and_to_the_turns_beside_it(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    ids = play(stage, "walk@shop")
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, ids[2])
+        expect(page.get_by_text("turn 2 of 3")).to_be_visible()
+        page.keyboard.press("]")
+        expect(page.get_by_text("turn 3 of 3")).to_be_visible()
+        expect(page.get_by_text("The cache breaks here")).to_be_visible()
+        expect(page.get_by_role("button", name="Next turn")).to_be_disabled()
+        page.get_by_role("button", name="Previous turn").click()
+        expect(page.get_by_text("turn 2 of 3")).to_be_visible()
+        stage.keep(shown, "session-place")
+        page.keyboard.press("s")
+        expect(page.get_by_role("heading", name="walk@shop")).to_be_visible()
+
+
+def test_a_session_fits_a_telephone_and_one_that_is_unknown_says_so(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    play(stage, "small@shop")
+    with stage.look(size=NARROW, dark=True) as shown:
+        page = shown.page
+        page.goto(page.url.partition("#")[0] + "#/sessions/small%40shop")
+        expect(page.get_by_text("Bash: make test")).to_be_visible()
+        assert page.evaluate(OVERFLOW) <= 0
+        stage.keep(shown, "session-narrow")
+        shown.expected.append("status of 404")
+        page.goto(page.url.partition("#")[0] + "#/sessions/nobody")
+        expect(page.get_by_role("heading", name="This session is not on record")).to_be_visible()
