@@ -10,7 +10,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.exchange.relay_messages import read_fault, write_fault
 from sightline.server.channel import Channel
-from sightline.store.entries import FactEntry
+from sightline.store.entries import FactEntry, FramesEntry, KeptEntry, frames_in
 from sightline.store.journal import RECORD_HEAD, frame_record
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +66,18 @@ Serve: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
-decode_facts = msgspec.msgpack.Decoder(list[FactEntry]).decode
+_KEPT = msgspec.msgpack.Decoder(list[KeptEntry])
+
+
+def decode_facts(data: bytes) -> list[FactEntry]:
+    """What `encode_facts` has packed."""
+    facts: list[FactEntry] = []
+    for entry in _KEPT.decode(data):
+        if isinstance(entry, FramesEntry):
+            facts += frames_in(entry)
+        elif isinstance(entry, FactEntry):
+            facts.append(entry)
+    return facts
 
 
 def encode_facts(facts: Sequence[FactEntry]) -> bytes:

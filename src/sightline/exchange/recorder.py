@@ -75,6 +75,8 @@ class Recorder:
         self._masking = self.redaction.masking()
         self._shown: list[bytes] = []
         """What is recorded of the response, without secrets."""
+        self.has_masked_reader = False
+        """Whether the reply was read from bytes that a secret had been taken out of, so that the reply has none."""
         self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
         self._attempted = clock.monotonic()
         self._first_byte = 0.0
@@ -261,7 +263,8 @@ class Recorder:
             return
         parts = (part for choice in reply.choices for part in choice.parts)
         text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
-        if self.redaction.text(text) == text:
+        is_split = self.has_masked_reader and not self._masking.has_found
+        if not is_split and self.redaction.text(text) == text:
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
         self._shown = [whole]

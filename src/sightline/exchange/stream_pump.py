@@ -273,6 +273,7 @@ class VerbatimTap:
         self._unread.append(unread)
         self._unread_size += len(unread)
         if self._is_shared:
+            self._recorder.has_masked_reader = self._masking.has_found
             self._read()
         if self._early is not None:
             shown = self._hold_until_reply(self._early, shown)

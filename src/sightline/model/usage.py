@@ -45,7 +45,8 @@ def possible(usage: Usage | None) -> Usage | None:
         return None
     asked, written = usage.input_tokens or -1, usage.output_tokens or 0
     finer = usage.cached_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.cache_write_1h_tokens
-    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not finer:
+    finer = finer or usage.audio_input_tokens or usage.audio_output_tokens or usage.image_output_tokens
+    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not finer and not usage.cost:
         return usage  # as most are
     wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
     if usage.input_tokens == 0:

@@ -35,7 +35,7 @@ export function hashOf(route) {
       return (
         `#/x/${encodeURIComponent(route.id)}` +
         (route.tab === TABS[0] ? "" : `/${route.tab}`) +
-        asked({ against: route.against ?? "" })
+        queryOf({ against: route.against ?? "" })
       );
     case "session":
       return `#/sessions/${encodeURIComponent(route.name)}`;

@@ -108,7 +108,7 @@ export function Diff({ desk, against: named }) {
 function Entry({ item, isCause, isShownFirst }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    const list = place.current?.closest(".diff-list");
+    const list = /** @type {HTMLElement | null | undefined} */ (place.current?.closest(".diff-list"));
     if (isCause && isShownFirst && list && place.current) list.scrollTop = place.current.offsetTop - list.offsetTop;
   }, [isCause]);
   const [isOpen, setOpen] = useState(item.change !== "same" && item.change !== "moved");

@@ -6,19 +6,18 @@ import { post } from "../../kit/api.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
 import { clientName, duration, money, stamp } from "../../kit/core/format.js";
-import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
-import { go, route, toExchange, toTraffic } from "../../kit/navigation.js";
-import { useResource } from "../../kit/resource.js";
+import { route, toExchange, toTraffic } from "../../kit/navigation.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { Forget, ofSession } from "../traffic/forget.js";
 import { faultOf, holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
+import { InSession } from "./in-session.js";
 
 /** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
@@ -71,72 +70,6 @@ export function Header({ desk, view, panel, onPanel }) {
     </div>
     ${h(Fault, { view })}
   </header>`;
-}
-
-/**
- * The session, the place of this turn in it, and the turns beside it.
- * @param {{ view: View }} props
- */
-function InSession({ view }) {
-  // A turn that ends may have made its successor possible; only the record knows what came before and after.
-  const { value: place } = useResource(`/api/exchanges/${view.id}/place`, undefined, view.state);
-  const tab = route.value.view === "request" ? route.value.tab : "sections";
-  const step = (/** @type {string | undefined} */ id) => id && toExchange(id, tab);
-  useShortcuts(
-    "Request",
-    [
-      { keys: "[", label: "Previous turn of the session", run: () => step(place?.previous) },
-      { keys: "]", label: "Next turn of the session", run: () => step(place?.next) },
-      {
-        keys: "s",
-        label: "Open the session",
-        run: () => go({ view: "session", name: view.session || place?.key || view.id }),
-      },
-    ],
-    [view.id, view.session, place, tab],
-  );
-  if (!view.session && (!place || place.turns < 2)) return null;
-  return html`<span class="in-session">
-    <a
-      class="chip session cut"
-      href=${hashOf({ view: "session", name: view.session || place?.key || view.id })}
-      title=${view.session ? `Session ${view.session} (s)` : "The conversation (s)"}
-    >
-      ${view.session || "conversation"}
-    </a>
-    ${
-      place && place.turns > 1
-        ? html`<button
-              type="button"
-              class="button quiet icon"
-              aria-label="Previous turn"
-              title="Previous turn ([)"
-              disabled=${!place.previous}
-              onClick=${() => step(place.previous)}
-            >
-              ${h(Icon, { name: "back" })}
-            </button>
-            <span class="number soft">turn ${place.turn} of ${place.turns}</span>
-            <button
-              type="button"
-              class="button quiet icon"
-              aria-label="Next turn"
-              title="Next turn (])"
-              disabled=${!place.next}
-              onClick=${() => step(place.next)}
-            >
-              ${h(Icon, { name: "right" })}
-            </button>`
-        : null
-    }
-    ${
-      place?.above
-        ? html`<a class="soft" href=${hashOf({ view: "request", id: place.above, tab: "sections" })}>
-            caused by a turn
-          </a>`
-        : null
-    }
-  </span>`;
 }
 
 /** @param {View} view */

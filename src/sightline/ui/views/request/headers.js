@@ -12,6 +12,7 @@ import { compareHeaders } from "./core/exchange.js";
 const WORDS = { same: "", added: "added by Sightline", changed: "changed by Sightline", dropped: "not passed on" };
 /** What the record has in place of a credential. */
 const MASK = "***";
+const MASKED = "A credential: the record holds a mask in its place";
 
 /** @param {{ desk: Desk }} props */
 export function Headers({ desk }) {
@@ -54,7 +55,7 @@ export function Headers({ desk }) {
     })}
     ${h(Table, {
       title: "From the provider",
-      rows: answered.map(([name, value]) => ({ name, value, change: "same" })),
+      rows: answered.map(([name, value]) => ({ name, value, change: /** @type {const} */ ("same") })),
       empty: ended ? "No headers of the reply are on record." : "No reply has arrived yet.",
     })}
   </div>`;
@@ -77,8 +78,7 @@ function Table({ title, rows, empty, note }) {
                       <td>
                         ${
                           row.value.includes(MASK)
-                            ? html`<code title="A credential: the record holds a mask in its place">${row.value}</code>${" "}
-                                <span class="chip">masked</span>`
+                            ? html`<code title=${MASKED}>${row.value}</code>${" "} <span class="chip">masked</span>`
                             : html`<code>${row.value}</code>`
                         }
                       </td>

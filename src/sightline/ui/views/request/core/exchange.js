@@ -70,6 +70,7 @@
  * @property {string} model
  * @property {string} session
  * @property {string} [client]
+ * @property {string} [transport]
  * @property {number} at
  * @property {number | null} [status]
  * @property {string} body_sha256
