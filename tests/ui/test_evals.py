@@ -94,6 +94,7 @@ def test_a_case_is_changed_in_its_suite_and_run_again(scene: Scene) -> None:
         scene.suite.write_text(scene.suite.read_text() + "# somebody else\n")
         shown.expected.append("status of 409")
         source.get_by_role("button", name='Edit id: "italy"').click()
+        expect(page.locator("input:focus, textarea:focus")).to_have_count(1)
         page.keyboard.type("x")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("The file was changed in the meantime")

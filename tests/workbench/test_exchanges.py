@@ -357,7 +357,7 @@ def test_requests_without_token_or_from_another_origin_are_rejected(
 @pytest.mark.parametrize(("method", "path"), CALLS)
 def test_wrong_method_is_answered_with_the_allowed_method(stage: DeskStage, held: str, method: str, path: str) -> None:
     path = path.replace("{id}", held)
-    status, headers, body = asked(stage, "DELETE", path, authorization=f"Bearer {stage.server.token}")
+    status, headers, body = asked(stage, "PATCH", path, authorization=f"Bearer {stage.server.token}")
     assert status == 405
     assert method in headers["allow"]
     assert json.loads(body)["error"]["hint"]

@@ -298,7 +298,7 @@ def test_clients_that_knock_get_an_answer(server: Running) -> None:
         ("GET", "/api/exchanges/x_1/replay", 405),
         ("POST", "/api/exchanges", 409),
         ("PUT", "/api/exchanges", 405),
-        ("DELETE", "/api/exchanges/x_1", 405),
+        ("PUT", "/api/exchanges/x_1", 405),
         ("POST", "/api/exchanges/x_1/body", 405),
         ("POST", "/api/events", 405),
     ],

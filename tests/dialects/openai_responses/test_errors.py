@@ -53,6 +53,7 @@ def test_what_we_write_is_read_as_the_same_or_as_the_nearest_that_this_api_can_s
     theirs = (Code.UPSTREAM_ERROR, Code.UPSTREAM_PROTOCOL, Code.NETWORK, Code.LOCAL_UNAVAILABLE)
     ours = (Code.TRANSLATION_LOSS, Code.USAGE, Code.CONFIG)
     nearest = Code.UPSTREAM_ERROR if code in theirs else Code.INVALID_REQUEST if code in ours else code
+    nearest = Code.QUOTA if code is Code.CAP_REACHED else nearest  # OpenAI has one word for what is paid for
     assert read_failure(write_failure(Fault(code, "words"))).code is nearest
 
 

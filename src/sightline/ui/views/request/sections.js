@@ -88,7 +88,7 @@ export function Sections({ desk }) {
       total: view?.tokens?.estimate ?? 0,
     })}
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
-    <div class="cards" ref=${cards} role="feed" aria-label="Sections">
+    <div class="cards" ref=${cards} role="feed" aria-label="Sections" data-edge>
       ${isEditable && !isCalls ? h(Selection, { desk, sections, here }) : null}
       ${
         isCalls &&
