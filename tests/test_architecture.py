@@ -281,6 +281,12 @@ def test_the_lock_holds_names_and_versions_only() -> None:
     assert not direct - pinned, "run `make lock`"
 
 
+def test_the_changelog_begins_with_the_version_that_is_built() -> None:
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == PYPROJECT["project"]["version"]
+
+
 # --- the tests' own ground ------------------------------------------------------------------------
 
 
