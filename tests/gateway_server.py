@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,11 +19,12 @@ from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """`url` is where it listens; `listening` can be asked to end."""
+    """`url` is where it listens; `listening` can be asked to end, and `ended` is set once it has."""
 
     url: str
     token: str
     listening: ListeningServer
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def api(self, path: str) -> Any:
         """What the API says."""
@@ -76,6 +77,8 @@ def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
                 runner.run(serve())
         finally:
             ready.set()  # also where it could not begin: nobody waits for it then
+            if made:
+                made[0].ended.set()
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -118,6 +118,7 @@ def test_replay_may_finish_at_shutdown_unless_shutdown_is_forced(acme: Upstream,
         server.listening.end()
         if waits:
             acme._loop.call_soon_threadsafe(goes_on.set)
+            assert server.ended.wait(60)  # leaving the server's block asks it to end a second time
         else:
             server.listening.end()  # as a second Ctrl-C does
     with served(tmp_path, config) as server:

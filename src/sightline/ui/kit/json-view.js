@@ -142,12 +142,20 @@ function Leaf({ text, node, pointer, name, onSet }) {
           </button>`
       : null;
   if (!onSet) return html`${value}${more}`;
+  /** Opens when pressed: leaving the value edited before may draw a warning above this one, and it would move away from
+   * under the pointer before the button is released. */
+  const press = (/** @type {MouseEvent} */ event) => {
+    if (event.button !== 0) return;
+    event.preventDefault(); // the press would take the focus from the field that opens
+    setEditing(true);
+  };
   return html`<button
       type="button"
       ref=${button}
       class="json-leaf"
       title="Edit this value"
       aria-label=${`Edit ${name}: ${cut.slice(0, 80)}`}
+      onMouseDown=${press}
       onClick=${() => setEditing(true)}
     >
       ${value}
