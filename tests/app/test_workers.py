@@ -184,6 +184,43 @@ def test_requests_that_are_no_plain_ones_are_answered_on_every_connection(stage:
         assert client.ask("last")[0] == 200
 
 
+def test_a_worker_that_is_killed_takes_only_its_own_exchanges_and_is_started_again(stage: WorkerStage) -> None:
+    go_on = asyncio.Event()
+    stage.upstream.script = [pieces(head(200, SSE), chunk(delta("first")), go_on, chunk(b"data: [DONE]\n\n"), LAST)]
+    before = stage.worker()
+    with stage.person.listening() as facts:
+        answers = [client.send(asked("kill", stream=True)) for client in stage.clients(4)]
+        assert all(b"first" in answer.readline() for answer in answers)
+        ids = [answer.headers["x-sightline-exchange"] for answer in answers]
+        shown: set[str] = set()
+        while not shown.issuperset(ids):  # a worker shares its facts every few milliseconds
+            shown.add(facts.get(timeout=60)["exchange"])
+        os.kill(before, signal.SIGKILL)
+        told = set()
+        while len(told) < 2:
+            fact = facts.get(timeout=60)
+            if fact["kind"] == "failed":
+                assert fact["code"] == "interrupted"
+                told.add(fact["exchange"])
+    stage.upstream._loop.call_soon_threadsafe(go_on.set)
+    whole = set()
+    for exchange, answer in zip(ids, answers, strict=True):
+        try:
+            assert answer.read().endswith(b"[DONE]\n\n")
+            whole.add(exchange)
+        except http.client.HTTPException:
+            assert exchange in told
+    assert whole == set(ids) - told
+    assert len(whole) == 2
+    after = stage.worker(other_than=before)
+    views = {exchange: stage.person.ended(exchange) for exchange in ids}
+    assert {exchange for exchange in ids if views[exchange]["state"] == "finished"} == whole
+    assert {views[exchange]["fault"]["code"] for exchange in told} == {"interrupted"}
+    stage.upstream.script = [says(REPLY)]
+    assert [client.ask("again")[0] for client in stage.clients(2)] == [200] * 2
+    assert after != before
+
+
 def test_every_answer_that_a_client_saw_is_on_record_whenever_a_worker_was_killed(stage: WorkerStage) -> None:
     answered: list[str] = []
     is_over = threading.Event()
