@@ -4,7 +4,7 @@ import pytest
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
-from sightline.catalog.facts import Facts, Family, Model
+from sightline.catalog.facts import Facts, Family, Model, Prices
 from sightline.catalog.provider import DialectName, Provider, Quirks, Route
 from sightline.errors import Code, Fault
 
@@ -223,3 +223,15 @@ def test_a_vendors_rules_hold_in_the_dialects_of_its_home() -> None:
     assert not has_rules("openai-chat", quirks=strict, home=("gemini",))
     assert has_rules("openai-chat", quirks=strict)
     assert not has_rules("gemini", home=("gemini",))
+
+
+def test_a_reply_is_charged_by_the_model_that_answered_where_its_price_is_known() -> None:
+    models = {name: Model(prices=Prices(input=price)) for name, price in (("acme/a", 1.0), ("acme/b", 2.0))}
+    catalog = Catalog(providers={"acme": Provider(base_url="http://127.0.0.1:1")}, models=models)
+    choice = choose(catalog, "acme/a", has_key=lambda _: True)
+    for answered, price in (("", 1.0), ("a", 1.0), ("b", 2.0), ("unheard-of", 1.0)):
+        found = choice.prices_for(answered)
+        assert found is not None
+        assert found.input == price, answered
+    alone = ModelChoice("acme", Provider(), "a", Facts(prices=Prices(input=3.0)), Family())
+    assert alone.prices_for("b") == Prices(input=3.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.catalog.facts import Facts, Prices
+from sightline.catalog.facts import Prices
 from sightline.cli.answer import AnswerView, band, summary
 from sightline.cli.terminal import open_input, read, say, some, tell, write
 from sightline.errors import Code, Fault
@@ -177,14 +177,14 @@ def test_on_a_terminal_thinking_is_dimmed_and_nothing_foreign_is_obeyed() -> Non
     assert shown_text == "\x1b[2mlet me\\x07 see\x1b[0m\nan\\x1b[2Jswer\ttab\n"
 
 
-def told(usage: Usage | None, facts: Facts | None = None, estimate: Estimate | None = None) -> str:
-    return summary(Reply(usage=usage), name="acme/m", facts=facts or Facts(), estimate=estimate, seconds=1.234)
+def told(usage: Usage | None, prices: Prices | None = None, estimate: Estimate | None = None) -> str:
+    return summary(Reply(usage=usage), name="acme/m", prices=prices, estimate=estimate, seconds=1.234)
 
 
 def test_summary_shows_model_tokens_cost_and_duration() -> None:
     usage = Usage(input_tokens=1200, output_tokens=50, cached_tokens=1000, cache_write_tokens=7, reasoning_tokens=9)
-    facts = Facts(prices=Prices(input=1.0, output=2.0, cached=1.0, as_of="2026-10"))
-    line = told(usage, facts, Estimate(1100, 1000, 1300))
+    prices = Prices(input=1.0, output=2.0, cached=1.0, as_of="2026-10")
+    line = told(usage, prices, Estimate(1100, 1000, 1300))
     assert line == (
         "acme/m: 1,200 tokens in (1,000 cached, 7 written to the cache, 1,000–1,300 estimated), 50 out (9 thinking), "
         "$0.0013 at prices of 2026-10, 1.23 s"
@@ -192,29 +192,29 @@ def test_summary_shows_model_tokens_cost_and_duration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "facts", "estimate", "line"),
+    ("usage", "prices", "estimate", "line"),
     [
         (None, None, None, "acme/m: no usage reported, 1.23 s"),
         (None, None, Estimate(5, 5, 5), "acme/m: 5 tokens in (estimated), 1.23 s"),
         (Usage(input_tokens=5), None, None, "acme/m: 5 tokens in, 1.23 s"),
         (
             Usage(input_tokens=5, output_tokens=1),
-            Facts(prices=Prices(input=0.0, output=0.0)),
+            Prices(input=0.0, output=0.0),
             Estimate(5, 5, 5),
             "acme/m: 5 tokens in (5 estimated), 1 out, free, 1.23 s",
         ),
         (
             Usage(input_tokens=1_000_000, output_tokens=0),
-            Facts(prices=Prices(input=2.5, output=1.0)),
+            Prices(input=2.5, output=1.0),
             None,
             "acme/m: 1,000,000 tokens in, 0 out, $2.50, 1.23 s",
         ),
     ],
 )
 def test_what_is_not_known_is_left_out(
-    usage: Usage | None, facts: Facts | None, estimate: Estimate | None, line: str
+    usage: Usage | None, prices: Prices | None, estimate: Estimate | None, line: str
 ) -> None:
-    assert told(usage, facts, estimate) == line
+    assert told(usage, prices, estimate) == line
 
 
 def test_an_estimate_says_how_far_it_may_be_off() -> None:

@@ -1,12 +1,13 @@
 """Which provider and which model a model name means, and what is known of both."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 
 from sightline.catalog.catalog import Catalog, entry_of, facts_of, family_of, spellings
-from sightline.catalog.facts import Facts, Family
+from sightline.catalog.facts import Facts, Family, Prices
 from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider, Route
 from sightline.errors import Code, Fault
@@ -14,7 +15,8 @@ from sightline.errors import Code, Fault
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """Where a request goes. `model` is the name to send; `arriving` is the dialect that the request came in."""
+    """Where a request goes. `model` is the name to send; `arriving` is the dialect that the request came in;
+    `price_list` has the prices of the provider's other models."""
 
     provider_name: str
     provider: Provider
@@ -23,6 +25,15 @@ class ModelChoice:
     family: Family
     route: Route | None = None
     arriving: DialectName | None = None
+    price_list: Callable[[str], Prices | None] | None = field(default=None, compare=False, repr=False)
+
+    def prices_for(self, answered: str) -> Prices | None:
+        """The prices by which a reply is charged: those of the model that answered, where they are known. An alias, a
+        router or a deployment answers by another name than it was asked by."""
+        own = self.facts.prices
+        if self.price_list is None or answered in ("", self.model):
+            return own
+        return self.price_list(answered) or own
 
     @property
     def dialect(self) -> DialectName:
@@ -89,7 +100,14 @@ def _choice(
     catalog: Catalog, name: str, model: str, arriving: DialectName | None = None, route: Route | None = None
 ) -> ModelChoice:
     facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
-    return ModelChoice(name, catalog.providers[name], model, facts, family, route, arriving)
+    return ModelChoice(
+        name, catalog.providers[name], model, facts, family, route, arriving, partial(prices_of, catalog, name)
+    )
+
+
+def prices_of(catalog: Catalog, provider: str, model: str) -> Prices | None:
+    """The prices of a provider's model, where they are known."""
+    return facts_of(catalog, provider, model).prices
 
 
 def _is_served_by_others(catalog: Catalog, wanted: str, name: str) -> bool:

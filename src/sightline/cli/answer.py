@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from sightline.catalog.facts import Facts
+from sightline.catalog.facts import Prices
 from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, is_terminal, say, write
 from sightline.model.events import (
@@ -99,13 +99,19 @@ class AnswerView:
 
 
 def print_ending(
-    arguments: argparse.Namespace, reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float
+    arguments: argparse.Namespace,
+    reply: Reply,
+    *,
+    name: str,
+    prices: Prices | None,
+    estimate: Estimate | None,
+    seconds: float,
 ) -> None:
     """Print the whole reply with `--json`, and without `--quiet` one line about it."""
     if arguments.json:
         write(encode(reply_json(reply)) + b"\n")
     if not arguments.quiet:
-        say(summary(reply, name=name, facts=facts, estimate=estimate, seconds=seconds))
+        say(summary(reply, name=name, prices=prices, estimate=estimate, seconds=seconds))
 
 
 def exit_code_of(reply: Reply, *, is_replay: bool = False) -> int:
@@ -132,9 +138,9 @@ def exit_code_of(reply: Reply, *, is_replay: bool = False) -> int:
     return 0
 
 
-def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float) -> str:
+def summary(reply: Reply, *, name: str, prices: Prices | None, estimate: Estimate | None, seconds: float) -> str:
     """One line: the model, tokens, cost and time."""
-    return f"{name}: {', '.join([*_counts(reply, estimate), *_money(reply, facts), f'{seconds:.2f} s'])}"
+    return f"{name}: {', '.join([*_counts(reply, estimate), *_money(reply, prices), f'{seconds:.2f} s'])}"
 
 
 def tell_losses(report: Report) -> None:
@@ -173,12 +179,12 @@ def _counts(reply: Reply, estimate: Estimate | None) -> list[str]:
     return counts
 
 
-def _money(reply: Reply, facts: Facts) -> list[str]:
-    cost = None if reply.usage is None else cost_of(reply.usage, facts.prices)
-    if cost is None or facts.prices is None:
+def _money(reply: Reply, prices: Prices | None) -> list[str]:
+    cost = None if reply.usage is None else cost_of(reply.usage, prices)
+    if cost is None:
         return []
     if cost.dollars == 0:
         return ["free"]
     amount = f"${cost.dollars:.2f}" if cost.dollars >= 1 else f"${cost.dollars:.6f}".rstrip("0")
-    looked = f" at prices of {facts.prices.as_of}" if facts.prices.as_of else ""
+    looked = f" at prices of {prices.as_of}" if prices is not None and prices.as_of else ""
     return [f"{'at most ' if cost.is_bound else ''}{amount}{looked}"]

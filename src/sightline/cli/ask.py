@@ -285,5 +285,6 @@ async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Eng
         view.finish()
     seconds = engine.clock.monotonic() - started
     name = f"{ready.choice.provider_name}/{ready.choice.model}"
-    print_ending(arguments, reply, name=name, facts=ready.choice.facts, estimate=estimate, seconds=seconds)
+    prices = ready.choice.prices_for(reply.model or "")
+    print_ending(arguments, reply, name=name, prices=prices, estimate=estimate, seconds=seconds)
     return reply

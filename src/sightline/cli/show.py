@@ -341,12 +341,14 @@ def _conclude(
     seconds: float,
     note: str = "",
 ) -> int:
-    from sightline.catalog.catalog import facts_of
+    from sightline.catalog.choose import prices_of
     from sightline.cli.answer import exit_code_of, print_ending
 
     provider = exchange.summary.provider
-    facts = facts_of(loaded.catalog, provider, exchange.model)
-    print_ending(arguments, reply, name=f"{provider}/{exchange.model}", facts=facts, estimate=None, seconds=seconds)
+    names = filter(None, (reply.model, exchange.model))
+    found = (prices_of(loaded.catalog, provider, name) for name in names)
+    prices = next((each for each in found if each is not None), None)
+    print_ending(arguments, reply, name=f"{provider}/{exchange.model}", prices=prices, estimate=None, seconds=seconds)
     if note and not arguments.quiet:
         say(note)
     return exit_code_of(reply, is_replay=True)

@@ -196,7 +196,9 @@ class Caps:
     def settle(self, reservation: Reservation, exchange: Exchange, end: ExchangeEnd) -> None:
         """Count what it took in place of what was reserved."""
         choice = exchange.choice
-        prices = self._prices(choice.provider_name, choice.model)
+        answered = end.reply.model or "" if isinstance(end, FinishedEnd) else ""
+        found = (self._prices(choice.provider_name, name) for name in (answered, choice.model) if name)
+        prices = next((each for each in found if each is not None), None)
         usage, was_billed = _usage_of(exchange, end, reservation.bound)
         taken = []
         for claim in reservation.claims:

@@ -128,6 +128,11 @@ def test_what_cannot_be_counted_is_marked_once(usage: Usage | None) -> None:
     assert (set(spent.unmeasured), len(spent.unmeasured), cost) == ({"tokens", "cost"}, 2, None)
 
 
+def test_a_cost_that_is_known_already_goes_before_the_prices() -> None:
+    spent, cost = charge(RunUsage(), Usage(input_tokens=1, output_tokens=1), PRICES, cost=0.5)
+    assert (spent.cost, cost) == (0.5, 0.5)
+
+
 def test_without_prices_only_the_cost_is_unknown() -> None:
     spent, cost = charge(RunUsage(), Usage(input_tokens=1, output_tokens=1), None)
     assert (spent.tokens, spent.unmeasured, cost) == (2, ("cost",), None)

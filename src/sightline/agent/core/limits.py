@@ -225,15 +225,20 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
 
 
 def charge(
-    spent: RunUsage, usage: Usage | None, prices: Prices | None, *, is_estimated: bool = False
+    spent: RunUsage,
+    usage: Usage | None,
+    prices: Prices | None,
+    *,
+    cost: float | None = None,
+    is_estimated: bool = False,
 ) -> tuple[RunUsage, float | None]:
-    """The usage after a reply, and what the reply cost (None for an estimate). What cannot be
-    counted is marked."""
-    tokens = cost = None
+    """The usage after a reply, and what the reply cost (None for an estimate): `cost` if that is known already. What
+    cannot be counted is marked."""
+    tokens = None
     if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
         tokens = usage.input_tokens + usage.output_tokens
-        known = cost_of(usage, prices)
-        cost = None if known is None else known.dollars
+        if cost is None and (known := cost_of(usage, prices)) is not None:
+            cost = known.dollars
     unmeasured: list[LimitName] = []
     if tokens is None:
         unmeasured.append("tokens")

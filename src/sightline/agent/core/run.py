@@ -209,7 +209,9 @@ class ToolLoop:
         if answer.sent is not None:
             self._history.replace(answer.sent)
         usage = usage_of(answer.reply.usage, answer.estimate)
-        self._spent, cost = charge(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
+        self._spent, cost = charge(
+            self._spent, usage, self._plan.prices, cost=answer.cost, is_estimated=answer.estimate is not None
+        )
         round_ = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
         reading = read_reply(answer.reply, self._history.request.dialect)
         if reading.then == "use":

@@ -76,13 +76,15 @@ class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
     """What the model answered. `elapsed` is the seconds since the run began, as its driver counts them.
 
     `sent` is the request that was sent in place of the one asked for, and goes into the rounds that follow. `estimate`
-    replaces the usage if the provider reports none.
+    replaces the usage if the provider reports none. `cost` is in US dollars, set where another model answered than the
+    plan has the prices of.
     """
 
     reply: Reply
     elapsed: float = 0.0
     sent: Request | None = None
     estimate: Usage | None = None
+    cost: float | None = None
 
 
 class CallsDecided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="decided"):

@@ -55,6 +55,7 @@ from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.store import Store
+from sightline.tokens.estimate import cost_of
 from sightline.tokens.ledger import Wait
 from sightline.transport.race import WorkInterrupted
 
@@ -267,7 +268,15 @@ class RunDriver:
             replied = None if partial is None else Replied(partial)
         if replied is None:
             return self._stop_answer()
-        return msgspec.structs.replace(replied, elapsed=self._seconds_elapsed())
+        return msgspec.structs.replace(replied, elapsed=self._seconds_elapsed(), cost=self._cost(replied.reply))
+
+    def _cost(self, reply: Reply) -> float | None:
+        """What a reply of another model cost than was asked; the plan has the prices of that one."""
+        prices = self.choice.prices_for(reply.model or "")
+        if prices is self.choice.facts.prices or reply.usage is None:
+            return None
+        cost = cost_of(reply.usage, prices)
+        return None if cost is None else cost.dollars
 
     async def _reply(self, step: AskModel) -> Replied | None:
         """The reply; None if nothing is asked because the run is to stop."""

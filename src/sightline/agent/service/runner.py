@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 
@@ -21,7 +22,7 @@ from sightline.agent.service.shapes import RunBrief, RunShown, State
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog, facts_of, family_of
-from sightline.catalog.choose import ModelChoice
+from sightline.catalog.choose import ModelChoice, prices_of
 from sightline.catalog.compose import Prompt
 from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
@@ -261,7 +262,8 @@ class Runner:
             hint = f"Add it to sightline.toml; it speaks {began.plan.dialect}."
             raise Fault(Code.CONFIG, message, hint=hint)
         facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
-        return ModelChoice(name, provider, model, facts, family, began.route)
+        prices = partial(prices_of, catalog, name)
+        return ModelChoice(name, provider, model, facts, family, began.route, price_list=prices)
 
     def _drive(self, run: str) -> RunDriver:
         drive = self._drives.get(run)

@@ -105,13 +105,16 @@ class PairShowing:
 
     def answer(self, answer: ChatAnswer, model: str) -> AnswerShown:
         """An answer of this model."""
-        cost = None if answer.usage is None else cost_of(answer.usage, self._prices(model))
+        cost = answer.cost
+        if cost is None and answer.usage is not None and not answer.run:  # an answer of before costs were kept
+            known = cost_of(answer.usage, self._prices(model))
+            cost = None if known is None else known.dollars
         fields = {name: getattr(answer, name) for name in _ANSWER_FIELDS}
         return AnswerShown(
             **fields,
             blocks=blocks_of(answer),
             citations=tuple(CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
-            cost=None if cost is None else cost.dollars,
+            cost=cost,
         )
 
     def earlier(self, pair: MessagePair) -> tuple[ChatAnswer, ...]:

@@ -42,7 +42,8 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `finish` is why it ended; `cancelled` marks a partial answer, with its `reason`. `exchange` is the id of its
     exchange. `predicted` is the estimate of its prompt, next to the counts in `usage`. `run` is the id of the run with
-    tools that it came from, if any: then `usage` is of all its requests, and `predicted` of the first.
+    tools that it came from, if any: then `usage` is of all its requests, and `predicted` of the first. `cost` is in US
+    dollars, None where it is not known.
     """
 
     messages: tuple[Message, ...] = ()
@@ -55,6 +56,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     seconds: float | None = None
     run: str = ""
     reason: CancelReason | None = None
+    cost: float | None = None
 
     @property
     def text(self) -> str:

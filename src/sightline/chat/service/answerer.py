@@ -32,7 +32,7 @@ from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Reply
 from sightline.model.tools import Tool
 from sightline.model.usage import Usage
-from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import encode
 
@@ -92,13 +92,15 @@ class RunToResume:
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
     """The last reply, the rounds with tools before it, and the run that they belong to, where there was one. `usage`
-    is what all of its replies took, `seconds` how long it took in all processes together."""
+    is what all of its replies took, `cost` what they cost in US dollars, `seconds` how long it took in all processes
+    together."""
 
     reply: Reply
     rounds: tuple[Message, ...] = ()
     run: str = ""
     usage: Usage | None = None
     seconds: float | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,10 @@ class Answerer:
             conversation=wanted.conversation,
             expect_sha256=wanted.expect_sha256,
         )
-        return AnswerResult(reply)
+        cost = None
+        if reply.usage is not None:
+            cost = cost_of(reply.usage, wanted.prepared.choice.prices_for(reply.model or ""))
+        return AnswerResult(reply, cost=None if cost is None else cost.dollars)
 
     async def resume_run(
         self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
@@ -264,7 +269,8 @@ def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:
     if last.calls:
         rounds += _messages_of_round(last)
         reply = msgspec.structs.replace(reply, choices=(msgspec.structs.replace(reply.choice, parts=()),))
-    return AnswerResult(reply, tuple(rounds), run, total_usage(each.usage for each in ended.rounds))
+    usage = total_usage(each.usage for each in ended.rounds)
+    return AnswerResult(reply, tuple(rounds), run, usage, cost=ended.spent.known_cost)
 
 
 def messages_of(rounds: Sequence[Round]) -> list[Message]:

@@ -345,6 +345,7 @@ class RunningSend(AnswerProgress):
                 seconds=clock.monotonic() - self._began,
                 run=given.run,
                 usage=given.usage if given.run else answer.usage,
+                cost=given.cost,
             )
         answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
         if answer is not None:
@@ -433,7 +434,7 @@ class ResumedRun(AnswerProgress):
 def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
     """How a pair ends whose run has come to this."""
     answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=now)
-    answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage)
+    answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage, cost=given.cost)
     fault = given.reply.fault
     if fault is None:
         return PairAnswered(pair, answer)

@@ -110,7 +110,7 @@ def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> None:
 def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
     """The observation of one reply. An interrupted reply is kept, with its error."""
     parts = tuple((msgspec.structs.replace(part, at="", extras={})) for part in reply.choice.parts)
-    cost = None if reply.usage is None else cost_of(reply.usage, choice.facts.prices)
+    cost = None if reply.usage is None else cost_of(reply.usage, choice.prices_for(reply.model or ""))
     return CaseObservation(
         messages=(Message("assistant", parts),) if parts else (),
         text=text_of(parts),
