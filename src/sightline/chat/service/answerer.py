@@ -1,22 +1,20 @@
 """How a question of the chat gets its answer: by one request, or by a run with tools if its topic has some."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-import msgspec
-
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.limits import RunLimits, total_usage
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
-from sightline.agent.service.run_answer import ToolOpener
+from sightline.agent.service.run_answer import ToolOpener, answer_of, messages_of
 from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.service.toolsets import KeptRules
 from sightline.errors import Code, Fault
@@ -28,13 +26,11 @@ from sightline.exchange.recorder import FactObserver
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Reply
 from sightline.model.tools import Tool
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
-from sightline.wire.jsontext import encode
 
 SESSION = "chat"
 """How the chat's exchanges are labelled."""
@@ -261,65 +257,6 @@ class ToolAnswerer(Answerer):
 
 
 def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:
-    """What a run has come to: its last reply, and the rounds before it. Calls of the last reply are a round, too."""
-    if not ended.rounds:
-        raise Fault(Code.CANCELLED, "the run ended before anything was asked", hint="Ask again.")
-    *before, last = ended.rounds
-    rounds, reply = messages_of(before), _with_run_fault(last.reply, ended)
-    if last.calls:
-        rounds += _messages_of_round(last)
-        reply = msgspec.structs.replace(reply, choices=(msgspec.structs.replace(reply.choice, parts=()),))
-    usage = total_usage(each.usage for each in ended.rounds)
-    return AnswerResult(reply, tuple(rounds), run, usage, cost=ended.spent.known_cost)
-
-
-def messages_of(rounds: Sequence[Round]) -> list[Message]:
-    """Rounds as the messages of an answer."""
-    return [message for each in rounds for message in _messages_of_round(each)]
-
-
-def _messages_of_round(round_: Round) -> list[Message]:
-    """A round as messages: the model's turn, the results of its calls under the ids that were sent, and the text of
-    hooks."""
-    records = iter(round_.calls)
-    parts: list[Part] = []
-    results: list[Part] = []
-    for part in round_.reply.choice.parts:
-        part = msgspec.structs.replace(part, at="", extras={})
-        if isinstance(part, ToolCall) and (record := next(records, None)) is not None:
-            part = msgspec.structs.replace(part, id=record.sent_id or record.id, arguments=_arguments(record))
-            if (came := record.outcome) is not None:
-                results.append(
-                    ToolResult(
-                        part.id,
-                        came.parts,
-                        part.name,
-                        is_error=came.is_error or None,
-                        kind=part.kind,
-                        structured=came.structured,
-                    )
-                )
-        parts.append(part)
-    context = (Text(round_.context),) if round_.context.strip() else ()
-    messages = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))
-    return [message for message in messages if message.parts]
-
-
-def _arguments(record: CallRecord) -> str:
-    """As the model wrote them; of a call that a person or a hook changed, what ran."""
-    if not record.is_edited or record.ran is None:
-        return record.arguments
-    return record.ran if isinstance(record.ran, str) else encode(record.ran).decode()
-
-
-def _with_run_fault(reply: Reply, ended: FinishedRun) -> Reply:
-    """The reply, with the fault that a run has that did not come to its own end."""
-    if reply.fault is not None or ended.why not in ("cancelled", "limit"):
-        return reply
-    if ended.why == "cancelled":
-        return msgspec.structs.replace(
-            reply, fault=Fault(Code.CANCELLED, "the run was stopped", hint="Ask again.", reason=ended.reason)
-        )
-    reached = "one of its limits is reached" if ended.reached is None else ended.reached.words
-    hint = "Look at the run, and ask again; what it has done stands above."
-    return msgspec.structs.replace(reply, fault=Fault(Code.USAGE, f"the run has no answer: {reached}", hint=hint))
+    """What a run has come to; a fault if it ended before its first reply."""
+    answer = answer_of(ended)
+    return AnswerResult(answer.reply, answer.rounds, run, answer.usage, cost=ended.spent.known_cost)

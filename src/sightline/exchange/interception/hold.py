@@ -8,7 +8,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft, EditHistory
@@ -122,9 +122,9 @@ class Hold(ABC):
     lost; `masks` what became of the masks that were applied before."""
 
     phase: ClassVar[Phase]
-    _editing: EditHistory[Draft] | EditHistory[CallsDraft] | EditHistory[RawDraft]
     can_be_answered: ClassVar[bool] = True
     """Whether a user can write the reply."""
+    _editing: EditHistory[Any]
 
     def __init__(
         self,
@@ -171,9 +171,18 @@ class Hold(ABC):
         """What a user changed of the conversation; only requests have one."""
         return ()
 
-    @abstractmethod
     def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
-        """What this edit would do, where `masks` are active now; a fault if it is refused."""
+        """What this edit would do, where `masks` are active now; a fault if it is refused. Edits of requests alone can
+        be kept for later ones."""
+        if isinstance(operation, KeepEdits) or operation.keep is not None:
+            raise _not_kept()
+        editing = self._editing.copy()
+        after = editing.apply(operation)
+
+        def commit() -> None:
+            self._editing = editing
+
+        return PlannedEdit(after, masks, commit)
 
     @abstractmethod
     def check(self, counter: RequestCounter) -> Validity:
@@ -384,18 +393,6 @@ class HeldCalls(Hold):
         """The calls on screen."""
         return self._editing.draft
 
-    def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], _now: float) -> PlannedEdit:
-        """The edit; masks are left alone."""
-        if isinstance(operation, KeepEdits) or operation.keep is not None:
-            raise _not_kept()
-        editing = self._editing.copy()
-        after = editing.apply(operation)
-
-        def commit() -> None:
-            self._editing = editing
-
-        return PlannedEdit(after, masks, commit)
-
     def check(self, _counter: RequestCounter) -> Validity:
         """What a client could not do with these calls."""
         return self.draft.validity
@@ -416,18 +413,6 @@ class HeldRaw(Hold):
     def draft(self) -> RawDraft:
         """The request on screen."""
         return self._editing.draft
-
-    def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], _now: float) -> PlannedEdit:
-        """The edit; masks are left alone."""
-        if isinstance(operation, KeepEdits) or operation.keep is not None:
-            raise _not_kept()
-        editing = self._editing.copy()
-        after = editing.apply(operation)
-
-        def commit() -> None:
-            self._editing = editing
-
-        return PlannedEdit(after, masks, commit)
 
     def check(self, _counter: RequestCounter) -> Validity:
         """Nothing is known of what its provider takes."""
