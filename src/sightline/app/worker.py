@@ -43,7 +43,7 @@ _TELL = 0.005
 """Seconds in which facts for those who watch are gathered."""
 _LATE = 0.1
 _MOST_UNTOLD = 32 << 20
-"""Bytes that the main process may be behind; above that it is told no frames, which the record has as well."""
+"""Bytes that the main process may be behind; above that it gets no frames, which the record has as well."""
 
 
 _pack = msgspec.msgpack.encode
@@ -177,7 +177,7 @@ class ServingWorker:
             async def ending() -> None:
                 await self._relay.close(GRACE)
 
-            app = GatewayApp(guard, gateway)
+            app = WorkerApp(guard, gateway)
             self._server = ListeningServer(app, ending=ending, grace=GRACE + 2, heeds_signals=False)
             self._peer.open(
                 Channel(socket.socket(fileno=parameters.channel), self._peer.hear, on_end=self._end_at_once)
@@ -239,7 +239,7 @@ class ServingWorker:
         return b""
 
 
-class GatewayApp:
+class WorkerApp:
     """The application of a worker: the gateway, behind the guard."""
 
     def __init__(self, guard: OriginGuard, gateway: Gateway) -> None:

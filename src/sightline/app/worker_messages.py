@@ -127,7 +127,7 @@ class Peer:
             del self._awaited[number]
 
     def hear(self, data: bytes, descriptor: int) -> None:
-        """It has told something."""
+        """It has sent a message."""
         message = _DECODER.decode(data)
         match message:
             case Call():

@@ -235,7 +235,7 @@ class Workers:
             each.peer.send(End())
 
     async def close(self, grace: float) -> None:
-        """Wait so many seconds for their clients, and a few until they are told of the end; then end what is left."""
+        """Wait so many seconds for their clients, and a few until they know of the end; then end what is left."""
         self.begin_end()
         if not self._supervising:
             return

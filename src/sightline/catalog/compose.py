@@ -157,7 +157,7 @@ def conversation_of(model: str, prompt: Prompt) -> str:
 
 def _store(quirks: Quirks, support: DialectSupport) -> bool | None:
     """What `store` says. Where the API stores nothing by default, and many providers refuse the field, those that are
-    known to take it are told not to; what Azure's Responses need to find items again is not needed there."""
+    known to take it are asked not to store; what Azure's Responses need to find items again is not needed there."""
     if support.store == "always":
         return bool(quirks.store)
     return False if support.store == "if_known" and quirks.store is not None else None

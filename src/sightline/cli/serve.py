@@ -149,7 +149,7 @@ def _workers(text: str) -> "int | str":
 
 
 def _count_workers(wanted: "int | str", loaded: "Configuration") -> int:
-    """How many processes serve clients. Where only one can, the user is told why."""
+    """How many processes serve clients. Where only one can, the user learns why."""
     from sightline.app.workers import count_workers, why_alone
 
     count = count_workers(wanted)

@@ -16,7 +16,7 @@ _MOST_MODELS = 256
 
 class Lane:
     """One head. `routes` are the choices by dialect, provider and model of a request; `sent` what goes out for a choice
-    and whether the body is the client's own, without that body. Whoever works one of them out keeps it here."""
+    and whether the body is the client's own, without that body. What is worked out for the first one is kept here."""
 
     __slots__ = ("caller", "has_credential", "routes", "sent")
 

@@ -64,7 +64,7 @@ _EXCHANGES = frozenset({FilterScope.TRAFFIC, FilterScope.RULES})
 _TRAFFIC = frozenset({FilterScope.TRAFFIC})
 
 
-def _spoken() -> tuple[str, ...]:
+def _dialect_names() -> tuple[str, ...]:
     return (*names(), RAW_HTTP)
 
 
@@ -72,7 +72,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("id", Kind.TEXT, "the id of the exchange"),
     FilterField("model", Kind.TEXT, "the model that was asked for", "m"),
     FilterField("provider", Kind.TEXT, "the provider that it went to", scopes=_EXCHANGES),
-    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=_spoken, scopes=_EXCHANGES),
+    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=_dialect_names, scopes=_EXCHANGES),
     FilterField("session", Kind.TEXT, "the label of the traffic that it belongs to", scopes=_EXCHANGES),
     FilterField("client", Kind.TEXT, "the program that asked, as it calls itself", scopes=_EXCHANGES),
     FilterField("path", Kind.TEXT, "the path that the client called", scopes=_EXCHANGES),

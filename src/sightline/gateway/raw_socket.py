@@ -1,7 +1,7 @@
 """Sockets of APIs that are passed on as they are: Realtime, Gemini Live, and any other below a provider's address.
 
 Every message goes through as it came, in its order, and stands on record as far as there is room; close codes and
-reasons go through too. Whoever is slow is waited for: the other side is not read meanwhile.
+reasons go through too. While one side is slow, the other is not read.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class RawSocket(SocketEvents):
     # --- the client ---
 
     def server_ends(self) -> None:
-        """Both sides are told."""
+        """Tell both sides."""
         self._record.cancel("shutdown")
         self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
         self._dialled.socket.close(GOING_AWAY)

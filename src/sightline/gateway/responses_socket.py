@@ -318,7 +318,7 @@ class ResponsesSocket(SocketEvents):
         except Fault as fault:
             if not _is_no_socket(fault):
                 raise
-            if self._template.upstream:  # whoever asks the vendor itself does then what it does without us
+            if self._template.upstream:  # a client of the vendor itself then does what it does without us us
                 hint = "Ask over HTTP."
                 raise Fault(Code.USAGE, "the provider has no WebSocket", hint=hint, status=426) from None
             self._without_socket.add(choice.provider_name)

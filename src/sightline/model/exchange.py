@@ -10,7 +10,7 @@ from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
 
 RAW_HTTP = "raw-http"
-"""What stands in place of a dialect where a request was passed on as it came and nothing of it is understood."""
+"""The name used instead of a dialect where a request was passed on as it came and nothing of it is understood."""
 
 State: TypeAlias = Literal["received", "held", "sending", "finished", "failed", "dropped", "cancelled"]
 

@@ -1,6 +1,6 @@
 """Certificates for connections that are opened: the authority of this data folder, and a certificate for each host.
 
-Only programs that `sightline run --tls` starts are told to trust the authority. It may vouch for the hosts that are
+Only programs that `sightline run --tls` starts are made to trust the authority. It may vouch for the hosts that are
 opened and for no other: its certificate says so, and clients check that.
 """
 

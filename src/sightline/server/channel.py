@@ -1,6 +1,6 @@
 """A channel between two processes of one server: messages in their order, each with an open socket if need be.
 
-It is a pair of connected sockets that nobody else can reach. It ends when the other process does, however that ends.
+It is a pair of connected sockets that no other process can reach, and ends when the other process does.
 """
 
 import asyncio

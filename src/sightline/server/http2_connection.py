@@ -423,7 +423,7 @@ class Http2Connection(asyncio.Protocol):
         self.idle_since = self._loop.time()
 
     def _free(self, call: Http2Call) -> None:
-        """Give the window of a body that nobody reads back to the other streams."""
+        """Give the window of a body that is not read back to the other streams."""
         if unread := call.take_unread():
             self._h2.acknowledge_received_data(unread, call.stream)
 

@@ -118,7 +118,7 @@ class HttpCall:
         return event
 
     def take_body(self) -> bytes | None:
-        """The whole body, if all of it is here and nobody has received any of it."""
+        """The whole body, if all of it is here and none of it has been received yet."""
         pieces = self._pieces
         if not self.has_body or self.is_answered or self._was_asked_for:
             return None

@@ -54,7 +54,7 @@ _OF_A_REFUSAL: Final = frozenset({"UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE"
 
 def login_of(token: str, session: str) -> tuple[str, str]:
     """The user name and the password of a run: they label its traffic, and follow from the token of the data folder,
-    so that any server of it knows them without having been told."""
+    so that any server of it knows them without a message."""
     name = base64.urlsafe_b64encode(session.encode()).decode("ascii").rstrip("=")
     return name, hmac.new(token.encode(), b"proxy\0" + session.encode(), sha256).hexdigest()
 

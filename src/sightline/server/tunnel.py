@@ -120,7 +120,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, origin: Origin) -> asyncio.T
 
 
 def refuse_own_machine(host: str, place: str) -> None:
-    """A fault for an address of this machine or of its link: services there trust whoever reaches them."""
+    """A fault for an address of this machine or of its link: services there trust every caller."""
     plain = host.rstrip(".").lower()
     is_here = plain == "localhost" or plain.endswith(".localhost")
     try:

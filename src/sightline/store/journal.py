@@ -259,7 +259,7 @@ def _remove_refused(path: Path, exchanges: Collection[str]) -> None:
 
 
 def remove_spares(folder: Path) -> None:
-    """Nobody records, so that nobody needs them."""
+    """Nothing records any more, so that they are not needed."""
     for path in folder.glob("spare*"):
         path.unlink(missing_ok=True)
 

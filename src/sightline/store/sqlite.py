@@ -216,7 +216,7 @@ def forget(connection: sqlite3.Connection, exchanges: Sequence[str], *, is_dry_r
     with asking():
         connection.execute("BEGIN")
         try:
-            rows = [row for batch in batches for row in _ended_rows(connection, batch)]
+            rows = [row for batch in batches for row in _find_ended(connection, batch)]
             found = Forgotten(len(rows), _measure_rows(connection, codec, rows) if rows else 0)
         finally:
             connection.execute("COMMIT")
@@ -224,12 +224,12 @@ def forget(connection: sqlite3.Connection, exchanges: Sequence[str], *, is_dry_r
         return found
     for batch in batches:
         with changing(connection):
-            _forget_rows(connection, codec, _ended_rows(connection, batch))
+            _forget_rows(connection, codec, _find_ended(connection, batch))
     erase_remains(connection)
     return found
 
 
-def _ended_rows(connection: sqlite3.Connection, exchanges: Sequence[str]) -> list[tuple[int, str]]:
+def _find_ended(connection: sqlite3.Connection, exchanges: Sequence[str]) -> list[tuple[int, str]]:
     marks = ",".join("?" * len(exchanges))
     return connection.execute(
         f"SELECT seq, blocks FROM exchanges WHERE id IN ({marks}) AND {_ENDED}", tuple(exchanges)

@@ -90,7 +90,7 @@ class SqliteSink:
         self._requests = DigestReader()
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
-        # Rows of this transaction, for statements that take many at once. Whoever asks for exchanges adds them first.
+        # Rows of this transaction, for statements that take many at once. Asking for exchanges adds them first.
         self._added: list[tuple[object, ...]] = []
         self._changed: list[tuple[object, ...]] = []
         self._uses: list[tuple[int, int]] = []

@@ -285,7 +285,7 @@ class DialledSocket(asyncio.Protocol):
     # --- the handshake ---
 
     def _look(self) -> None:
-        """Look at what came of the answer. Frames that came with it wait until they can be told of."""
+        """Look at what came of the answer. Frames that came with it wait until there is someone to give them to."""
         events = self._protocol.events_received()
         if events and not isinstance(events[0], Frame):
             answer = cast("_HandshakeAnswer", events[0])

@@ -338,7 +338,7 @@ class Exports:
     _suites: list[str] = field(default_factory=list)
 
     @classmethod
-    def named_by(cls, arguments: argparse.Namespace) -> Self:
+    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
         """Those that the command line names."""
         return cls(arguments.output, arguments.jsonl, arguments.junit)
 

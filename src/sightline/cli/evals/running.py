@@ -235,14 +235,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise Fault(Code.USAGE, message, hint="Name suites, or --resume RUN, or --rerun-failed RUN.")
     if arguments.resume or arguments.rerun_failed:
         _check_kept(arguments)
-        exports = Exports.named_by(arguments)
+        exports = Exports.from_arguments(arguments)
         exports.check()
         return _run_interruptibly(_Command(arguments, exports), lambda command: command.continue_or_rerun(loaded))
     plans = _plan_runs([(each, each.sound()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
         are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
-    exports = Exports.named_by(arguments)
+    exports = Exports.from_arguments(arguments)
     exports.check()
     return _run_interruptibly(_Command(arguments, exports), lambda command: command.start_runs(plans))
 

@@ -33,7 +33,7 @@ def is_carried(part: Part) -> bool:
 
 
 def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
-    """What stands in the place of a call's signature; None where there is nothing to carry."""
+    """What is sent as a call's signature; None where there is nothing to carry."""
     packed: list[Json] = [
         [each.signed_by, REDACTED if each.redacted else each.id, each.signature, thinking_words(each)]
         for each in thoughts

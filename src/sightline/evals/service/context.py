@@ -74,7 +74,7 @@ LONGEST = 900.0
 """The most seconds to wait for a limit. After that the case fails, and the run can be resumed later."""
 
 
-class Reservation:
+class ReservedPlace:
     """An admitted request. The ledger counts it as reserved until it is sent, so that no other request takes its
     place."""
 
@@ -102,18 +102,18 @@ class Rates:
         limits = self._ledger.limits(choice.provider_name, choice.model, choice.facts)
         return limits.tpm is not None or limits.tpd is not None
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> Reservation:
+    async def admit(self, choice: ModelChoice, tokens: int) -> ReservedPlace:
         """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
         return await self.admit_model(choice.provider_name, choice.model, choice.facts, tokens)
 
-    async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> Reservation:
+    async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> ReservedPlace:
         """Like `admit`, for a caller without a `Choice`."""
         while True:
             now = self._clock.now()
             wait = self._ledger.wait(provider, model, tokens, now, facts)
             if wait.is_over:
                 sent = self._ledger.add_request(provider, model, tokens, now)
-                return Reservation(self._ledger, self._clock, sent)
+                return ReservedPlace(self._ledger, self._clock, sent)
             if wait.is_endless:
                 message = f"about {tokens} tokens are more than the {wait.limit} of {model} ({wait.allowed:g})"
                 raise Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, message, hint="Make the case smaller.")

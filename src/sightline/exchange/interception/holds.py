@@ -63,7 +63,7 @@ class Holds:
         self._writing: asyncio.TimerHandle | None = None
         self.is_idle = True
         self.on_change: Callable[[], None] | None = None
-        """Called after each change of mode, rules or masks, before anyone is told of it."""
+        """Called after each change of mode, rules or masks, before it is announced."""
         self._notice()
 
     # --- what will be held ---

@@ -32,7 +32,7 @@ from sightline.evals.service.cluster.messages import (
     Uncounted,
     pack,
 )
-from sightline.evals.service.context import OwnSharing, Reservation
+from sightline.evals.service.context import OwnSharing, ReservedPlace
 from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
@@ -67,7 +67,7 @@ class HostService:
 
     home: Home
     reply: Callable[[HomeAnswer], None]
-    _reserved: dict[int, Reservation] = field(default_factory=dict)
+    _reserved: dict[int, ReservedPlace] = field(default_factory=dict)
     _sent: dict[int, SentRequest] = field(default_factory=dict)
     _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
 
