@@ -105,7 +105,7 @@ def model_stage(folder: Path, model: EmbeddedModel) -> tuple[Workers, BorrowedMo
         return []
 
     parts = MainParts(
-        Hub(lambda _entries: None), Holds(memory, lambda: 0.0), memory.ledger, model, no_facts, lambda: 0.0
+        Hub(lambda _entries: None), Holds(memory, lambda: 0.0), memory.ledger, model, no_facts, no_facts, lambda: 0.0
     )  # type: ignore[arg-type]
     main = Workers(1, parts, folder, Configuration(Catalog(), Settings(), None, {}), lambda _channel, _memory: b"")
     pair = Pair({})

@@ -65,6 +65,23 @@ def test_every_request_of_an_sdk_is_on_record_once_whoever_served_it(stage: Work
     assert slots(stage) >= 2, "both processes have recorded"
 
 
+def test_a_translated_conversation_goes_on_in_whichever_process_it_comes_to(stage: WorkerStage) -> None:
+    def client() -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"{stage.server.url}/p/acme/v1", api_key="k", max_retries=0)
+
+    before = None
+    for number in range(6):
+        with client() as sdk:
+            made = sdk.responses.create(model="m", input=f"turn {number}", previous_response_id=before)
+        before = made.id
+    sent = stage.upstream.seen[-1].json()["messages"]
+    assert [each["role"] for each in sent] == ["user", "assistant"] * 5 + ["user"]
+    with client() as sdk:
+        assert sdk.responses.retrieve(made.id).output_text == "Good morning"
+        with pytest.raises(openai.BadRequestError):
+            sdk.responses.create(model="m", input="go on", previous_response_id="resp_x_0000000000")
+
+
 def test_a_rule_holds_for_the_next_request_on_every_connection_and_no_longer_than_it_is_set(
     stage: WorkerStage,
 ) -> None:

@@ -431,7 +431,8 @@ def thinking(server: Server) -> list[StreamEvent]:
 
 
 def test_reasoning_is_an_item_before_the_answer(server: Server) -> None:
-    asked = {"reasoning": {"effort": "low", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}
+    asked = {"reasoning": {"effort": "low", "summary": "auto"}, "include": ["reasoning.encrypted_content"],
+             "store": False}  # fmt: skip
     response = server.ask(thinking(server), **asked)
     assert [item["type"] for item in response["output"]] == ["reasoning", "message"]
     item = response["output"][0]

@@ -78,6 +78,9 @@ def test_frames_pass_as_they_are_and_each_request_is_an_exchange(server: Served,
         assert server.body(each["id"], "sent") == frame.encode()
         assert each["input_tokens"] == 3
         assert "sk-client-1" not in json.dumps(each)
+    listed = server.api("/api/exchanges?filter=transport:websocket")["exchanges"]
+    assert [each["transport"] for each in listed] == ["websocket", "websocket"]
+    assert server.api("/api/exchanges?filter=transport:tls")["exchanges"] == []
 
 
 def test_close_codes_and_reasons_pass_both_ways(server: Served, upstream: SocketUpstream) -> None:

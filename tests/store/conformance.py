@@ -186,7 +186,7 @@ class StoreConformance:
                 id="x_1", at=NOON, state="finished", dialect="openai-chat", provider="acme", model="large", session="s",
                 client="cli/1", path="/v1/chat/completions", status=200, finish="stop", is_stream=True,
                 input_tokens=1000, output_tokens=100, cached_tokens=0, cost=0.0045, attempts=1, tools=("Clock",),
-                first_byte=0.2, elapsed=0.9, origin="x_0", title="What is the time?",
+                first_byte=0.2, elapsed=0.9, origin="x_0", title="What is the time?", transport="http",
             )  # fmt: skip
 
         told(opening, story)

@@ -18,6 +18,7 @@ from sightline.model.exchange import (
     Held,
     Received,
     Released,
+    Stored,
     Translated,
 )
 from sightline.model.usage import Usage
@@ -47,7 +48,7 @@ FULL = Summary(
     id="x_1", at=1.0, state="finished", dialect="anthropic", provider="acme", model="m", session="s", client="c",
     path="/p", status=200, finish="stop", fault="", message="odd", is_stream=True, input_tokens=1, output_tokens=2,
     cached_tokens=3, cost=0.5, losses=4, attempts=5, tools=("Bash", "Read"), first_byte=0.1, elapsed=0.2, origin="x_0",
-    previous="x_00", is_side=True, title="hi",
+    method="GET", transport="tls", stored="ab12", previous="x_00", is_side=True, title="hi",
 )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def folded(*facts: Fact) -> Summary:
 def test_request_fields_are_in_the_summary_immediately() -> None:
     assert folded(ASKED) == Summary(
         id="x_1", at=10.0, dialect="anthropic", model="claude", session="s", client="cli", path="/v1/messages",
-        is_stream=True, origin="x_0",
+        is_stream=True, origin="x_0", transport="http",
     )  # fmt: skip
 
 
@@ -192,3 +193,14 @@ def test_a_hold_is_cancelled_and_anything_else_has_failed() -> None:
     assert (sent.exchange, sent.n, sent.at) == ("x_2", 3, 7.0)
     assert isinstance(sent.fact, ExchangeFailed)
     assert (sent.fact.code, sent.fact.hint) == ("interrupted", "Send it again.")
+
+
+def test_how_it_came_and_for_whom_it_is_stored_are_columns() -> None:
+    asked = msgspec.structs.replace(ASKED, transport="websocket")
+    facts: list[Fact] = [asked, Stored("ab12", 7), ExchangeFinished("stop"), Stored("ab12", 7, {"a": "b"})]
+    entries = [FactEntry("x_1", n, 1.0, fact) for n, fact in enumerate(facts)]
+    told = summary_of("x_1", entries, free)
+    assert (told.transport, told.stored, told.state) == ("websocket", "ab12", "finished")
+    deleted = FactEntry("x_1", 4, 2.0, Stored("ab12", 7, is_deleted=True))
+    assert summary_of("x_1", [*entries, deleted], free).stored == ""
+    assert bodies_of(deleted.fact) == ()

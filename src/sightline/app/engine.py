@@ -452,6 +452,8 @@ async def open_relay(
     """A relay without a server, and the record that it writes to. With `unattended`, a request that a rule would hold
     is sent, and this is called."""
     from sightline.exchange.interception.store import BorrowedInterception
+    from sightline.exchange.recording.records import Records
+    from sightline.store.summary import price_list
 
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
@@ -461,4 +463,5 @@ async def open_relay(
         relay, _ = await make_relay(
             loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
+        relay.read_from(Records(record, clock.now, price_list(loaded.catalog)))
         yield relay, record

@@ -363,6 +363,8 @@ async def _live(
     relay, hub = await make_relay(
         loaded, means, record.record, stack, own=own, is_told=True, interception=kept, metrics=metrics
     )
+    records = Records(record, clock.now, price_list(loaded.catalog))
+    relay.read_from(records)
     if means.caps is not None:
         means.caps.on_notice = partial(hub.announce, "cap")
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
@@ -386,7 +388,7 @@ async def _live(
         relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
     )
     chat.service.chat.warm()
-    shared = MainParts(hub, relay.holds, means.memory.ledger, means.embedded, record.facts, clock.now)
+    shared = MainParts(hub, relay.holds, means.memory.ledger, means.embedded, record.facts, records.read, clock.now)
     return parts(
         hub=hub,
         memory=means.memory,

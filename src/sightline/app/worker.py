@@ -21,12 +21,24 @@ from sightline.app.configuration import Configuration, load_named
 from sightline.app.engine import RelayResources, http_client, make_caps, make_embedded_model, make_relay
 from sightline.app.machine import SystemClock
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
-from sightline.app.worker_messages import Connection, End, FactsShared, Message, Peer, Ready, TurnOver, encode_facts
+from sightline.app.worker_messages import (
+    Connection,
+    End,
+    FactsShared,
+    Message,
+    Peer,
+    Ready,
+    TurnOver,
+    decode_recorded,
+    encode_facts,
+)
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
 from sightline.exchange.hub import FactQueue, Hub, News
 from sightline.exchange.memory import Memory, save_regularly
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import write_fault
+from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.model.exchange import FrameArrived
 from sightline.server.channel import Channel
@@ -102,6 +114,21 @@ class BorrowedModel(EmbeddedModel):
             await self._peer.call("turn over", _pack(TurnOver(number)))
 
 
+class BorrowedRecords:
+    """The record, which the main process reads."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    async def read(self, exchange: str) -> RecordedExchange:
+        """All of an exchange; a fault if the record does not hold it."""
+        return decode_recorded(await self._peer.call("recorded", exchange.encode()))
+
+    async def list_ids(self, _wanted: Expression) -> list[str]:
+        """Nothing is listed here: only the main process serves what is not a POST."""
+        raise AssertionError
+
+
 class FactTeller(FactQueue):
     """Tells the main process the facts of this worker's exchanges while someone watches there."""
 
@@ -171,6 +198,7 @@ class ServingWorker:
 
             own = frozenset({(parameters.host, parameters.port)})
             self._relay, self._hub = await make_relay(loaded, means, record, stack, own=own, is_told=True)
+            self._relay.read_from(BorrowedRecords(self._peer))
             guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))
             gateway = Gateway(self._relay, loaded.catalog, loaded.has_key, clock.monotonic, self._relay)
 

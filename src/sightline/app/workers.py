@@ -29,10 +29,12 @@ from sightline.app.worker_messages import (
     Serve,
     TurnOver,
     decode_facts,
+    encode_recorded,
 )
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault
 from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
@@ -103,6 +105,8 @@ class MainParts:
     embedded: EmbeddedModel
     facts: Callable[[str], Awaitable[list[FactEntry]]]
     """The facts of an exchange that are in the database."""
+    read: Callable[[str], Awaitable[RecordedExchange]]
+    """All of an exchange; it raises a fault if the record does not hold it."""
     now: Callable[[], float]
 
 
@@ -381,8 +385,12 @@ class Workers:
         return {
             "model": lambda _data: self._find_model(),
             "turn": lambda data: self._grant_turn(worker, _TURN.decode(data)),
+            "recorded": self._read_recorded,
             "turn over": lambda data: self._end_turn(worker, _TURN_OVER.decode(data)),
         }
+
+    async def _read_recorded(self, exchange: bytes) -> bytes:
+        return encode_recorded(await self._parts.read(exchange.decode()))
 
     async def _find_model(self) -> bytes:
         return msgspec.json.encode(await self._parts.embedded.running())

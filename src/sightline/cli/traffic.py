@@ -150,7 +150,7 @@ def _row(summary: "Summary") -> tuple[str, ...]:
         for cell in (
             f"{when:%m-%d %H:%M:%S}",
             summary.id,
-            _clip(summary.client),
+            _clip(summary.client) + (f" ({summary.transport})" if summary.transport not in ("", "http") else ""),
             _clip(where, 2 * _WIDEST),
             outcome(summary),
             tokens(summary),

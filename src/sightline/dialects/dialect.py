@@ -16,6 +16,7 @@ from sightline.catalog.facts import Facts, PartRule, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.catalog.provider import Quirks
 from sightline.dialects.embeddings import EmbeddingsApi
+from sightline.dialects.stored import StoredApi
 from sightline.dialects.tool_names import NameRule
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
@@ -92,6 +93,7 @@ class Client:
 
     `as_array` says that a stream is to be one JSON array, in the dialect that has that form. `request` is the reader's
     own, for a dialect whose replies repeat it. `provider` is who answers: its seals are given back to it alone.
+    `reply_id` is the id that a translated reply gets in place of the provider's.
     """
 
     include_usage: bool = True
@@ -102,6 +104,7 @@ class Client:
     as_array: bool = False
     request: Request | None = None
     provider: str = ""
+    reply_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ class Endpoint:
 
     `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is another. `version` is
     added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
-    `embeddings` is how texts are embedded there, None where they are not.
+    `embeddings` is how texts are embedded there, `stored` how replies are asked for again, None where they are not.
     """
 
     path: str
@@ -191,6 +194,7 @@ class Endpoint:
     headers: tuple[tuple[str, str], ...]
     counting: Counting | None
     embeddings: EmbeddingsApi | None = None
+    stored: StoredApi | None = None
 
 
 @dataclass(frozen=True, slots=True)

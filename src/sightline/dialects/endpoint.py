@@ -5,12 +5,13 @@ dialect a request to a server is of, by its path or else by what only clients of
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.dialects.dialect import Counting, Dialect, Endpoint
 from sightline.dialects.fields import whole_number
 from sightline.dialects.registry import DEFAULT, dialect, dialects
+from sightline.dialects.stored import StoredCall
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.wire.call import RequestTemplate, TemplateValue, Variable, can_stray
@@ -36,6 +37,20 @@ def match_path(segments: Sequence[str]) -> PathMatch | None:
             model = _model_in(segments, template)
             if model is not None:
                 return PathMatch(each.name, model, is_stream, counts)
+    return None
+
+
+def match_stored(path: str) -> StoredCall | None:
+    """What a path, percent-encoded as it came, asks of stored replies; None where it is for something else."""
+    segments = [unquote(segment) for segment in path.split("/") if segment]
+    while segments and re.fullmatch(r"v\d+[a-z0-9]*", segments[0]):
+        del segments[0]
+    for each in provider_dialects():
+        assert each.endpoint is not None
+        place = each.endpoint.path.strip("/").split("/")
+        name, rest, *_ = *segments[len(place) :], "", ""
+        if each.endpoint.stored is not None and segments[: len(place)] == place and len(segments) <= len(place) + 2:
+            return StoredCall(each.name, name, rest)
     return None
 
 

@@ -58,6 +58,7 @@ class StreamTranslation:
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
         client = replace(client or Client(), request=request)
         self._marker = OriginMarker(client.provider) if client.provider and self._is_foreign else None
+        self._reply_id = client.reply_id
         self._writer = self._writer_of(client)
         self._fold = Fold(source)
         self._is_broken = False
@@ -105,8 +106,9 @@ class StreamTranslation:
                 self.report.lose(at, "a frame", "it came after the end of the stream", "content")
         for event in self._up_to_broken(events) if self._is_foreign else events:
             self._note(event)
-            if self._model and isinstance(event, Started):
-                event = msgspec.structs.replace(event, model=self._model)
+            if isinstance(event, Started) and (self._model or self._reply_id):
+                named = self._reply_id or event.id, self._model or event.model
+                event = msgspec.structs.replace(event, id=named[0], model=named[1])
             for restored in [event] if self._restorer is None else self._restorer.feed(event):
                 self._fold.add(restored)
                 if self._writer is not None:
@@ -297,6 +299,8 @@ def translate_reply(
     if reader.provider:
         marker = OriginMarker(reader.provider)
         shown = fold([marker.mark(event) for event in events], source)
+    if reader.reply_id:
+        shown = msgspec.structs.replace(shown, id=reader.reply_id)
     return ReplyTranslation(encode(dialect(target).write_reply(shown, reader, report)), report, reply)
 
 

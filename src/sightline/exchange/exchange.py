@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Protocol
 
 from sightline.catalog.choose import ModelChoice
+from sightline.dialects.registry import dialect
+from sightline.dialects.stored import StoredApi
 from sightline.errors import Fault
 from sightline.exchange.answer_headers import limits_for_client, request_id
 from sightline.exchange.client_request import ClientRequest
@@ -18,8 +20,16 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.lane import Lane
 from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, FailedEnd
 from sightline.exchange.recorder import FactObserver, Recorder
+from sightline.exchange.routing import owner_of
+from sightline.model.exchange import Stored
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
+
+
+def storage_of(spoken: str) -> StoredApi | None:
+    """What the API of a dialect has for stored replies; None where it stores none."""
+    endpoint = dialect(spoken).endpoint
+    return None if endpoint is None else endpoint.stored
 
 
 class ExchangeReservation(Protocol):
@@ -116,6 +126,16 @@ class Exchange:
         """End as the response did, if it has ended and the exchange has not."""
         if self._response_end is not None and not self.is_over:
             self.end(self._response_end)
+
+    def store_reply(self, created: int) -> str:
+        """The id under which the client can ask for the reply again, which gives `created` as its time; empty where the
+        client did not want it stored. It is for replies that no provider keeps."""
+        request = self.request
+        api = storage_of(request.dialect)
+        if api is None or request.is_own or not api.wants(request.body):
+            return ""
+        self.recorder.note(Stored(owner_of(request), created))
+        return f"{api.prefix}{self.id}"
 
     def refuse(self, fault: Fault) -> ClientResponse:
         """The fault as a response in the client's dialect. The exchange fails with it, unless it is over."""

@@ -15,6 +15,7 @@ from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
 from sightline.dialects.translate import translate_request, write_request
+from sightline.editing.response_chain import previous_of
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
 from sightline.exchange.lane import Lane
@@ -122,7 +123,14 @@ def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
     is_strict = client_request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
-    return WrittenBody(body, report, client)
+    return WrittenBody(body, report, _as_asked(client, client_request))
+
+
+def _as_asked(client: Request, came: ClientRequest) -> Request:
+    """The request with the reply that it goes on from, which is in its place here: the answer repeats it."""
+    if came.http_body is None or not (before := previous_of(came.body)):
+        return client
+    return msgspec.structs.replace(client, options=msgspec.structs.replace(client.options, previous_response_id=before))
 
 
 def outbound_for(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
+from sightline.dialects.endpoint import match_stored
+from sightline.dialects.stored import StoredCall
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.caps import Caps
@@ -33,6 +35,7 @@ from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
 from sightline.exchange.run import ExchangeServices, refuse_own_address, run_exchange
 from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
+from sightline.exchange.stored_replies import ReplyRecords, StoredReplies
 from sightline.model.exchange import RAW_HTTP
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
@@ -101,6 +104,7 @@ class Relay:
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self._is_closing = False
+        self._stored: StoredReplies | None = None
 
     @property
     def own(self) -> frozenset[tuple[str, int]]:
@@ -110,6 +114,10 @@ class Relay:
     @own.setter
     def own(self, addresses: frozenset[tuple[str, int]]) -> None:
         self._services.own_addresses = addresses
+
+    def read_from(self, records: ReplyRecords) -> None:
+        """Answer what clients ask of stored replies out of this record from now on."""
+        self._stored = self._services.conversations = StoredReplies(records, self._hub, self._clock)
 
     async def start(
         self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
@@ -142,8 +150,22 @@ class Relay:
     ) -> ClientResponse:
         """Pass a raw request on; the head of the response is complete when this returns. Raises a fault, and records
         nothing, where it is no provider's."""
+        stored = None if self._stored is None or request.upstream else match_stored(request.path)
+        if self._stored is not None and stored is not None and await self._stored.concerns(stored, request):
+            exchange = self._raw_exchange(request, observer)
+            return await self._run(exchange, partial(self._answer_stored, call=stored, client=client))
         choice = route_raw(self.catalog, request, lambda provider: provider.has_key(self._services.environment))
-        exchange = Exchange(
+        exchange = self._raw_exchange(request, observer)
+        exchange.choice = choice
+        asked, answers = embeddings_of(request.caller), embeddings_of(choice.dialect)
+        if request.embeds and asked is not None and asked is not answers:
+            if answers is None:
+                return exchange.refuse(no_embeddings(choice.provider_name))
+            return await self._run(exchange, partial(run_embeddings, client=asked, provider=answers))
+        return await self._run(exchange, partial(run_raw_exchange, choice=choice, client=client))
+
+    def _raw_exchange(self, request: ClientRequest, observer: FactObserver | None) -> Exchange:
+        return Exchange(
             request,
             self._make_id(),
             self._hub,
@@ -153,13 +175,12 @@ class Relay:
             make_recorder=partial(RawRecorder, limit=self._raw_kept),
             on_streamed=self._forget,
         )
-        exchange.choice = choice
-        asked, answers = embeddings_of(request.caller), embeddings_of(choice.dialect)
-        if request.embeds and asked is not None and asked is not answers:
-            if answers is None:
-                return exchange.refuse(no_embeddings(choice.provider_name))
-            return await self._run(exchange, partial(run_embeddings, client=asked, provider=answers))
-        return await self._run(exchange, partial(run_raw_exchange, choice=choice, client=client))
+
+    async def _answer_stored(
+        self, exchange: Exchange, _services: ExchangeServices, call: StoredCall, client: RawClient
+    ) -> ClientResponse:
+        assert self._stored is not None
+        return await self._stored.answer(exchange, call, client)
 
     async def _run_in_task(self, exchange: Exchange) -> ClientResponse:
         exchange.task = asyncio.current_task()

@@ -319,12 +319,14 @@ class Responder:
         return response
 
     def _client(self, exchange: Exchange, outbound: Outbound, tokens: int) -> Client:
-        client = outbound.client
+        client, created = outbound.client, int(self._clock.now())
+        stored = exchange.store_reply(created)
         return Client(
             include_usage=client is not None and bool(client.options.include_usage),
-            id=exchange.id,
+            id=stored or exchange.id,
+            reply_id=stored,
             model=exchange.request.model,
-            created=int(self._clock.now()),
+            created=created,
             input_tokens=tokens,
             as_array=exchange.request.wants_array,
             provider=exchange.choice.provider_name,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import scrypt
 from urllib.parse import unquote
 
 import msgspec
@@ -91,6 +92,17 @@ def has_credential(request: ClientRequest) -> bool:
 @lru_cache(maxsize=512)
 def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
+
+
+def owner_of(request: ClientRequest) -> str:
+    """A fingerprint of the client's credential, for what is stored for it. Clients without one share theirs."""
+    return _fingerprint(credential(request))
+
+
+@lru_cache(maxsize=512)
+def _fingerprint(secret: str) -> str:
+    # It is on record, so that it must not help to guess a short secret: a try takes 10 ms, and each client one of them.
+    return scrypt(secret.encode("utf-8", "surrogatepass"), salt=b"sightline-owner", n=4096, r=8, p=1, dklen=12).hex()
 
 
 def as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:

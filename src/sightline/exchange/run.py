@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
@@ -30,6 +31,14 @@ from sightline.transport.sender import Answer, Outgoing, RefusedResponse, Sender
 _ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 
 
+class ConversationSource(Protocol):
+    """Knows the conversations that clients go on from by the id of a reply."""
+
+    async def expand(self, request: ClientRequest) -> ClientRequest:
+        """The request with the whole conversation in place of an id that is known here; else as it is."""
+        ...
+
+
 @dataclass(slots=True)
 class ExchangeServices:
     """What an exchange needs to be run. `environment` has the providers' keys; `own_addresses` are the hosts and ports
@@ -43,6 +52,7 @@ class ExchangeServices:
     environment: Mapping[str, str]
     own_addresses: frozenset[tuple[str, int]]
     caps: Caps | None = None
+    conversations: ConversationSource | None = None
     foreign_url: tuple[str, frozenset[tuple[str, int]]] = ("", frozenset())
     """The last URL that was found not to be this server's, so that the next request to it need not be checked."""
 
@@ -52,6 +62,8 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
 
     Raises a Fault where there is no response, and CancelledError if the client has gone.
     """
+    if services.conversations is not None:
+        exchange.request = await services.conversations.expand(exchange.request)
     request, interceptor = exchange.request, services.interceptor
     lane = exchange.lane
     choice = lane.routes.get((request.dialect, request.provider, request.model))

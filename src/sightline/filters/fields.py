@@ -77,6 +77,10 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("client", Kind.TEXT, "the program that asked, as it calls itself", scopes=_EXCHANGES),
     FilterField("path", Kind.TEXT, "the path that the client called", scopes=_EXCHANGES),
     FilterField("method", Kind.TEXT, "the method of a request that is passed on as it came", scopes=_EXCHANGES),
+    FilterField(
+        "transport", Kind.TEXT, "how the request came", values=lambda: ("http", "websocket", "tls"), scopes=_EXCHANGES
+    ),
+    FilterField("stored", Kind.TEXT, "the client that can ask for the reply again, as a fingerprint", scopes=_TRAFFIC),
     FilterField("status", Kind.STATUS, "the HTTP status that the client got; also `ok`, `error`, `4xx`", scopes=_LISTS),
     FilterField("state", Kind.TEXT, "the state of the exchange", values=lambda: get_args(State)),
     FilterField("finish", Kind.TEXT, "why the reply ended", scopes=_LISTS),

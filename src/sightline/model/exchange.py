@@ -89,6 +89,20 @@ class Budgeted(msgspec.Struct, frozen=True, tag_field="kind", tag="budgeted"):
     telemetry: dict[str, Json]
 
 
+class Stored(msgspec.Struct, frozen=True, tag_field="kind", tag="stored"):
+    """The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it.
+
+    `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply
+    gives as its own. A later fact of this kind takes the place of the one before: with the `metadata` that the client
+    has set since, or with `is_deleted`. It may come after the end.
+    """
+
+    owner: str
+    created: int
+    metadata: dict[str, Json] | None = None
+    is_deleted: bool = False
+
+
 class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt"):
     """The body was written to a provider; every attempt has the same bytes.
 
@@ -180,6 +194,7 @@ Fact: TypeAlias = (
     | Dropped
     | Answered
     | Budgeted
+    | Stored
     | AttemptStarted
     | BodyPassed
     | FrameArrived
@@ -222,7 +237,7 @@ def _step(state: State, fact: Fact) -> State:
             return "failed"
         case ExchangeCancelled():
             return "cancelled"
-        case Received() | Translated() | Edited() | Budgeted() | BodyPassed() | FrameArrived():
+        case Received() | Translated() | Edited() | Budgeted() | Stored() | BodyPassed() | FrameArrived():
             return state
         case unreachable:
             assert_never(unreachable)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sightline.dialects.stored import exchange_in
 from sightline.errors import Fault
 from sightline.model.exchange import Fact, FrameArrived, Received
 from sightline.store.digest import REPLY, REQUEST, Digest, DigestReader, read_reply, reply_dialect, to_read
@@ -142,7 +143,8 @@ _TITLE = """
 UPDATE sightline.exchanges SET title = $2, is_side = $3, thread = $4, previous = $5, continues = $6 WHERE id = $1
 """
 _NAMED = """
-SELECT id FROM sightline.exchanges WHERE reply_id = $1 AND reply_id <> '' AND id < $2 ORDER BY id DESC LIMIT 1
+SELECT id FROM sightline.exchanges WHERE (reply_id = $1 AND reply_id <> '' OR id = $3) AND id < $2
+ORDER BY id DESC LIMIT 1
 """
 _CALLED = "UPDATE sightline.exchanges SET reply_id = $2 WHERE id = $1"
 _LINKED = """
@@ -211,7 +213,8 @@ class PostgresDigests:
         digest = self._requests.read(received.dialect, body)
         thread = digest.thread[-1] if digest.thread and not digest.is_side else None
         continues = storable(digest.continues)
-        previous = str(await connection.fetchval(_NAMED, continues, exchange) or "") if continues else ""
+        named = continues, exchange, exchange_in(continues)
+        previous = str(await connection.fetchval(_NAMED, *named) or "") if continues else ""
         previous = previous or await self._find_predecessor(connection, exchange, session, digest)
         title = storable(digest.title)
         await connection.execute(_TITLE, exchange, title, digest.is_side, thread, previous, continues)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
+from sightline.dialects.stored import exchange_in
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.store.digest import Digest, DigestReader, read_reply, reply_dialect
 from sightline.store.entries import (
@@ -324,8 +325,9 @@ class SqliteSink:
             return ""
         self._insert_added()
         row = self._connection.execute(
-            "SELECT id FROM exchanges WHERE reply_id = ? AND reply_id <> '' AND seq < ? ORDER BY seq DESC LIMIT 1",
-            (storable(digest.continues), seq),
+            "SELECT id FROM exchanges WHERE (reply_id = ? AND reply_id <> '' OR id = ?) AND seq < ?"
+            " ORDER BY seq DESC LIMIT 1",
+            (storable(digest.continues), exchange_in(digest.continues), seq),
         ).fetchone()
         return "" if row is None else str(row[0])
 

@@ -32,6 +32,7 @@ from sightline.model.exchange import (
     Received,
     Released,
     State,
+    Stored,
     Translated,
 )
 from sightline.model.usage import Usage
@@ -43,7 +44,8 @@ from sightline.tokens.estimate import cost_of
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is
     the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method`
-    is that of a raw request."""
+    is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the
+    client for which a translated reply is stored."""
 
     id: str
     at: float
@@ -70,6 +72,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     elapsed: float | None = None
     origin: str = ""
     method: str = ""
+    transport: str = ""
+    stored: str = ""
     previous: str = ""
     is_side: bool = False
     title: str = ""
@@ -87,7 +91,7 @@ FIELDS: Mapping[str, str] = {
     "client": "client", "path": "path", "status": "status", "state": "state", "finish": "finish", "fault": "fault",
     "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
     "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
-    "origin": "origin", "tool": "tools", "method": "method",
+    "origin": "origin", "tool": "tools", "method": "method", "transport": "transport", "stored": "stored",
 }  # fmt: skip
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
@@ -182,7 +186,7 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
         case BodyPassed():
             return (fact.kept_sha256,) if fact.kept_sha256 else ()
-        case Held() | Dropped() | Budgeted() | FrameArrived():
+        case Held() | Dropped() | Budgeted() | Stored() | FrameArrived():
             return ()
         case ExchangeFailed() | ExchangeCancelled():
             return ()
@@ -196,7 +200,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return msgspec.structs.replace(
                 summary, at=entry.at, dialect=fact.dialect, model=fact.model, session=fact.session,
                 client=fact.client, path=fact.path, is_stream=fact.is_stream, origin=fact.origin,
-                method=fact.method,
+                method=fact.method, transport=fact.transport,
             )  # fmt: skip
         case AttemptStarted() as fact:
             attempts = max(summary.attempts, fact.number)
@@ -223,6 +227,8 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return _with_usage(ended, fact.usage, (sent,), prices)
         case ExchangeCancelled() as fact:
             return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
+        case Stored() as fact:
+            return msgspec.structs.replace(summary, stored="" if fact.is_deleted else fact.owner)
         case Edited() | Budgeted() | BodyPassed() | FrameArrived():
             return summary
         case unreachable:

@@ -904,7 +904,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. */
+/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. */
 export interface Line {
   id: string;
   at: number;
@@ -931,6 +931,8 @@ export interface Line {
   elapsed?: number;
   origin?: string;
   method?: string;
+  transport?: string;
+  stored?: string;
   previous?: string;
   is_side?: boolean;
   title?: string;
@@ -1570,6 +1572,15 @@ export interface SpentShown {
   unmeasured: ("cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls")[];
 }
 
+/** The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it. `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply gives as its own. A later fact of this kind takes the place of the one before: with the `metadata` that the client has set since, or with `is_deleted`. It may come after the end. */
+export interface StoredFact {
+  kind: "stored";
+  owner: string;
+  created: number;
+  metadata: { [key: string]: Json } | null;
+  is_deleted: boolean;
+}
+
 /** Which things go: results or thinking older than so many turns of the user, or the tool of this name. */
 export interface Strip {
   class: "thinking" | "tool" | "tool_results";
@@ -1855,7 +1866,7 @@ export interface ViewShown {
 
 export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | KeepEditsOperation | ExpandOperation;
 
-export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | AttemptStartedFact | BodyPassedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
+export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | StoredFact | AttemptStartedFact | BodyPassedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
 
 /** A fact with its number and time. The `data` of a frame is in base64, and left out where `frames=0` was asked for. */
 export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };

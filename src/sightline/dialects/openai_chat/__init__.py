@@ -34,6 +34,7 @@ from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
 from sightline.dialects.openai_rules import CACHE_LIFETIME
+from sightline.dialects.stored import COMPLETIONS
 from sightline.dialects.streaming import StreamReader, TextDeltas
 
 DIALECT = Dialect(
@@ -71,6 +72,7 @@ DIALECT = Dialect(
         # Only the embedded model counts tokens here; the API itself has no such path.
         counting=Counting("/chat/completions/input_tokens", is_served=False),
         embeddings=OPENAI,
+        stored=COMPLETIONS,
     ),
     clients=Clients(
         headers=frozenset(),

@@ -34,6 +34,7 @@ from sightline.dialects.openai_responses.reply_write import ResponsesStreamWrite
 from sightline.dialects.openai_responses.request import read_request, write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
 from sightline.dialects.openai_rules import CACHE_LIFETIME
+from sightline.dialects.stored import RESPONSES
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json, JsonObject
@@ -101,6 +102,7 @@ DIALECT = Dialect(
         credential=("authorization", "Bearer "),
         headers=(),
         embeddings=OPENAI,
+        stored=RESPONSES,
         counting=Counting(
             "/responses/input_tokens",
             frozenset(

@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import assert_never
 
+import msgspec
+
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import Client
 from sightline.editing.draft import Draft
@@ -56,6 +58,7 @@ class RuleSubject:
             "client": request.headers_by_name().get("user-agent", "").partition(" ")[0],
             "path": request.path,
             "method": request.method,
+            "transport": request.transport,
             "state": "received",
             "stream": request.is_stream,
             "origin": request.origin,
@@ -158,7 +161,7 @@ class Interceptor:
     def answer_by_hand(self, exchange: Exchange, reply: Reply) -> ClientResponse:
         """The response with a reply that a user wrote; nothing is sent to the provider."""
         exchange.recorder.record_head(200, ())
-        data = self._write_reply(exchange, reply)
+        data = self._write_reply(exchange, _with_stored_id(exchange, reply))
         exchange.recorder.record_chunk(data)
         exchange.end(FinishedEnd(reply))
         return self._reply_response(exchange, data)
@@ -194,7 +197,7 @@ class Interceptor:
             reply = hold.draft.reply(reply)
             exchange.recorder.record_reply(reply)
         else:
-            reply = decision.reply
+            reply = _with_stored_id(exchange, decision.reply)
         data = self._write_reply(exchange, reply)
         exchange.end(FinishedEnd(reply))
         return self._reply_response(exchange, data)
@@ -248,6 +251,12 @@ class Interceptor:
             return ClientResponse(exchange.id, 200, headers, WholeBody(data))
         headers = [(b"content-type", b"application/json")]
         return client_response.whole(exchange.id, 200, headers, data, exchange.own_headers())
+
+
+def _with_stored_id(exchange: Exchange, reply: Reply) -> Reply:
+    """A reply that a user wrote, under the id by which its client can ask for it: no provider knows it."""
+    stored = exchange.store_reply(reply.created or 0)
+    return msgspec.structs.replace(reply, id=stored) if stored else reply
 
 
 def drop_fault(reason: str) -> Fault:

@@ -15,6 +15,7 @@ from sightline.filters.predicate import literal
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
     RAW_HTTP,
+    Answered,
     AttemptStarted,
     BodyPassed,
     Edited,
@@ -41,12 +42,14 @@ _CODES = {code.value: code for code in Code}
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """An exchange. `body` is what the client sent, `sent` what went to the provider, or would have."""
+    """An exchange. `body` is what the client sent, `sent` what went to the provider, or would have. `given` is the
+    folded reply that the client got, where a user wrote or changed it."""
 
     summary: Summary
     facts: tuple[FactEntry, ...]
     body: bytes
     sent: bytes
+    given: bytes = b""
 
     @property
     def id(self) -> str:
@@ -210,7 +213,10 @@ async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = 
         return RecordedExchange(summary, facts, b"", b"")
     received, sent = hashes_of(facts)
     body = await _body(store, summary.id, received)
-    return RecordedExchange(summary, facts, body, body if sent == received else await _body(store, summary.id, sent))
+    replies = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
+    given = await _body(store, summary.id, replies[-1]) if replies else b""
+    sent_body = body if sent == received else await _body(store, summary.id, sent)
+    return RecordedExchange(summary, facts, body, sent_body, given)
 
 
 def hashes_of(facts: Iterable[FactEntry]) -> tuple[str, str]:

@@ -73,6 +73,14 @@ class Records:
         found = await self.store.find(TextTerm("origin", literal(exchange)), now=self._now(), limit=MOST_REPLAYS)
         return tuple(summary.id for summary in reversed(found) if summary.origin == exchange)
 
+    async def list_ids(self, wanted: Expression) -> list[str]:
+        """The exchanges that the filter takes, the oldest first."""
+        await self.store.settle()
+        found: list[str] = []
+        while page := await self.store.find(wanted, now=self._now(), before=found[-1] if found else "", limit=_PAGE):
+            found += [summary.id for summary in page]
+        return found[::-1]
+
     async def _line(self, exchange: str) -> Summary | None:
         found = await self.store.find(TextTerm("id", literal(exchange)), now=self._now(), limit=1)
         return next((summary for summary in found if summary.id == exchange), None)

@@ -17,7 +17,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html } from "../../vendor/preact.js";
-import { costWords, labelOf, stateOf, titleOf, totals } from "./core/lines.js";
+import { costWords, labelOf, stateOf, titleOf, totals, transportWord } from "./core/lines.js";
 
 /** @import { Line, Row } from "./core/lines.js" */
 
@@ -26,7 +26,7 @@ export const COLUMNS = [
   { name: "title", label: "Request", help: "What was asked" },
   { name: "client", label: "Client", help: "The program that asked" },
   { name: "model", label: "Model", help: "The model that was asked for" },
-  { name: "route", label: "Route", help: "The client's dialect and the provider that it went to" },
+  { name: "route", label: "Route", help: "The client's dialect, the provider that it went to, and WebSocket or TLS" },
   {
     name: "tokens",
     label: "Tokens in → out",
@@ -105,7 +105,7 @@ function lineRow(props, row) {
       ${row.isInside ? "" : h(Client, { line })}
     </span>
     <span class="cell c-model cut" role="gridcell" title=${line.model ?? ""}>${line.model}</span>
-    <span class="cell c-route cut" role="gridcell" title=${`${line.dialect ?? ""} → ${line.provider ?? ""}`}>
+    <span class="cell c-route cut" role="gridcell" title=${routeWords(line)}>
       ${h(Route, { line })}
     </span>
     <span class="cell c-tokens" role="gridcell">${h(Tokens, { line, most: props.most })}</span>
@@ -131,6 +131,7 @@ function narrowLine(props, row, kind) {
   const facts = [
     line.model,
     row.isInside ? "" : line.session || clientName(line.client),
+    transportWord(line),
     tokenWords(line),
     money(line.cost),
     duration(line.elapsed),
@@ -281,13 +282,19 @@ function Client({ line }) {
   }`;
 }
 
+/** @param {Line} line */
+function routeWords(line) {
+  return [`${line.dialect ?? ""} → ${line.provider ?? ""}`, transportWord(line)].filter(Boolean).join(" · ");
+}
+
 /** The path is worth words only where a request changes its dialect's home. @param {{ line: Line }} props */
 function Route({ line }) {
   const dialect = dialectOf(line.dialect);
   const from = dialect?.label ?? line.dialect;
-  if (!line.provider) return html`<span class="faint">${from}</span>`;
-  if (line.provider === dialect?.home) return html`${line.provider}`;
-  return html`<span class="faint">${from} → </span>${line.provider}`;
+  const by = transportWord(line) ? html`<span class="faint"> · ${transportWord(line)}</span>` : null;
+  if (!line.provider) return html`<span class="faint">${from}</span>${by}`;
+  if (line.provider === dialect?.home) return html`${line.provider}${by}`;
+  return html`<span class="faint">${from} → </span>${line.provider}${by}`;
 }
 
 /** @param {{ line: Line, most: number }} props */

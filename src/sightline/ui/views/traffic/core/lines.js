@@ -10,7 +10,8 @@ import { money } from "../../../kit/core/format.js";
  *   client?: string, path?: string, status?: number | null, finish?: string, fault?: string, message?: string,
  *   is_stream?: boolean, input_tokens?: number, output_tokens?: number, cached_tokens?: number, cost?: number,
  *   losses?: number, attempts?: number, tools?: string[], first_byte?: number, elapsed?: number, origin?: string,
- *   previous?: string, is_side?: boolean, title?: string, method?: string
+ *   previous?: string, is_side?: boolean, title?: string, method?: string,
+ *   transport?: string, stored?: string
  * }} Line
  */
 
@@ -314,4 +315,12 @@ export function stateOf(conversation) {
 /** The largest exchange of a list, for the bars. @param {readonly Line[]} lines */
 export function mostTokens(lines) {
   return lines.reduce((most, line) => Math.max(most, (line.input_tokens ?? 0) + (line.output_tokens ?? 0)), 0);
+}
+
+/**
+ * How a request came, where that is worth a word: plain HTTP is not.
+ * @param {Line} line
+ */
+export function transportWord(line) {
+  return { websocket: "WebSocket", tls: "TLS" }[line.transport ?? ""] ?? "";
 }

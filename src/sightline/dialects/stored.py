@@ -1,0 +1,147 @@
+"""Stored replies: how the APIs that keep a reply for its client name it, list it and delete it.
+
+The Responses API stores a response unless its request says otherwise, Chat Completions a completion if its request
+says so. https://platform.openai.com/docs/api-reference/responses, https://platform.openai.com/docs/api-reference/chat
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+
+_STORED_HERE: Final = re.compile(r"(?:resp_|chatcmpl-)(x_\w+)")
+_FEWEST, _USUAL, _MOST = 1, 20, 100
+
+
+class _Wish(msgspec.Struct):
+    store: bool | None = None
+
+
+_WISH: Final = msgspec.json.Decoder(_Wish)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredApi:
+    """What the API of a dialect has for stored replies.
+
+    `prefix` begins the id of one that is stored here; `by_default` says that a request need not ask for it. `noun` is
+    what the API calls a reply, `deleted` the object that tells of a deletion. `children` is the path of the list of
+    what was sent, and `list_children` makes that list of a request body and the id of its reply. With `can_change` the
+    `metadata` can be set later, and all replies can be listed; else a reply that is under way can be cancelled.
+    """
+
+    prefix: str
+    by_default: bool
+    noun: str
+    deleted: str
+    children: str
+    list_children: Callable[[JsonObject, str], list[JsonObject]]
+    can_change: bool
+
+    def wants(self, body: bytes) -> bool:
+        """Whether the reply to a request with this body is to be stored."""
+        try:
+            store = _WISH.decode(body).store
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        return self.by_default if store is None else store
+
+    def missing(self, name: str) -> Fault:
+        """The fault of a reply that is not there, or is somebody else's: nobody can tell which."""
+        hint = "Ask with the credential with which it was made; it may also have been deleted."
+        return Fault(Code.INVALID_REQUEST, f"{self.noun} with id '{name}' not found.", hint=hint, status=404)
+
+    def deletion(self, name: str) -> JsonObject:
+        """What the client is told when its reply is deleted."""
+        return {"id": name, "object": self.deleted, "deleted": True}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """What a path asks of stored replies: the one with this `name`, or all where there is none; `rest` is what stands
+    behind the name."""
+
+    dialect: str
+    name: str
+    rest: str
+
+
+def exchange_in(name: str) -> str:
+    """The exchange in whose record a reply with this id is; empty where it is stored by a provider."""
+    found = _STORED_HERE.fullmatch(name)
+    return found[1] if found else ""
+
+
+def list_page(items: Sequence[JsonObject], query: Mapping[str, str], *, is_newest_first: bool) -> JsonObject:
+    """The page of a list, oldest item first, that a query asks for by `limit`, `order` and `after`."""
+    limit = query.get("limit", str(_USUAL))
+    if not limit.isdecimal() or not _FEWEST <= int(limit) <= _MOST:
+        hint = f"Give a number from {_FEWEST} to {_MOST}."
+        raise Fault(Code.INVALID_REQUEST, f"the limit {limit[:20]!r} is not valid", hint=hint, status=400)
+    ordered = list(items)
+    if query.get("order", "desc" if is_newest_first else "asc") == "desc":
+        ordered.reverse()
+    if after := query.get("after", ""):
+        place = next((n for n, item in enumerate(ordered) if item.get("id") == after), None)
+        if place is None:
+            hint = "Give the last_id of the page before."
+            raise Fault(Code.INVALID_REQUEST, f"there is no item {after[:80]!r}", hint=hint, status=400)
+        ordered = ordered[place + 1 :]
+    page: list[Json] = [*ordered[: int(limit)]]
+    return {
+        "object": "list",
+        "data": page,
+        "first_id": ordered[0]["id"] if page else None,
+        "last_id": ordered[len(page) - 1]["id"] if page else None,
+        "has_more": len(ordered) > len(page),
+    }
+
+
+# --- what was sent ----------------------------------------------------------------------------------
+
+
+def _input_items(body: JsonObject, name: str) -> list[JsonObject]:
+    """The items of a Responses request, each with an id."""
+    given = body.get("input")
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    return [_item(each, f"{name}_{n}") for n, each in enumerate(_objects(given))]
+
+
+def _item(item: JsonObject, name: str) -> JsonObject:
+    item = {"id": f"msg_{name}", "type": "message", **item}
+    text = item.get("content")
+    if item["type"] == "message" and isinstance(text, str):
+        kind = "output_text" if item.get("role") == "assistant" else "input_text"
+        item["content"] = [{"type": kind, "text": text, **({"annotations": []} if kind == "output_text" else {})}]
+    return item if item["type"] != "message" else {"status": "completed", **item}
+
+
+def _messages(body: JsonObject, name: str) -> list[JsonObject]:
+    """The messages of a Chat Completions request, each with an id; content in parts stands apart from its text."""
+    listed: list[JsonObject] = []
+    for number, message in enumerate(_objects(body.get("messages"))):
+        parts = message.get("content")
+        texts: list[Json] = [part.get("text") for part in _objects(parts) if part.get("type") == "text"]
+        text: Json = "".join(str(each) for each in texts) or None
+        listed.append({
+            "name": None, **message, "id": f"{name}-{number}",
+            "content": text if isinstance(parts, list) else parts,
+            "content_parts": parts if isinstance(parts, list) else None,
+        })  # fmt: skip
+    return listed
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+RESPONSES = StoredApi("resp_", True, "Response", "response", "input_items", _input_items, can_change=False)
+COMPLETIONS = StoredApi(
+    "chatcmpl-", False, "Chat completion", "chat.completion.deleted", "messages", _messages, can_change=True
+)
