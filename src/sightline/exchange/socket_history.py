@@ -32,16 +32,19 @@ _EVENT: Final = msgspec.json.Decoder(_ResponseEvent)
 
 
 class _Turn(NamedTuple):
-    before: str
+    """A request with its response. `before` is the number of the turn that it continues; 0 is none."""
+
+    response: str
+    before: int
     items: tuple[bytes, ...]
     size: int
 
 
 class HttpForm(NamedTuple):
-    """A frame as the body of a POST. `before` is the response that it continues, `items` are its own."""
+    """A frame as the body of a POST. `before` is the number of the turn that it continues, `items` are its own."""
 
     body: bytes
-    before: str
+    before: int
     items: tuple[bytes, ...]
 
 
@@ -50,10 +53,13 @@ HTTP_HEADERS: Final = (("content-type", "application/json"), ("accept", "text/ev
 
 
 class SocketHistory:
-    """The responses of one connection."""
+    """The responses of one connection. A turn continues one with a lower number, so that a provider that uses an id
+    again makes no circle; the id then means the latest response."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, _Turn] = {}
+        self._turns: dict[int, _Turn] = {}
+        self._numbers: dict[str, int] = {}
+        self._last = 0
         self._size = 0
 
     def http_form(self, frame: bytes) -> HttpForm:
@@ -67,13 +73,11 @@ class SocketHistory:
             raise Fault(Code.INVALID_REQUEST, f"the frame is no request: {error}", hint=hint, status=400) from None
         for name in _OF_SOCKET:
             fields.pop(name, None)
-        before = _text_of(fields.get("previous_response_id"))
-        if before in self._turns:
+        before = self._numbers.get(_text_of(fields.get("previous_response_id")), 0)
+        if before:
             del fields["previous_response_id"]
             whole = [*self._items_up_to(before), *items]
             fields["input"] = msgspec.Raw(b"[%b]" % b",".join(whole))
-        else:
-            before = ""
         fields["stream"] = msgspec.Raw(b"true")
         return HttpForm(msgspec.json.encode(fields), before, items)
 
@@ -87,21 +91,26 @@ class SocketHistory:
             return
         items = (*form.items, *(bytes(each) for each in response.output))
         size = sum(map(len, items))
-        self._turns[response.id] = _Turn(form.before, items, size)
+        self._last += 1
+        self._turns[self._last] = _Turn(response.id, form.before, items, size)
+        self._numbers[response.id] = self._last
         self._size += size
         while self._size > _MOST_KEPT and len(self._turns) > 1:
             oldest = next(iter(self._turns))
-            self._size -= self._turns.pop(oldest).size
+            forgotten = self._turns.pop(oldest)
+            self._size -= forgotten.size
+            if self._numbers[forgotten.response] == oldest:
+                del self._numbers[forgotten.response]
 
-    def _items_up_to(self, response: str) -> list[bytes]:
+    def _items_up_to(self, number: int) -> list[bytes]:
         turns = []
-        while (turn := self._turns.get(response)) is not None:
+        while (turn := self._turns.get(number)) is not None:
             turns.append(turn)
-            response = turn.before
-        if response:  # the beginning was forgotten, and half a history would be a wrong one
+            number = turn.before
+        if number:  # the beginning was forgotten, and half a history would be a wrong one
             raise Fault(
                 Code.INVALID_REQUEST,
-                f"the response {response!r} is not known any more",
+                "the beginning of this conversation is not known any more",
                 hint="Send the whole history again.",
                 status=400,
                 details={"code": "previous_response_not_found"},
