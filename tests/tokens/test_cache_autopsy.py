@@ -12,7 +12,7 @@ from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, OpaqueTool
 from sightline.model.usage import Usage
-from sightline.tokens.cache_autopsy import CacheAutopsy, Turn, examine, left_tokens, lost_money
+from sightline.tokens.cache_autopsy import CacheAutopsy, Turn, examine, expect_read, left_tokens, lost_money
 from sightline.tokens.estimator import Estimator
 
 LONG = "The quick brown fox jumps over the lazy dog. " * 200
@@ -20,6 +20,7 @@ MARK, HOUR = CacheBreakpoint(), CacheBreakpoint(ttl="1h")
 TOOLS = (FunctionTool("add", LONG, at="/tools/0"), FunctionTool("sub", "Subtract.", at="/tools/1"))
 PRICES = Prices(input=3.0, output=15.0, cached=0.3, cache_write=3.75, cache_write_1h=6.0)
 FACTS = Facts(prices=PRICES)
+PLAIN = Usage(input_tokens=8000, output_tokens=1, cached_tokens=0)
 
 
 def said(role: str, *parts: Any, at: str = "") -> Message:
@@ -217,9 +218,87 @@ def test_a_provider_that_needs_no_marks_is_expected_to_cache_everything() -> Non
 
 
 def test_what_a_provider_keeps_for_a_time_it_does_not_tell_never_expires() -> None:
-    counted = Usage(input_tokens=8000, output_tokens=1, cached_tokens=0)
-    request = ask(system(mark=None), user(LONG), dialect="gemini")
-    assert autopsy(before(request, usage=counted), after(request, at=9e9)).cause == "evicted"
+    request = ask(system(mark=None), user(LONG), dialect="raw")
+    assert autopsy(before(request, usage=PLAIN), after(request, at=9e9)).cause == "evicted"
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(301.0, "expired"), (299.0, "evicted")])
+def test_a_models_own_lifetime_is_that_of_its_cache(seconds: float, cause: str) -> None:
+    request = ask(system(mark=None), user(LONG), dialect="openai-chat")
+    turns = before(request, usage=PLAIN), after(request, at=100.0 + seconds)
+    assert autopsy(*turns).cause == cause
+    assert autopsy(*turns, Facts(cache_lifetime=100)).cause == "expired"
+    assert autopsy(*turns, Facts(cache_lifetime=86_400)).cause == "evicted"
+
+
+# --- providers that set a mark of their own, and take more ---
+
+OWN_MARKS = Facts(prices=PRICES, cache_marks=True)
+BREAKPOINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+EXPLICIT = {"prompt_cache_options": {"mode": "explicit"}}
+OLD = user(f"First. {LONG}", at="/messages/1")
+SAID = (system(mark=None), OLD, said("assistant", "Well."))
+
+
+def marked(text: str, at: str) -> Message:
+    return Message("user", (Text(text, extras=BREAKPOINT),), at=at)
+
+
+def responses(*messages: Message, **fields: Any) -> Request:
+    return ask(*messages, dialect="openai-responses", **fields)
+
+
+def test_a_mark_of_the_providers_own_is_at_the_end_of_each_message_of_the_client() -> None:
+    previous = before(responses(*SAID, user("Second.", at="/messages/3")))
+    later = (*SAID, user("Second.", at="/messages/3"), said("assistant", "Hm."), user("Third.", at="/messages/5"))
+    assert autopsy(previous, after(responses(*later), read=8000), OWN_MARKS).cause == ""
+    changed = (*SAID[:2], said("assistant", "Ill."), *later[3:])
+    found = autopsy(previous, after(responses(*changed), read=7950), OWN_MARKS)
+    assert found.cause == "", "what is before the changed message was read"
+    lost = autopsy(previous, after(responses(SAID[0], user("Else."), *later[2:]), read=5200), OWN_MARKS)
+    assert lost.cause == "messages"
+
+
+def test_marks_in_a_field_are_found_without_a_limit_of_blocks_and_are_not_read_by_the_model() -> None:
+    first = responses(SAID[0], marked(f"First. {LONG}", "/messages/1"), extras=EXPLICIT)
+    many = said("user", *["word"] * 40, at="/messages/3")
+    later = responses(*SAID, Message("user", (*many.parts, Text("Go.", extras=BREAKPOINT))), extras=EXPLICIT)
+    assert autopsy(before(first), after(later, read=8000), OWN_MARKS).cause == ""
+    assert autopsy(before(first), after(later), OWN_MARKS).cause == "evicted"
+    bare = autopsy(before(first), after(responses(*SAID, user("And?"), extras=EXPLICIT)), OWN_MARKS)
+    assert bare.cause == "marks_missing"
+    assert autopsy(before(first), after(responses(*SAID, user("And?"))), OWN_MARKS).cause == "evicted"
+
+
+@pytest.mark.parametrize(("name", "cause"), [("cachedContents/b", "cache_key"), ("cachedContents/a", "")])
+def test_a_cache_that_a_request_names_holds_what_was_read_of_it(name: str, cause: str) -> None:
+    usage = Usage(input_tokens=8000, output_tokens=1, cached_tokens=5000)
+    first = ask(user(LONG), dialect="gemini", extras={"cachedContent": "cachedContents/a"})
+    later = ask(user(LONG), dialect="gemini", extras={"cachedContent": name})
+    found = autopsy(before(first, usage=usage), after(later, read=0 if cause else 5000))
+    assert (found.cause, found.could_tokens) == (cause, 5000)
+
+
+def test_another_key_is_a_cause_where_the_account_is_unknown() -> None:
+    assert autopsy(before(key="a"), after(key="b")).cause == "key"
+    assert autopsy(before(key="a"), after(key="a")).cause == "evicted"
+    same = before(key="a", organisation="org-1"), after(key="b", organisation="org-1")
+    assert autopsy(*same).cause == "evicted"
+
+
+def test_what_would_be_read_follows_from_the_rules() -> None:
+    def expect(previous: Turn, turn: Turn, facts: Facts = FACTS) -> int | None:
+        return expect_read(previous, turn, Estimator(facts, dialect=turn.request.dialect), facts)
+
+    assert expect(before(), after()) == 8000
+    assert expect(before(), after(provider="q")) == 0
+    assert expect(before(), after(at=500.0)) == 0
+    assert expect(before(usage=None), after()) is None
+    nothing = Usage(input_tokens=8000, output_tokens=1, cached_tokens=0, cache_write_tokens=0)
+    assert expect(before(usage=nothing), after()) == pytest.approx(8000, rel=0.02)
+    short = Usage(input_tokens=900, output_tokens=1, cached_tokens=0, cache_write_tokens=0)
+    assert expect(before(usage=short), after()) == 0
+    assert expect(before(), after(usage=None)) == 8000
 
 
 def test_what_a_turn_left_is_what_the_provider_counted() -> None:

@@ -95,6 +95,7 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
             dialect="openai-chat",
             url=f"{desk.upstream.url}/v1/chat/completions",
             headers=(("content-type", "application/json"), ("authorization", "***")),
+            key=sha256(KEY.encode()).hexdigest()[:8],
         )
         assert desk.attempts == [started]
         assert desk.upstream.seen[0].body == BODY

@@ -27,6 +27,8 @@ def test_a_request_says_what_broke_its_cache_and_leads_to_the_difference(stage: 
     assert alone == report["turns"][1]
     with stage.look() as shown:
         page = shown.page
+        expect(page.get_by_role("link", name="cache: system prompt changed")).to_have_count(1)
+        stage.keep(shown, "cache-in-traffic")
         stage.open(page, first)
         expect(page.get_by_text("counted by the provider")).to_be_visible()
         expect(page.get_by_text("Cache: read")).to_have_count(0)
@@ -37,9 +39,10 @@ def test_a_request_says_what_broke_its_cache_and_leads_to_the_difference(stage: 
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
         stage.keep(shown, "cache-line-narrow")
-        line.get_by_role("button", name="system prompt changed").click()
+        line.get_by_role("link", name="system prompt changed").click()
         expect(page.get_by_role("tab", name="Diff")).to_have_attribute("aria-selected", "true")
-        expect(page.get_by_text("Tuesday")).to_be_visible()
+        expect(page.get_by_text("the cache broke here")).to_be_visible()
+        expect(page.get_by_text("Cached prefix")).to_have_count(0)
     with stage.look(dark=True) as shown:
         stage.open(shown.page, second)
         expect(shown.page.get_by_text("Cache: read")).to_be_visible()

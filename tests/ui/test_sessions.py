@@ -87,7 +87,7 @@ def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage
         expect(table.get_by_role("link", name="Find every caller of parse()")).to_be_visible()
         page.get_by_role("link", name="cache broke").click()
         expect(page.get_by_text("the cache broke here")).to_be_in_viewport()
-        assert f"#/x/{ids[-1]}/diff?against=previous" in page.url
+        assert f"#/x/{ids[-1]}/diff?against={ids[2]}" in page.url
         expect(page.get_by_role("tablist", name="Request")).to_be_in_viewport()
         stage.keep(shown, "session-cause")
 
@@ -101,7 +101,8 @@ def test_a_request_leads_to_its_session_and_to_the_turns_beside_it(stage: PageSt
         expect(page.get_by_text("turn 2 of 3")).to_be_visible()
         page.keyboard.press("]")
         expect(page.get_by_text("turn 3 of 3")).to_be_visible()
-        expect(page.get_by_text("The cache breaks here")).to_be_visible()
+        expect(page.get_by_text("Cache: read 0 of 4.1k")).to_be_visible()
+        expect(page.get_by_text("The cache breaks here")).to_have_count(0)
         expect(page.get_by_role("button", name="Next turn")).to_be_disabled()
         page.get_by_role("button", name="Previous turn").click()
         expect(page.get_by_text("turn 2 of 3")).to_be_visible()

@@ -16,6 +16,7 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider, Route
+from sightline.dialects.registry import dialect, names
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.interception.holds import Holds
@@ -333,7 +334,8 @@ async def play_all(folder: Path, played: list[tuple[str, Break]]) -> list[CacheR
             await store.settle()
             memory = Memory(folder, clock.now)
             records = Records(store, clock.now, price_list(catalog(stage)))
-            caches = CacheReports(records, Viewer(Holds(memory, clock.now), records, catalog(stage), memory), clock.now)
+            viewer = Viewer(Holds(memory, clock.now), records, catalog(stage), memory)
+            caches = CacheReports(viewer, clock.now)
             for session, _ in played:
                 reports.append(await caches.report(session))
         finally:
@@ -416,23 +418,33 @@ def test_an_hour_is_advised_where_it_saves_more_than_its_writes_cost(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("spoken", "reply", "said"),
     [
-        (b'{"content":[]}', ("", None)),
-        (b'{"diagnostics":{"cache_miss_reason":null}}', ("", None)),
-        (b'{"diagnostics":{"cache_miss_reason":{"type":"unavailable"}}}', ("unavailable", None)),
+        ("anthropic", b'{"content":[]}', ("", None)),
+        ("anthropic", b'{"diagnostics":{"cache_miss_reason":null}}', ("", None)),
+        ("anthropic", b'{"diagnostics":{"cache_miss_reason":{"type":"unavailable"}}}', ("unavailable", None)),
         (
+            "openai-responses",
             b'event: response.completed\ndata: {"type":"response.completed","response":{"prompt_cache_diagnostics":'
             b'{"type":"cache_miss","reason":"tools_changed","cache_missed_tokens":5629}}}\n\n',
             ("tools_changed", 5629),
         ),
-        (b'{"prompt_cache_diagnostics":{"type":"cache_hit"}}', ("cache_hit", None)),
-        (b'data: {"prompt_cache_diagnostics": broken\n\n', ("", None)),
-        (b'data: ["prompt_cache_diagnostics"]\n\n', ("", None)),
+        ("openai-responses", b'{"prompt_cache_diagnostics":{"type":"cache_hit"}}', ("cache_hit", None)),
+        ("openai-responses", b'data: {"prompt_cache_diagnostics": broken\n\n', ("", None)),
+        ("openai-responses", b'data: ["prompt_cache_diagnostics"]\n\n', ("", None)),
     ],
 )
-def test_reasons_are_read_in_every_form_of_a_reply(reply: bytes, said: tuple[str, int | None]) -> None:
-    assert read_provider_reason(reply) == said
+def test_reasons_are_read_in_every_form_of_a_reply(spoken: str, reply: bytes, said: tuple[str, int | None]) -> None:
+    diagnosis = dialect(spoken).cache.diagnosis
+    assert diagnosis is not None
+    assert read_provider_reason(reply, diagnosis) == said
+
+
+def test_every_reason_of_a_provider_means_a_cause() -> None:
+    for name in names():
+        diagnosis = dialect(name).cache.diagnosis
+        meant = set() if diagnosis is None else {cause for causes in diagnosis.meanings.values() for cause in causes}
+        assert meant <= set(REASONS), name
 
 
 def test_a_branch_beside_another_is_compared_with_the_turn_that_it_continues(tmp_path: Path) -> None:
@@ -459,7 +471,7 @@ def test_groups_that_do_not_exist_are_refused(tmp_path: Path) -> None:
             records = Records(store, lambda: 0.0, price_list(Catalog()))
             viewer = Viewer(Holds(memory, lambda: 0.0), records, Catalog(), memory)
             with pytest.raises(Fault, match="causes are not summed by"):
-                await CacheReports(records, viewer, lambda: 0.0).read(Query("by=colour"))
+                await CacheReports(viewer, lambda: 0.0).read(Query("by=colour"))
         finally:
             await store.close()
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from sightline.editing.review import EditCost
 from sightline.editing.section import CallReference, Kind, Section, SectionPart, Tokens
 from sightline.store.summary import Summary
+from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy
+from sightline.workbench.cache_report import CacheTurn
 from sightline.workbench.sessions import (
     SessionThread,
     arrange,
@@ -131,25 +132,31 @@ def test_what_fills_a_context_is_counted_as_a_person_thinks_of_it() -> None:
     }
 
 
+def turn(autopsy: CacheAutopsy) -> CacheTurn:
+    named: dict[str, Any] = {"reason": REASONS[autopsy.cause], "section": "s2", "previous": "x_0", "autopsy": autopsy}
+    return CacheTurn(exchange="x_1", at=1.0, model="m", client="c", input_tokens=9, **named)
+
+
 @pytest.mark.parametrize(
-    ("cached", "cost", "kind", "tokens"),
+    ("autopsy", "kind", "tokens"),
     [
-        (0, EditCost(kept_tokens=100, broken_tokens=900, reason="tools changed", section="s2"), "changed", 900),
-        (100, EditCost(kept_tokens=4_000), "missed", 3_900),
-        (2_500, EditCost(kept_tokens=4_000), "", 0),
-        (None, EditCost(kept_tokens=4_000), "", 0),
-        (0, EditCost(), "", 0),
+        (CacheAutopsy(cause="tools", read_tokens=100, lost_tokens=900, offset=3), "changed", 900),
+        (CacheAutopsy(cause="expired", lost_tokens=3_900), "missed", 3_900),
+        (CacheAutopsy(cause="below_minimum", lost_tokens=700), "", 0),
+        (CacheAutopsy(cause=""), "", 0),
+        (CacheAutopsy(cause="cold_start"), "", 0),
     ],
 )
 def test_a_break_is_a_changed_prompt_or_a_cache_that_was_not_read(
-    cached: int | None, cost: EditCost, kind: str, tokens: int
+    autopsy: CacheAutopsy, kind: str, tokens: int
 ) -> None:
-    found = break_of(line(1, 1, cached_tokens=cached), cost)
+    found = break_of(turn(autopsy))
     assert (("", 0) if found is None else (found.kind, found.tokens)) == (kind, tokens)
+    assert found is None or (found.cause, found.previous) == (autopsy.cause, "x_0")
 
 
-def test_a_first_turn_breaks_no_cache() -> None:
-    assert break_of(line(1, 1, cached_tokens=0), None) is None
+def test_a_turn_that_was_not_examined_breaks_no_cache() -> None:
+    assert break_of(None) is None
 
 
 def call(name: str, arguments: object, usage: dict[str, Any]) -> bytes:
@@ -175,11 +182,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def conversation(desk: DeskStage, session: str) -> list[str]:
     """Two turns of an agent: it reads a file, and the system prompt has changed when it answers."""
-    usage = {"prompt_tokens": 4_000, "completion_tokens": 9, "total_tokens": 4_009}
+    details = {"prompt_tokens_details": {"cached_tokens": 0}}
+    usage = {"prompt_tokens": 4_000, "completion_tokens": 9, "total_tokens": 4_009, **details}
     desk.upstream.script = [answer(200, call("Read", {"file_path": "/shop/parser.py"}, usage), [])]
     asked = [{"role": "system", "content": "Rules. " * 900}, {"role": "user", "content": "Mend the parser"}]
     first = desk.ask({"model": "m", "messages": asked}, session).result()
-    desk.says()
     called = {
         "role": "assistant",
         "tool_calls": [
@@ -204,7 +211,7 @@ def test_a_session_is_read_with_the_details_of_its_turns(desk: DeskStage) -> Non
     first, second = desk.person.get(f"/api/turns?ids={','.join(ids)}")["turns"]
     assert (first["calls"], first["broken"]) == (["Read parser.py"], None)
     assert second["broken"]["kind"] == "changed"
-    assert second["broken"]["section"] == "s1"
+    assert (second["broken"]["section"], second["broken"]["previous"]) == ("s1", ids[0])
     assert "Files read" in {row["name"] for row in second["kinds"]}
     place = desk.person.get(f"/api/exchanges/{ids[1]}/place")
     assert (place["key"], place["turn"], place["turns"], place["previous"]) == ("fix@shop", 2, 2, ids[0])

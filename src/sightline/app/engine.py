@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sightline.exchange.hub import Hub, Record
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.store import KeptInterception
+    from sightline.exchange.interception.viewer import Viewer
     from sightline.exchange.prepare import Prepared
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
@@ -443,6 +444,20 @@ async def open_record(loaded: Configuration, data: str | None, store: str = "") 
         yield record
     finally:
         await record.close()
+
+
+@asynccontextmanager
+async def open_viewer(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Viewer"]:
+    """Shows and measures what is on record, for a command that only reads it."""
+    from sightline.exchange.interception.holds import Holds
+    from sightline.exchange.interception.viewer import Viewer
+    from sightline.exchange.recording.records import Records
+    from sightline.store.summary import price_list
+
+    now, memory = SystemClock().now, counter(data).memory
+    async with open_record(loaded, data, store) as record:
+        records = Records(record, now, price_list(loaded.catalog))
+        yield Viewer(Holds(memory, now), records, loaded.catalog, memory)
 
 
 @asynccontextmanager

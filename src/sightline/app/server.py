@@ -150,10 +150,10 @@ def assemble_workbench(parts: Parts) -> Workbench:
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
-    meter = ContextMeter(records, viewing, parts.now)
-    caches = CacheReports(records, viewing, parts.now)
+    meter = ContextMeter(viewing, parts.now)
+    caches = CacheReports(viewing, parts.now)
     costs = CostReport(parts.store, parts.prices, parts.now)
-    sessions = Sessions(records, viewing, parts.now)
+    sessions = Sessions(viewing, caches, parts.now)
     api = Api(
         exchanges=exchanges,
         showing=showing,

@@ -142,7 +142,9 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     of the assistant's; with `signed_calls` calls of the current turn without a thought signature; with
     `max_completion_tokens` the older `max_tokens` of Chat Completions.
 
-    `cache_minimum` are the tokens of the shortest prompt that its provider caches.
+    `cache_minimum` are the tokens of the shortest prompt that its provider caches, `cache_lifetime` the seconds for
+    which it is cached at least where a request asks for nothing else, and `cache_marks` whether it is cached at marks
+    only, although its API needs none.
     """
 
     title: str = ""
@@ -168,6 +170,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     signed_calls: bool | None = None
     max_completion_tokens: bool | None = None
     cache_minimum: Count | None = None
+    cache_lifetime: Count | None = None
+    cache_marks: bool | None = None
     tokenizer: Tokenizer = ""
     nearest_tokenizer: Tokenizer = ""
     chars_per_token: Ratio | None = None

@@ -4,7 +4,7 @@ import argparse
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared
+from sightline.cli.options import add_session
 from sightline.cli.terminal import harmless, many, write
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--by", default="", choices=("day", "client", "model", "session"), help="sum the causes by this as well"
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object")
-    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
-    add_shared(command)
-    command.add_argument("session", nargs="?", default="", metavar="SESSION", help="the name of a session")
+    add_session(command)
     command.set_defaults(run=run)
 
 
@@ -46,20 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _report(arguments: argparse.Namespace) -> "CacheReport":
     from sightline.app.configuration import configuration
-    from sightline.app.engine import counter, open_record
+    from sightline.app.engine import open_viewer
     from sightline.app.machine import SystemClock
-    from sightline.exchange.interception.holds import Holds
-    from sightline.exchange.interception.viewer import Viewer
-    from sightline.exchange.recording.records import Records
-    from sightline.store.summary import price_list
     from sightline.workbench.cache_report import CacheReports
 
-    loaded, now = configuration(arguments.config), SystemClock().now
-    memory = counter(arguments.data).memory
-    async with open_record(loaded, arguments.data, arguments.store) as store:
-        records = Records(store, now, price_list(loaded.catalog))
-        viewer = Viewer(Holds(memory, now), records, loaded.catalog, memory)
-        return await CacheReports(records, viewer, now).report(arguments.session, arguments.filter, arguments.by)
+    async with open_viewer(configuration(arguments.config), arguments.data, arguments.store) as viewer:
+        reports = CacheReports(viewer, SystemClock().now)
+        return await reports.report(arguments.session, arguments.filter, arguments.by)
 
 
 def _page(report: "CacheReport") -> str:

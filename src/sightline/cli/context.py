@@ -5,7 +5,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared
+from sightline.cli.options import add_session
 from sightline.cli.terminal import harmless, is_terminal, write
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Show what the latest request of a session is made of: tokens by kind of content, by tool and by "
         "MCP server, the model's window and what would still fit. Without a session, the latest request of any client.",
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object")
-    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
-    add_shared(command)
-    command.add_argument("session", nargs="?", default="", metavar="SESSION", help="the name of a session")
+    add_session(command)
     command.set_defaults(run=run)
 
 
@@ -47,20 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _measure(arguments: argparse.Namespace) -> "ContextShown":
     from sightline.app.configuration import configuration
-    from sightline.app.engine import counter, open_record
+    from sightline.app.engine import open_viewer
     from sightline.app.machine import SystemClock
-    from sightline.exchange.interception.holds import Holds
-    from sightline.exchange.interception.viewer import Viewer
-    from sightline.exchange.recording.records import Records
-    from sightline.store.summary import price_list
     from sightline.workbench.context import ContextMeter
 
-    loaded, now = configuration(arguments.config), SystemClock().now
-    memory = counter(arguments.data).memory
-    async with open_record(loaded, arguments.data, arguments.store) as store:
-        records = Records(store, now, price_list(loaded.catalog))
-        viewer = Viewer(Holds(memory, now), records, loaded.catalog, memory)
-        return await ContextMeter(records, viewer, now).measure(arguments.session)
+    async with open_viewer(configuration(arguments.config), arguments.data, arguments.store) as viewer:
+        return await ContextMeter(viewer, SystemClock().now).measure(arguments.session)
 
 
 def _page(shown: "ContextShown", width: int) -> str:

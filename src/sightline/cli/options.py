@@ -25,6 +25,14 @@ def add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
 
 
+def add_session(command: argparse.ArgumentParser) -> None:
+    """Add the name of a session, `--json`, `--store` and the shared options, for commands that read a session."""
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("session", nargs="?", default="", metavar="SESSION", help="the name of a session")
+
+
 def add_apart(command: argparse.ArgumentParser) -> None:
     """Add `--apart`, for commands whose requests a running server sends."""
     command.add_argument(

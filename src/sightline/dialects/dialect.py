@@ -330,17 +330,51 @@ class TokenRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheDiagnosis:
+    """Where a provider says itself why its cache missed, in replies to requests that ask for it.
+
+    The object at `path` is in the whole reply, or in the `holder` of an event of a stream. It has the reason under one
+    of the keys `reason`, the first that is there, and the tokens that were missed under `tokens`. `meanings` are the
+    causes of `tokens.cache_autopsy` that a reason may be.
+    """
+
+    holder: str
+    path: tuple[str, ...]
+    reason: tuple[str, ...]
+    tokens: str
+    meanings: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRules:
     """In which order a provider caches a prompt before its messages, and whether only marked prefixes are cached.
 
     What is cached without marks is cached in steps of so many tokens. `lifetime` is for how many seconds after its last
     use a prefix is kept, by what a mark or a request asks for; without an entry for "" the provider does not say.
+
+    A request may have `most_marks`; with more, the first ones count, or the last ones with `keeps_last_marks`. A mark
+    finds what was written at most `lookback` blocks before it, or anywhere before it without one. `mark_field` is the
+    field of a marked part, where a dialect does not read marks as parts of their own. `only_marked` is where a request
+    says that nothing else than its marks is cached, and the value that says so.
+
+    `named_by` are the fields of a request that name a cache. `accounts` are the headers of a reply that name the
+    account whose cache it is; `versions` and `betas` are headers of a request on which the cache may depend.
     """
 
     order: tuple[CacheGroup, ...]
     needs_marks: bool
     step: int = 1
     lifetime: Mapping[str, float] = field(default_factory=dict)
+    most_marks: int = 4
+    keeps_last_marks: bool = False
+    lookback: int | None = None
+    mark_field: str = ""
+    only_marked: tuple[tuple[str, ...], str] = ((), "")
+    named_by: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    betas: tuple[str, ...] = ()
+    diagnosis: CacheDiagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ often take it: tools, schemas, grammars and the ranges of options (developers.op
 import re
 from collections.abc import Iterator, Mapping
 
-from sightline.dialects.dialect import Problem
+from sightline.dialects.dialect import CacheDiagnosis, CacheRules, Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.json_schemas import strict_problems, type_problems
 from sightline.dialects.option_table import OPENAI_LIMITS, USER_ID, Tiers
@@ -122,6 +122,27 @@ def call_problems(call: JsonObject, at: str) -> Iterator[Problem]:
     yield from _name_problems(call.get("name"), at, "name of a call")
 
 
-CACHE_LIFETIME = {"": 300.0, "in_memory": 300.0, "30m": 1800.0, "24h": 86_400.0}
+_CACHE_LIFETIME = {"": 300.0, "in_memory": 300.0, "30m": 1800.0, "24h": 86_400.0}
 """For how many seconds a prompt is cached, by what the request asks for. The usual cache is cleared after 5 to 10
-minutes without use (developers.openai.com, "Prompt caching"): from 5 minutes on, a miss is most likely that."""
+minutes without use, and after an hour in any case: from 5 minutes on, a miss is most likely that. Later models keep it
+longer, which is `cache_lifetime` in the catalogue."""
+
+
+def cache_rules(diagnosis: CacheDiagnosis | None = None) -> CacheRules:
+    """How OpenAI caches prompts ("Prompt caching", developers.openai.com, 2026-11).
+
+    Models before GPT-5.6 cache any prefix, in steps of 128 tokens. Later ones cache at marks: one of their own at the
+    end of the newest message, unless the request says `explicit`, and up to three that a request has.
+    """
+    return CacheRules(
+        order=("format", "tools", "system"),
+        needs_marks=False,
+        step=128,
+        lifetime=_CACHE_LIFETIME,
+        keeps_last_marks=True,
+        mark_field="prompt_cache_breakpoint",
+        only_marked=(("prompt_cache_options", "mode"), "explicit"),
+        accounts=("openai-organization", "openai-project"),
+        betas=("openai-beta",),
+        diagnosis=diagnosis,
+    )

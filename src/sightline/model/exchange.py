@@ -108,7 +108,8 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
 
     Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and
     `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query;
-    `headers` are those that Sightline sent, with a mask in place of each credential.
+    `headers` are those that Sightline sent, with a mask in place of each credential. `key` is the beginning of the hash
+    of the first of these, which tells one key from another and nothing else.
     """
 
     number: int
@@ -121,6 +122,7 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     dialect: str = ""
     url: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    key: str = ""
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):

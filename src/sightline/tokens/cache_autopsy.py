@@ -6,6 +6,7 @@ taken alone, and the one that leaves nearest to what was read is named first.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -13,16 +14,17 @@ import msgspec
 from sightline.catalog.facts import Facts, Prices
 from sightline.dialects.dialect import CacheRules
 from sightline.dialects.registry import dialect
+from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.tokens.cache_cost import (
     LEAST_CACHED,
-    LOOKBACK,
     Mark,
     Prefix,
     PrefixDifference,
+    can_find,
     first_difference,
     pieces_of,
 )
@@ -36,6 +38,7 @@ Cause: TypeAlias = Literal[
     "provider",
     "model",
     "organisation",
+    "key",
     "cache_key",
     "in_flight",
     "tier",
@@ -63,7 +66,8 @@ REASONS: Final[Mapping[Cause, str]] = {
     "provider": "another provider",
     "model": "another model",
     "organisation": "another organisation or project",
-    "cache_key": "another cache key",
+    "key": "another API key, maybe of another account",
+    "cache_key": "another cache key, or another cached content",
     "in_flight": "sent before the answer to the turn before had begun",
     "tier": "another service tier",
     "expired": "expired",
@@ -82,8 +86,6 @@ REASONS: Final[Mapping[Cause, str]] = {
     "evicted": "evicted: nothing in the requests explains it",
 }
 
-MOST_MARKS: Final = 4
-"""So many cache marks Anthropic takes in a request; servers that accept more use the first ones."""
 _BEFORE, _BEHIND = 24, 56
 """So many characters are shown before and behind the first that differs."""
 
@@ -91,7 +93,8 @@ _BEFORE, _BEHIND = 24, 56
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A request as it was sent, and what the provider counted. `organisation` is the account by the reply's headers,
-    `ready` when its answer began: the provider caches no earlier."""
+    `key` a short hash of the key that it was sent with, `ready` when its answer began: the provider caches no
+    earlier."""
 
     request: Request
     at: float
@@ -100,6 +103,7 @@ class Turn:
     provider: str = ""
     model: str = ""
     organisation: str = ""
+    key: str = ""
     version: str = ""
     betas: frozenset[str] = frozenset()
 
@@ -163,20 +167,33 @@ def examine(previous: Turn | None, turn: Turn, estimator: Estimator, facts: Fact
     read = usage.cached_tokens
     if previous is None:
         return CacheAutopsy(cause="cold_start", could_tokens=read, read_tokens=read)
+    comparison = _compare(previous, turn, estimator, facts)
+    if comparison is None:
+        return CacheAutopsy(cause="unknown", read_tokens=read)
+    if comparison.left == 0:
+        return comparison.explain_empty(read)
+    could = min(comparison.left, usage.input_tokens)
+    lost = could - read
+    if lost < comparison.rules.step:
+        return CacheAutopsy(cause="", could_tokens=max(could, read), read_tokens=read, idle=comparison.idle)
+    return comparison.report(comparison.rank(read), could, read)
+
+
+def expect_read(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> int | None:
+    """What the provider would read of this turn by its own rules, if the turn before had been this one; the counts of
+    both say how long their prompts are. None where they do not tell."""
+    comparison = _compare(previous, turn, estimator, facts)
+    return None if comparison is None else comparison.expect()
+
+
+def _compare(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> "_Comparison | None":
     rules = dialect(turn.request.dialect).cache
     left = left_tokens(previous.usage, rules, facts)
-    if left is None:
-        return CacheAutopsy(cause="unknown", read_tokens=read)
-    comparison = _Comparison(previous, turn, estimator, facts, rules, left)
-    idle = max(0.0, turn.at - previous.at)
-    if left == 0:
-        return comparison.explain_empty(read, idle)
-    could = min(left, usage.input_tokens)
-    lost = could - read
-    if lost < rules.step:
-        return CacheAutopsy(cause="", could_tokens=max(could, read), read_tokens=read, idle=idle)
-    causes = comparison.rank(read, idle)
-    return comparison.report(causes, could, read, idle)
+    if left is None or previous.usage is None:
+        return None
+    if _names_cache(previous.request, rules):
+        left = previous.usage.cached_tokens or 0  # nothing else than what was named is sure to be kept
+    return _Comparison(previous, turn, estimator, facts, rules, left)
 
 
 @dataclass
@@ -197,19 +214,38 @@ class _Comparison:
         self.before = Prefix(self.previous.request, self.estimator)
         self.now = Prefix(self.turn.request, self.estimator)
         self.difference = first_difference(self.before, self.now)
-        self.is_marked = self.rules.needs_marks or bool(self.before.marks)
-        self.marks = self.before.marks[:MOST_MARKS]
+        self.idle = max(0.0, self.turn.at - self.previous.at)
+        self.is_marked = self._needs_marks(self.previous.request) or bool(self.facts.cache_marks or self.before.marks)
+        self.marks = self._marks()
         counted = self.previous.usage.input_tokens if self.previous.usage is not None else None
         whole = max((mark.tokens for mark in self.marks), default=0) if self.is_marked and self.left else 0
         self.scale = (self.left / whole if whole else (counted or 0) / max(1, self.before.tokens)) or 1.0
 
-    def explain_empty(self, read: int, idle: float) -> CacheAutopsy:
+    def _needs_marks(self, request: Request) -> bool:
+        """Whether nothing but what is marked is cached of this request."""
+        path, value = self.rules.only_marked
+        return self.rules.needs_marks or (bool(path) and _value_at(request.extras, path) == value)
+
+    def _marks(self) -> tuple[Mark, ...]:
+        """Where the turn before left what can be found again, in the order of the prompt."""
+        marks = self._counting(self.before.marks)
+        if not self.facts.cache_marks or self._needs_marks(self.previous.request):
+            return marks
+        # Such a provider has marked the end of the newest message itself, in this turn and in all before it.
+        return tuple(sorted({*marks, *self.before.message_ends}, key=lambda mark: (mark.unit, mark.pieces)))
+
+    def _counting(self, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+        """Those of the marks of a request that are not beyond the limit."""
+        most = self.rules.most_marks
+        return marks[-most:] if self.rules.keeps_last_marks else marks[:most]
+
+    def explain_empty(self, read: int) -> CacheAutopsy:
         """The turn before left nothing: what is repeated could have been read, had it been cached."""
         end, counted = self.difference, self.previous.usage
         whole = 0 if counted is None else counted.input_tokens or 0
         repeated = whole if end is None else round(self.before.tokens_before(end.unit, end.pieces) * self.scale)
         if repeated - read < self.rules.step:
-            return CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=idle)
+            return CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=self.idle)
         last = max((mark.tokens for mark in self.marks), default=0)
         if self.is_marked and not self.marks:
             cause: Cause = "marks_missing"
@@ -217,19 +253,28 @@ class _Comparison:
             cause = "below_minimum"
         else:
             cause = "unknown"
-        return self.report((cause,), repeated, read, idle, is_estimated=True)
+        return self.report((cause,), repeated, read, is_estimated=True)
 
-    def rank(self, read: int, idle: float) -> tuple[Cause, ...]:
-        """The causes that would have lost something, the likeliest first."""
-        if self.before.is_stateful or self.now.is_stateful:
-            found: dict[Cause, int] = {}
-        else:
-            found = self._content() | self._marking()
-        known: dict[Cause, int] = dict.fromkeys(self._elsewhere(), 0)
-        alive = self._alive(idle)
+    def causes(self) -> dict[Cause, int]:
+        """Everything that would have lost something by itself, with what it would have left."""
+        found: dict[Cause, int] = dict.fromkeys(self._elsewhere(), 0)
+        alive = self._alive()
         if alive < self.left:
-            known["expired"] = alive
-        known |= found
+            found["expired"] = alive
+        if not self.before.is_stateful and not self.now.is_stateful:
+            found |= self._content() | self._marking()
+        return found
+
+    def expect(self) -> int:
+        """What the provider reads by its rules."""
+        usage = self.turn.usage
+        counted = self.left if usage is None or usage.input_tokens is None else usage.input_tokens
+        left = self.left or self._most(self.marks)  # what would have been cached, had there been marks
+        return max(0, min(left if left >= _minimum(self.facts) else 0, counted, *self.causes().values()))
+
+    def rank(self, read: int) -> tuple[Cause, ...]:
+        """The causes that would have lost something, the likeliest first."""
+        known = self.causes()
         likely = sorted(known, key=lambda cause: abs(known[cause] - read))  # of equals the first stays first
         least = min(known.values(), default=self.left)
         if least > max(2 * read, _minimum(self.facts)) or not likely:
@@ -237,9 +282,7 @@ class _Comparison:
             return tuple(dict.fromkeys((*beside, *likely)))
         return tuple(likely)
 
-    def report(
-        self, causes: tuple[Cause, ...], could: int, read: int, idle: float, *, is_estimated: bool = False
-    ) -> CacheAutopsy:
+    def report(self, causes: tuple[Cause, ...], could: int, read: int, *, is_estimated: bool = False) -> CacheAutopsy:
         """The autopsy with these causes."""
         usage, cause = self.turn.usage, causes[0]
         assert usage is not None, "it was counted"
@@ -257,7 +300,7 @@ class _Comparison:
             offset=offset,
             before=before,
             after=after,
-            idle=idle,
+            idle=self.idle,
             lifetime=self._lifetime() if cause == "expired" else None,
             is_estimated=is_estimated,
         )
@@ -277,9 +320,12 @@ class _Comparison:
             found.append("provider")
         if old.model != new.model:
             found.append("model")
-        if old.organisation and new.organisation and old.organisation != new.organisation:
-            found.append("organisation")
-        if old.request.options.cache_key != new.request.options.cache_key:
+        if old.organisation and new.organisation:
+            found += ["organisation"] if old.organisation != new.organisation else []
+        elif old.key and new.key and old.key != new.key:
+            found.append("key")  # keys of one account share its cache, but whose they are is not known
+        names = [[each.request.extras.get(name) for name in self.rules.named_by] for each in (old, new)]
+        if old.request.options.cache_key != new.request.options.cache_key or names[0] != names[1]:
             found.append("cache_key")
         if new.at < old.ready:
             found.append("in_flight")
@@ -326,31 +372,40 @@ class _Comparison:
 
     def _marking(self) -> dict[Cause, int]:
         """What the later marks can find, if that is less than all."""
-        if not self.is_marked:
+        if not self.is_marked or (self.facts.cache_marks and not self._needs_marks(self.turn.request)):
             return {}
         if not self.now.marks:
             return {"marks_missing": 0}
-        kept = self._reach(self.now.marks[:MOST_MARKS])
+        kept = self._reach(self._counting(self.now.marks))
         if kept >= self.left:
             return {}
         return {"marks_limit" if self._reach(self.now.marks) > kept else "marks_moved": kept}
 
     def _reach(self, marks: tuple[Mark, ...]) -> int:
+        far = self.rules.lookback
         reach = [mark.blocks for mark in marks]
-        return self._most(mark for mark in self.marks if any(0 <= end - mark.blocks < LOOKBACK for end in reach))
+        return self._most(mark for mark in self.marks if any(can_find(mark, blocks, far) for blocks in reach))
 
-    def _alive(self, idle: float) -> int:
+    def _alive(self) -> int:
         """What is not older than its lifetime."""
         if not self.is_marked:
             lifetime = self._lifetime()
-            return self.left if lifetime is None or idle <= lifetime else 0
-        lifetimes = self.rules.lifetime
-        return self._most(mark for mark in self.marks if idle <= lifetimes.get(mark.ttl, lifetimes.get("", idle)))
+            return self.left if lifetime is None or self.idle <= lifetime else 0
+        lasting = (mark for mark in self.marks if self.idle <= self._seconds(mark.ttl))
+        return self._most(lasting)
 
     def _lifetime(self) -> float | None:
-        """For how long the provider keeps what the turn before left last."""
-        asked = self.marks[-1].ttl if self.marks else self.previous.request.options.cache_retention or ""
-        return self.rules.lifetime.get(asked, self.rules.lifetime.get(""))
+        """For how long the provider keeps what the turn before left last; None where it does not say."""
+        seconds = self._seconds(self.marks[-1].ttl if self.marks else "")
+        return None if seconds == inf else seconds
+
+    def _seconds(self, asked: str) -> float:
+        """The seconds of a lifetime that a mark or else the request asks for."""
+        lifetimes = self.rules.lifetime
+        asked = asked or self.previous.request.options.cache_retention or ""
+        if asked in lifetimes and asked:
+            return lifetimes[asked]
+        return self.facts.cache_lifetime or lifetimes.get("", inf)
 
     def _most(self, marks: Iterable[Mark]) -> int:
         return round(max((mark.tokens for mark in marks), default=0) * self.scale)
@@ -366,6 +421,17 @@ class _Comparison:
 
 
 _CONTENT = ("format", "tools", "tools_order", "system", "settings", "messages")
+
+
+def _names_cache(request: Request, rules: CacheRules) -> bool:
+    return any(request.extras.get(name) is not None for name in rules.named_by)
+
+
+def _value_at(value: Json, path: tuple[str, ...]) -> Json:
+    """The value at these keys, one below the other; None where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _minimum(facts: Facts) -> int:

@@ -9,6 +9,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal, assert_never
 
+import msgspec
+
 from sightline.catalog.facts import Prices
 from sightline.dialects.dialect import CacheGroup
 from sightline.dialects.registry import find_dialect
@@ -73,6 +75,9 @@ class Prefix:
         self.request = request
         self._estimator = estimator
         self._known = {} if like is None else like.by_message
+        spoken = find_dialect(request.dialect)
+        self._order = _ANY_ORDER if spoken is None else spoken.cache.order
+        self._mark_field = "" if spoken is None else spoken.cache.mark_field
         self.units = tuple(self._units())
         self._starts = (0, *accumulate(unit.tokens for unit in self.units))
 
@@ -107,6 +112,17 @@ class Prefix:
             found.append(Mark(last, self.units[last].pieces, blocks, self.tokens, "/cache_control", ttl))
         return tuple(found)
 
+    @cached_property
+    def message_ends(self) -> tuple[Mark, ...]:
+        """The ends of the messages that a client wrote, where providers put marks of their own."""
+        found: list[Mark] = []
+        blocks = 0
+        for index, unit in enumerate(self.units):
+            blocks += unit.pieces
+            if isinstance(unit.value, Message) and unit.value.role in ("user", "tool"):
+                found.append(Mark(index, unit.pieces, blocks, self.tokens_before(index + 1, 0), unit.pointer))
+        return tuple(found)
+
     def tokens_before(self, index: int, pieces: int) -> int:
         """What comes before this piece of this unit."""
         if index == len(self.units):
@@ -127,8 +143,7 @@ class Prefix:
         yield Unit("model", "/model", {"model": request.model, "key": request.options.cache_key})
         others = (count for count, message in enumerate(messages) if message.role not in _SYSTEM_ROLES)
         count = next(others, len(messages))
-        spoken = find_dialect(request.dialect)
-        for group in _ANY_ORDER if spoken is None else spoken.cache.order:
+        for group in self._order:
             match group:
                 case "format":
                     form = request.options.format
@@ -157,11 +172,19 @@ class Prefix:
         if known is not None:
             return known
         kind: UnitKind = "system" if message.role in _SYSTEM_ROLES else "message"
-        return _unit(kind, message.at, message, self._estimator.message(message).tokens)
+        return _unit(kind, message.at, message, self._estimator.message(message).tokens, self._mark_field)
 
 
-def _unit(kind: UnitKind, pointer: str, value: Message | tuple[Tool, ...], tokens: int) -> Unit:
-    return Unit(kind, pointer, value, tokens, len(pieces_of(value)), tuple(_marks(value)))
+def _unit(kind: UnitKind, pointer: str, value: Message | tuple[Tool, ...], tokens: int, mark_field: str = "") -> Unit:
+    marks = tuple(_marks(value, mark_field))
+    if marks and mark_field and isinstance(value, Message):  # the model does not read them
+        value = msgspec.structs.replace(value, parts=tuple(_without(part, mark_field) for part in value.parts))
+    return Unit(kind, pointer, value, tokens, len(pieces_of(value)), marks)
+
+
+def _without(part: Part, name: str) -> Part:
+    others = {key: value for key, value in part.extras.items() if key != name}
+    return msgspec.structs.replace(part, extras=others) if len(others) < len(part.extras) else part
 
 
 def pieces_of(value: object) -> tuple[Part | Tool, ...]:
@@ -185,7 +208,7 @@ def _plain_tools(value: object) -> list[Tool]:
     return [of_tool(tool) for tool in value]
 
 
-def _marks(value: Message | tuple[Tool, ...]) -> Iterator[tuple[int, str, str]]:
+def _marks(value: Message | tuple[Tool, ...], mark_field: str) -> Iterator[tuple[int, str, str]]:
     """Each mark of a unit: after how many of its pieces it comes, its place and its lifetime."""
     if isinstance(value, Message):
         pieces = 0
@@ -194,7 +217,9 @@ def _marks(value: Message | tuple[Tool, ...]) -> Iterator[tuple[int, str, str]]:
                 yield pieces, part.at, part.ttl or ""
                 continue
             pieces += 1
-            if isinstance(part, Opaque) and _is_marked(part.value):
+            if mark_field and part.extras.get(mark_field) is not None:
+                yield pieces, part.at, ""
+            elif isinstance(part, Opaque) and _is_marked(part.value):
                 yield pieces, part.at, _ttl(part.value)
             elif isinstance(part, ToolResult):
                 inside = (inner for inner in part.parts if isinstance(inner, CacheBreakpoint))
@@ -220,9 +245,6 @@ def _ttl(value: Json) -> str:
 
 LEAST_CACHED = 1024
 """No provider caches a shorter prompt."""
-
-LOOKBACK = 20
-"""So many blocks before a mark Anthropic looks for what an earlier request wrote."""
 
 _REASONS = {
     "model": "the model or the cache key changed",
@@ -273,7 +295,7 @@ def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
     spoken = find_dialect(later.request.dialect)
     is_marked = bool(previous.marks or later.marks) or (spoken is not None and spoken.cache.needs_marks)
     if is_marked:
-        return _by_marks(previous, later, difference)
+        return _by_marks(previous, later, difference, None if spoken is None else spoken.cache.lookback)
     cached = _cacheable(previous.tokens)
     kept = cached if difference is None else _cacheable(previous.tokens_before(difference.unit, difference.pieces))
     if difference is None or kept >= cached:
@@ -300,14 +322,14 @@ def _cacheable(tokens: int) -> int:
     return tokens if tokens >= LEAST_CACHED else 0
 
 
-def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | None) -> Reuse:
+def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | None, far: int | None) -> Reuse:
     """What is read again ends at a mark of the previous request that a mark of the later one is near enough to find."""
     written = [mark for mark in previous.marks if mark.tokens >= LEAST_CACHED]
     cached = max((mark.tokens for mark in written), default=0)
     end = None if difference is None else (difference.unit, difference.pieces)
     matching = [mark for mark in written if end is None or (mark.unit, mark.pieces) <= end]
     reach = [mark.blocks for mark in later.marks]
-    found = [mark for mark in matching if any(0 <= blocks - mark.blocks < LOOKBACK for blocks in reach)]
+    found = [mark for mark in matching if any(can_find(mark, blocks, far) for blocks in reach)]
     kept = max((mark.tokens for mark in found), default=0)
     if kept >= cached:
         return Reuse(kept, is_written=True)
@@ -316,6 +338,11 @@ def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | No
     place = later.marks[-1].pointer if later.marks else ""
     reason = "a cache mark moved out of reach" if later.marks else "the cache marks are gone"
     return Reuse(kept, cached - kept, place, reason, is_written=True)
+
+
+def can_find(mark: Mark, blocks: int, far: int | None) -> bool:
+    """Whether a later mark behind so many blocks finds what was written at this one, looking back so `far`."""
+    return mark.blocks <= blocks and (far is None or blocks - mark.blocks < far)
 
 
 def alike(previous: Prefix, later: Prefix) -> int:

@@ -167,8 +167,9 @@ class Sender:
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
         url = _address_for_record(outgoing.request.url, outgoing.secrets)
         headers = _headers_for_record(outgoing.request.headers, outgoing.secrets)
+        key = _key_name(outgoing)
         attempt = AttemptStarted(
-            1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url, headers
+            1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url, headers, key
         )
         while True:
             on_attempt(attempt)
@@ -195,6 +196,7 @@ class Sender:
                 outgoing.dialect,
                 url,
                 headers,
+                key,
             )
 
     async def pass_on(
@@ -432,3 +434,9 @@ def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
     query = parse_qsl(urlsplit(outgoing.request.url).query)
     keys = (value for name, value in query if is_secret_parameter(name))
     return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
+
+
+def _key_name(outgoing: Outgoing) -> str:
+    """What tells the request's own credential from others; empty where it has none."""
+    own = _secrets_of(outgoing)[len(outgoing.secrets) :]
+    return sha256(own[0].encode()).hexdigest()[:8] if own else ""

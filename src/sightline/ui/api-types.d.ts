@@ -92,7 +92,7 @@ export interface AttachmentShown {
   size: number;
 }
 
-/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query; `headers` are those that Sightline sent, with a mask in place of each credential. */
+/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query; `headers` are those that Sightline sent, with a mask in place of each credential. `key` is the beginning of the hash of the first of these, which tells one key from another and nothing else. */
 export interface AttemptStartedFact {
   kind: "attempt";
   number: number;
@@ -105,6 +105,7 @@ export interface AttemptStartedFact {
   dialect: string;
   url: string;
   headers: [string, string][];
+  key: string;
 }
 
 /** An estimate: the likely number, and its bounds. */
@@ -142,7 +143,7 @@ export interface BudgetedFact {
 
 /** What to change, and what it would have saved on these very turns: those that nothing else would have broken. */
 export interface CacheAdvice {
-  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   section_name: string;
   text: string;
   turns: number;
@@ -152,12 +153,12 @@ export interface CacheAdvice {
 
 /** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None where prices are not known. */
 export interface CacheAutopsy {
-  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   could_tokens: number;
   read_tokens: number;
   lost_tokens: number;
   money: number | null;
-  also: ("" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version")[];
+  also: ("" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version")[];
   pointer: string;
   offset: number | null;
   before: string;
@@ -167,7 +168,7 @@ export interface CacheAutopsy {
   is_estimated: boolean;
 }
 
-/** Where a turn lost what the provider had cached. `kind`: the prompt changed, or it did not and the provider read less from its cache all the same. `section` and `pointer` are where the prompt changed. */
+/** What a turn lost of what the provider had cached, or would have. `kind`: the prompt changed, or it did not and the provider read less from its cache all the same. `section` and `pointer` are where the prompt changed since the turn `previous`. */
 export interface CacheBreak {
   kind: "changed" | "missed";
   tokens: number;
@@ -176,12 +177,14 @@ export interface CacheBreak {
   section: string;
   pointer: string;
   money: number | null;
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  previous: string;
 }
 
 /** What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day, the client or whatever else causes are summed by. */
 export interface CacheCause {
   key: string;
-  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
+  cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   reason: string;
   turns: number;
   lost_tokens: number;

@@ -1,7 +1,7 @@
 """Why providers' caches missed, for every turn of a session: summed by cause, beside the provider's own reasons, and
 with what would have helped."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
@@ -11,12 +11,12 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.catalog.problem import quote_word
+from sightline.dialects.dialect import CacheDiagnosis
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
-from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.model.comparison import of_message
 from sightline.model.json import Json
@@ -28,13 +28,13 @@ from sightline.tokens.estimate import cost_of
 from sightline.web.bodies import Query
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
-from sightline.workbench.costs import read_summaries
+from sightline.workbench.session_lines import TURNS, SessionLines, is_turn, not_on_record
 
+_NO_MATCH = Fault(Code.USAGE, "no request matches", hint="`sightline traffic` lists what is on record.", status=404)
 MOST_TURNS: Final = 2000
 """So many turns are examined, the newest ones."""
-_ORGANISATION = ("anthropic-organization-id", "openai-organization", "openai-project")
-"""The headers of a reply that name the account whose cache it is."""
-_SYSTEM_ROLES = ("system", "developer")
+MOST_AT_ONCE: Final = 20
+"""So many turns are examined by their ids in one call."""
 _HOUR = 3600.0
 GROUPS: Final[dict[str, Callable[[Summary], str]]] = {
     "day": lambda line: datetime.fromtimestamp(line.at).astimezone().date().isoformat(),
@@ -44,27 +44,12 @@ GROUPS: Final[dict[str, Callable[[Summary], str]]] = {
 }
 """By what causes can be summed."""
 
-# platform.claude.com, "Cache diagnostics", and developers.openai.com, "Prompt cache diagnostics", 2026-11: what a
-# provider says when a request asks for it, and the causes here that mean the same.
-_MEANINGS: Final[dict[str, tuple[Cause, ...]]] = {
-    "model_changed": ("model", "provider"),
-    "system_changed": ("system",),
-    "tools_changed": ("tools", "tools_order"),
-    "messages_changed": ("messages", "settings"),
-    "prompt_cache_key_changed": ("cache_key",),
-    "text_format_changed": ("format",),
-    "reasoning_effort_changed": ("settings",),
-    "verbosity_changed": ("settings",),
-    "context_compacted": ("messages",),
-    "input_changed": ("messages", "system"),
-    "service_tier_changed": ("tier",),
-}
-
 _ADVICE: Final[dict[Cause, str]] = {
     "provider": "Stay with one provider for a session: each has its own cache.",
     "model": "Stay with one model for a session, or start the other one's work in a session of its own.",
     "organisation": "Use keys of one organisation and project for a session.",
-    "cache_key": "Send the same prompt_cache_key with every turn of a session.",
+    "key": "Use keys of one account for a session.",
+    "cache_key": "Send the same cache key, or name the same cached content, with every turn of a session.",
     "in_flight": "Send the first request alone, and the others once its answer begins.",
     "tier": "Stay with one service tier for a session.",
     "expired": "Ask for a lifetime of one hour in the cache marks.",
@@ -158,66 +143,79 @@ class _Examined:
 class CacheReports:
     """Reads sessions out of the record and examines their turns."""
 
-    def __init__(self, records: Records, viewer: Viewer, now: Callable[[], float]) -> None:
-        self._records, self._viewer, self._now = records, viewer, now
+    def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
+        self._records, self._viewer, self._lines = viewer.records, viewer, SessionLines(viewer.records, now)
 
     async def read(self, query: Query) -> CacheReport:
-        """The HTTP call: `GET /api/cache?session=…&filter=…&by=…`, or `?exchange=…` for one turn alone; without any of
-        them, the session of the latest request."""
+        """The HTTP call: `GET /api/cache?session=…&filter=…&by=…`, or `?exchange=…` for some turns alone, with commas;
+        without any of them, the session of the latest request."""
         asked = query.text("session"), query.text("filter"), query.text("by")
         return await self.report(*asked, exchange=query.text("exchange"))
 
     async def report(self, session: str = "", wanted: str = "", by: str = "", *, exchange: str = "") -> CacheReport:
-        """Examine the turns of a session, or those that a filter takes; with `exchange`, that one alone, if it is a
-        turn that the provider counted. `by` names one of the groups. Raises a Fault if there are no such turns."""
+        """Examine the turns of a session, or those that a filter takes; with `exchange`, these alone, as far as they
+        are turns that the provider counted. `by` names one of the groups. Raises a Fault if there are no such turns."""
         if by and by not in GROUPS:
             hint = f"There are {', '.join(GROUPS)}."
             raise Fault(Code.INVALID_REQUEST, f"causes are not summed by {quote_word(by)}", hint=hint, status=400)
-        await self._records.store.settle()
+        key_of = GROUPS[by] if by else lambda _line: ""
         if exchange:
-            session = (await self._records.summary(exchange, await self._records.facts(exchange))).session
-        elif not session and not wanted:
-            session = await self._latest_session()
+            ids = exchange.split(",")
+            if len(ids) > MOST_AT_ONCE:
+                hint = f"Name up to {MOST_AT_ONCE} exchanges with commas."
+                raise Fault(Code.INVALID_REQUEST, f"{len(ids)} turns were asked for", hint=hint, status=400)
+            summaries = [await self._records.summary(each, await self._records.facts(each)) for each in ids]
+            sessions = {summary.session for summary in summaries}
+            shared = sessions.pop() if len(sessions) == 1 else ""
+            return _sum_up(shared, await self._examine_some(summaries), key_of, is_cut=False)
+        if not session and not wanted:
+            session = (await self._lines.latest_turn("")).session
         lines = await self._turns(session, wanted)
-        if not lines and not exchange:
-            message = f"no request of the session {session!r} is on record" if session else "no request matches"
-            raise Fault(Code.USAGE, message, hint="`sightline traffic` lists what is on record.", status=404)
+        if not lines:
+            raise not_on_record(session) if session or not wanted else _NO_MATCH
         is_cut = len(lines) > MOST_TURNS
-        lines = sorted(lines[:MOST_TURNS], key=lambda line: line.at)
-        examined = []
-        continued = {line.previous for line in lines}
-        latest: dict[str, Summary] = {}
-        earlier: dict[str, Summary] = {}
-        for line in lines:
-            before = latest.get(line.session)
-            is_open = before is not None and before.id in continued and before.id != line.previous
-            if not exchange or line.id == exchange:
-                found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
-                examined += [] if found is None else [found]
-            latest[line.session] = earlier[line.id] = line
-        return _sum_up(session, examined, GROUPS[by] if by else lambda _line: "", is_cut=is_cut)
+        return _sum_up(session, await self._examine_turns(lines[:MOST_TURNS], None), key_of, is_cut=is_cut)
 
-    async def _latest_session(self) -> str:
-        found = await self._records.store.find(parse("!side:yes"), now=self._now(), limit=1)
-        return found[0].session if found else ""
+    async def examine(self, lines: Sequence[Summary]) -> dict[str, CacheTurn]:
+        """These turns by their ids, each compared with what came before it in its session. Turns that the provider did
+        not count are missing, as are those of which the record holds no body any more."""
+        return {each.turn.exchange: each.turn for each in await self._examine_some(lines)}
+
+    async def _examine_some(self, lines: Sequence[Summary]) -> list["_Examined"]:
+        found: list[_Examined] = []
+        for session in dict.fromkeys(line.session for line in lines):
+            wanted = {line.id for line in lines if line.session == session}
+            found += await self._examine_turns((await self._turns(session, ""))[:MOST_TURNS], wanted)
+        return found
 
     async def _turns(self, session: str, wanted: str) -> list[Summary]:
         """Newest first: requests that a provider counted, without a client's errands and mere counts of tokens."""
-        terms = ["!side:yes", "input>0"]
+        terms = [TURNS, "input>0"]
         if wanted:
-            parse(wanted)  # a mistake in the filter is told about the filter alone
+            parse(wanted)  # a mistake in it is reported without our own terms
             terms.append(f"({wanted})")
-        quoted = session.replace("\\", "\\\\").replace('"', '\\"')
-        if session or not wanted:
-            terms.append(f'session:"{quoted}"')
         found: list[Summary] = []
-        async for summary in read_summaries(self._records.store, parse(" & ".join(terms)), self._now()):
-            is_count = summary.path.partition("?")[0].endswith(("/count_tokens", ":countTokens"))
-            if not is_count and (wanted or summary.session == session):
+        async for summary in self._lines.read(None if wanted and not session else session, *terms):
+            if is_turn(summary):
                 found.append(summary)
                 if len(found) > MOST_TURNS:
                     break
         return found
+
+    async def _examine_turns(self, lines: Sequence[Summary], wanted: Collection[str] | None) -> list["_Examined"]:
+        """Those of the turns that are wanted, the oldest first; all of them with None."""
+        examined = []
+        continued = {line.previous for line in lines}
+        latest: dict[str, Summary] = {}
+        earlier: dict[str, Summary] = {}
+        for line in sorted(lines, key=lambda line: line.at):
+            before = latest.get(line.session)
+            is_open = before is not None and before.id in continued and before.id != line.previous
+            if wanted is None or line.id in wanted:
+                found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
+                examined += [] if found is None else [found]
+            latest[line.session] = earlier[line.id] = line
+        return examined
 
     async def _examine(self, line: Summary, likely: Summary | None, latest: Summary | None) -> _Examined | None:
         """None for a turn whose body the record no longer holds, or whose provider counted nothing. `likely` is the
@@ -283,8 +281,10 @@ def _shared(one: Request, other: Request) -> int:
 
 
 def _as_turn(exchange: RecordedExchange, request: Request) -> Turn:
+    rules = dialect(exchange.spoken).cache
     sent = {name.lower(): value for name, value in exchange.received.headers}
     got = {name.lower(): value for name, value in exchange.headers}
+    betas = ",".join(sent.get(name, "") for name in rules.betas)
     return Turn(
         request=request,
         at=exchange.summary.at,
@@ -292,9 +292,10 @@ def _as_turn(exchange: RecordedExchange, request: Request) -> Turn:
         ready=exchange.summary.at + (exchange.summary.first_byte or 0.0),
         provider=exchange.summary.provider,
         model=exchange.model,
-        organisation="/".join(got[name] for name in _ORGANISATION if name in got),
-        version=sent.get("anthropic-version", ""),
-        betas=frozenset(name.strip() for name in sent.get("anthropic-beta", "").split(",") if name.strip()),
+        organisation="/".join(got[name] for name in rules.accounts if name in got),
+        key="" if exchange.attempt is None else exchange.attempt.key,
+        version="/".join(sent.get(name, "") for name in rules.versions),
+        betas=frozenset(name.strip() for name in betas.split(",") if name.strip()),
     )
 
 
@@ -302,8 +303,9 @@ def _turn(exchange: RecordedExchange, previous: str, autopsy: CacheAutopsy, draf
     summary = exchange.summary
     section = "" if draft is None else draft.section_at(autopsy.pointer)
     label = "" if draft is None else next((each.label for each in draft.sections if each.id == section), "")
-    said, tokens = read_provider_reason(exchange.reply_body)
-    meant = _MEANINGS.get(said)
+    diagnosis = dialect(exchange.spoken).cache.diagnosis
+    said, tokens = ("", None) if diagnosis is None else read_provider_reason(exchange.reply_body, diagnosis)
+    meant = None if diagnosis is None else diagnosis.meanings.get(said)
     return CacheTurn(
         exchange=summary.id,
         previous=previous,
@@ -321,39 +323,33 @@ def _turn(exchange: RecordedExchange, previous: str, autopsy: CacheAutopsy, draf
     )
 
 
-def read_provider_reason(reply: bytes) -> tuple[str, int | None]:
-    """What the provider itself says about the cache, and the tokens that it says were missed; empty where nothing.
-
-    Anthropic tells it in `diagnostics` of a message, OpenAI in `prompt_cache_diagnostics` of a response, both only if
-    the request asks for it.
-    """
-    if b"cache_miss_reason" not in reply and b"prompt_cache_diagnostics" not in reply:
+def read_provider_reason(reply: bytes, diagnosis: CacheDiagnosis) -> tuple[str, int | None]:
+    """What the provider itself says about the cache, and the tokens that it says were missed; empty where nothing."""
+    sought = diagnosis.path[-1].encode()
+    if sought not in reply:
         return "", None
     decoder = SseDecoder()
-    found = (
-        [reply] if reply.lstrip()[:1] == b"{" else [frame.data for frame in (*decoder.feed(reply), *decoder.close())]
-    )
+    is_whole = reply.lstrip()[:1] == b"{"
+    found = [reply] if is_whole else [frame.data for frame in (*decoder.feed(reply), *decoder.close())]
     said: tuple[str, int | None] = "", None
     for data in found:
-        if b"cache_miss_reason" in data or b"prompt_cache_diagnostics" in data:
+        if sought in data:
             try:
-                said = _reason_in(decode(data)) or said
+                said = _reason_in(decode(data), diagnosis) or said
             except Fault:
                 continue  # a frame that is no JSON
     return said
 
 
-def _reason_in(body: Json) -> tuple[str, int | None] | None:
-    holder = body.get("message", body.get("response", body)) if isinstance(body, dict) else None
-    if not isinstance(holder, dict):
+def _reason_in(body: Json, diagnosis: CacheDiagnosis) -> tuple[str, int | None] | None:
+    found = body.get(diagnosis.holder, body) if isinstance(body, dict) else None
+    for name in diagnosis.path:
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
         return None
-    own, other = holder.get("diagnostics"), holder.get("prompt_cache_diagnostics")
-    reason = own.get("cache_miss_reason") if isinstance(own, dict) else other
-    if not isinstance(reason, dict):
-        return None
-    name, tokens = reason.get("reason", reason.get("type")), reason.get("cache_missed_input_tokens")
-    missed = tokens if tokens is not None else reason.get("cache_missed_tokens")
-    return str(name or ""), missed if isinstance(missed, int) else None
+    reason = next((found[name] for name in diagnosis.reason if found.get(name)), "")
+    tokens = found.get(diagnosis.tokens)
+    return str(reason), tokens if isinstance(tokens, int) else None
 
 
 def _sum_up(

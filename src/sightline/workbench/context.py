@@ -6,12 +6,9 @@ from typing import Final
 import msgspec
 
 from sightline.editing.section import Kind, Section, SectionPart, is_added
-from sightline.errors import Code, Fault
 from sightline.exchange.interception.viewer import Viewer
-from sightline.exchange.recording.records import Records
-from sightline.filters.parsing import parse
-from sightline.store.summary import Summary
 from sightline.web.bodies import Query
+from sightline.workbench.session_lines import SessionLines
 
 NAMES: Final = {
     "system": "System prompt",
@@ -66,8 +63,8 @@ class ContextShown(msgspec.Struct, frozen=True, kw_only=True):
 class ContextMeter:
     """Reads the latest request of a session out of the record."""
 
-    def __init__(self, records: Records, viewer: Viewer, now: Callable[[], float]) -> None:
-        self._records, self._viewer, self._now = records, viewer, now
+    def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
+        self._records, self._viewer, self._lines = viewer.records, viewer, SessionLines(viewer.records, now)
 
     async def read(self, query: Query) -> ContextShown:
         """The HTTP call: `GET /api/context?session=…`; without a session, the latest request of any."""
@@ -75,7 +72,7 @@ class ContextMeter:
 
     async def measure(self, session: str) -> ContextShown:
         """What fills the context now. Raises a Fault if the session has no request on record."""
-        summary = await self._latest(session)
+        summary = await self._lines.latest_turn(session)
         recorded = await self._records.read(summary.id)
         state = await self._viewer.view_recorded(recorded, recorded.spoken)
         budget, sections = state.budget, state.sections
@@ -100,19 +97,6 @@ class ContextMeter:
             tools=tools,
             servers=_servers(tools),
         )
-
-    async def _latest(self, session: str) -> Summary:
-        """The latest request of the session that is no errand of the client and carries a conversation."""
-        await self._records.store.settle()
-        quoted = session.replace("\\", "\\\\").replace('"', '\\"')
-        wanted = parse(f'session:"{quoted}" & !side:yes' if session else "!side:yes")
-        found = await self._records.store.find(wanted, now=self._now(), limit=20)
-        for summary in found:
-            if not summary.path.partition("?")[0].endswith(("/count_tokens", ":countTokens")):
-                return summary
-        message = f"no request of the session {session!r} is on record" if session else "nothing is on record"
-        hint = "`sightline traffic` lists what is; the names of sessions are those of `sightline run --session`."
-        raise Fault(Code.USAGE, message, hint=hint, status=404)
 
 
 def share_by_parts(section: Section) -> Iterator[tuple[SectionPart | None, Kind, int]]:

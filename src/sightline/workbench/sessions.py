@@ -13,18 +13,19 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sightline.editing.review import EditCost
 from sightline.editing.section import Section, call_words
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.model.parts import ToolCall
 from sightline.store.summary import Summary
+from sightline.tokens.cache_autopsy import Cause
 from sightline.web.bodies import Query
+from sightline.workbench.cache_report import CacheReports, CacheTurn
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
 from sightline.workbench.costs import read_summaries
+from sightline.workbench.session_lines import SessionLines, not_on_record
 
 MOST_REQUESTS: Final = 5_000
 """So many of a session's latest requests are shown."""
@@ -92,8 +93,9 @@ class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheBreak(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a turn lost what the provider had cached. `kind`: the prompt changed, or it did not and the provider read
-    less from its cache all the same. `section` and `pointer` are where the prompt changed."""
+    """What a turn lost of what the provider had cached, or would have. `kind`: the prompt changed, or it did not and
+    the provider read less from its cache all the same. `section` and `pointer` are where the prompt changed since the
+    turn `previous`."""
 
     kind: Literal["changed", "missed"]
     tokens: int
@@ -102,6 +104,8 @@ class CacheBreak(msgspec.Struct, frozen=True, kw_only=True):
     section: str = ""
     pointer: str = ""
     money: float | None = None
+    cause: Cause = ""
+    previous: str = ""
 
 
 class TurnDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,34 +320,30 @@ def _reads_files(tool: str) -> bool:
     return tool.rpartition("__")[2].lower() in _FILE_READERS
 
 
-def break_of(summary: Summary, cost: EditCost | None) -> CacheBreak | None:
-    """Where the cache broke, as far as the provider's count and a comparison with the turn before tell; `cost` is None
-    where there was none."""
-    if cost is None:
+def break_of(turn: CacheTurn | None) -> CacheBreak | None:
+    """What a turn lost of the cache; None where that is nothing, or its prompt is too short for any cache."""
+    if turn is None or not turn.autopsy.lost_tokens or turn.autopsy.cause == "below_minimum":
         return None
-    if cost.broken_tokens:
-        return CacheBreak(
-            kind="changed",
-            tokens=cost.broken_tokens,
-            kept=cost.kept_tokens,
-            reason=cost.reason,
-            section=cost.section,
-            pointer=cost.pointer,
-            money=cost.money,
-        )
-    cached = summary.cached_tokens
-    # Providers cache in steps, and estimates have a band: only a loss of more than half is certain.
-    if cached is None or cached >= cost.kept_tokens / 2:
-        return None
-    reason = "the prompt begins as before, but the provider read less of it from its cache: it may have expired"
-    return CacheBreak(kind="missed", tokens=cost.kept_tokens - cached, kept=cached, reason=reason)
+    autopsy = turn.autopsy
+    return CacheBreak(
+        kind="changed" if autopsy.offset is not None else "missed",
+        tokens=autopsy.lost_tokens,
+        kept=autopsy.read_tokens,
+        reason=turn.reason,
+        section=turn.section,
+        pointer=autopsy.pointer,
+        money=autopsy.money,
+        cause=autopsy.cause,
+        previous=turn.previous,
+    )
 
 
 class Sessions:
     """Reads sessions out of the record."""
 
-    def __init__(self, records: Records, viewer: Viewer, now: Callable[[], float]) -> None:
-        self._records, self._viewer, self._now = records, viewer, now
+    def __init__(self, viewer: Viewer, caches: CacheReports, now: Callable[[], float]) -> None:
+        self._records, self._viewer, self._caches, self._now = viewer.records, viewer, caches, now
+        self._lines = SessionLines(viewer.records, now)
         self._known: OrderedDict[str, TurnDetails] = OrderedDict()
 
     async def read(self, name: str) -> SessionShown:
@@ -360,25 +360,20 @@ class Sessions:
         if not 1 <= len(wanted) <= MOST_TURNS:
             hint = f"Name 1 to {MOST_TURNS} exchanges with commas: ?ids=x_1,x_2."
             raise Fault(Code.INVALID_REQUEST, f"{len(wanted)} turns were asked for", hint=hint, status=400)
-        return {"turns": [await self._details(each) for each in wanted]}
+        summaries = {each: await self._records.summary(each, await self._records.facts(each)) for each in wanted}
+        turns = await self._caches.examine([line for name, line in summaries.items() if name not in self._known])
+        return {"turns": [await self._details(each, turns.get(each)) for each in wanted]}
 
-    async def _details(self, exchange: str) -> TurnDetails:
+    async def _details(self, exchange: str, turn: CacheTurn | None) -> TurnDetails:
         known = self._known.get(exchange)
         if known is not None:
             return known
-        facts = await self._records.facts(exchange)
-        summary = await self._records.summary(exchange, facts)
         try:
             recorded = await self._records.read(exchange)
             look = await self._viewer.view_recorded(recorded, recorded.spoken)
         except Fault:
             return TurnDetails(id=exchange, is_gone=True)
-        found = TurnDetails(
-            id=exchange,
-            calls=_calls(recorded),
-            kinds=growth_of(look.sections),
-            broken=break_of(summary, look.cost if look.follows else None),
-        )
+        found = TurnDetails(id=exchange, calls=_calls(recorded), kinds=growth_of(look.sections), broken=break_of(turn))
         if recorded.end is not None:  # only what has ended stays as it is
             self._known[exchange] = found
             while len(self._known) > _REMEMBERED:
@@ -391,16 +386,13 @@ class Sessions:
             if not one.session:
                 return await self._conversation(one)
             name = one.session
-        wanted = parse(f"session:{_quote(name)}")
         found: list[Summary] = []
-        async for summary in read_summaries(self._records.store, wanted, self._now()):
-            if summary.session == name:  # the filter does not tell upper from lower case
-                found.append(summary)
+        async for summary in self._lines.read(name):
+            found.append(summary)
             if len(found) > MOST_REQUESTS:
                 break
         if not found:
-            hint = "`sightline costs --by session` lists the sessions on record."
-            raise Fault(Code.USAGE, f"no request of the session {name[:80]!r} is on record", hint=hint, status=404)
+            raise not_on_record(name)
         return show_session(name, found[:MOST_REQUESTS], is_cut=len(found) > MOST_REQUESTS)
 
     async def _line(self, exchange: str) -> Summary | None:
@@ -437,8 +429,3 @@ def _calls(recorded: RecordedExchange) -> tuple[str, ...]:
     """The tools that the reply called, and on what."""
     parts = (part for choice in recorded.reply().choices for part in choice.parts)
     return tuple(call_words(part.name, part.arguments) for part in parts if isinstance(part, ToolCall))
-
-
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -22,6 +22,7 @@ from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.conversation import has_mirrored_part, leading_count
 from sightline.dialects.dialect import (
     ApiVersions,
+    CacheDiagnosis,
     CacheRules,
     Clients,
     Counting,
@@ -424,9 +425,28 @@ DIALECT = Dialect(
         has_chat_tools=False,
         shows_schema=True,
     ),
-    # What is before the messages stays cached although thinking or the choice of a tool change.
+    # "Prompt caching" and "Cache diagnostics", platform.claude.com, 2026-11. What is before the messages stays cached
+    # although thinking or the choice of a tool change.
     cache=CacheRules(
-        order=("tools", "system", "settings"), needs_marks=True, lifetime={"": 300.0, "5m": 300.0, "1h": 3600.0}
+        order=("tools", "system", "settings"),
+        needs_marks=True,
+        lifetime={"": 300.0, "5m": 300.0, "1h": 3600.0},
+        lookback=20,
+        accounts=("anthropic-organization-id",),
+        versions=("anthropic-version",),
+        betas=("anthropic-beta",),
+        diagnosis=CacheDiagnosis(
+            holder="message",
+            path=("diagnostics", "cache_miss_reason"),
+            reason=("type",),
+            tokens="cache_missed_input_tokens",
+            meanings={
+                "model_changed": ("model", "provider"),
+                "system_changed": ("system",),
+                "tools_changed": ("tools", "tools_order"),
+                "messages_changed": ("messages", "settings"),
+            },
+        ),
     ),
     unread=Unread(
         echoes=frozenset(),

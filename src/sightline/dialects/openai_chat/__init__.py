@@ -7,7 +7,6 @@ servers is a named setting of the target. Imports the shared pieces of `dialects
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
-    CacheRules,
     Clients,
     Counting,
     Dialect,
@@ -33,7 +32,7 @@ from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_r
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_rules import CACHE_LIFETIME
+from sightline.dialects.openai_rules import cache_rules
 from sightline.dialects.stored import COMPLETIONS
 from sightline.dialects.streaming import StreamReader, TextDeltas
 
@@ -148,7 +147,7 @@ DIALECT = Dialect(
         shows_schema=True,
     ),
     # OpenAI puts the schema of the answer and the tools before all text.
-    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False, step=128, lifetime=CACHE_LIFETIME),
+    cache=cache_rules(),
     unread=Unread(
         echoes=frozenset(),
         stateful=frozenset(),

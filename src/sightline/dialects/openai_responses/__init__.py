@@ -11,7 +11,7 @@ from sightline.catalog.capabilities import HOSTED_TOOLS
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects.dialect import (
     KEEP_ALIVE_COMMENT,
-    CacheRules,
+    CacheDiagnosis,
     Clients,
     Counting,
     Dialect,
@@ -33,7 +33,7 @@ from sightline.dialects.openai_responses.reply_read import ResponsesMachine, rea
 from sightline.dialects.openai_responses.reply_write import ResponsesStreamWriter, write_reply
 from sightline.dialects.openai_responses.request import read_request, write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_rules import CACHE_LIFETIME
+from sightline.dialects.openai_rules import cache_rules
 from sightline.dialects.stored import RESPONSES
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
@@ -195,7 +195,26 @@ DIALECT = Dialect(
         has_chat_tools=False,
         shows_schema=True,
     ),
-    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False, step=128, lifetime=CACHE_LIFETIME),
+    # "Prompt cache diagnostics", developers.openai.com, 2026-11: in replies to `comparison_response_id`.
+    cache=cache_rules(
+        CacheDiagnosis(
+            holder="response",
+            path=("prompt_cache_diagnostics",),
+            reason=("reason", "type"),
+            tokens="cache_missed_tokens",
+            meanings={
+                "model_changed": ("model", "provider"),
+                "service_tier_changed": ("tier",),
+                "tools_changed": ("tools", "tools_order"),
+                "prompt_cache_key_changed": ("cache_key",),
+                "text_format_changed": ("format",),
+                "reasoning_effort_changed": ("settings",),
+                "verbosity_changed": ("settings",),
+                "context_compacted": ("messages",),
+                "input_changed": ("messages", "system"),
+            },
+        )
+    ),
     unread=Unread(
         bookkeeping=BOOKKEEPING,
         echoes=ECHOES,

@@ -11,6 +11,7 @@ import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { useResource } from "../../kit/resource.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { useCacheTurn } from "./cache-line.js";
 import { short } from "./core/budget.js";
 
 /** @import { Desk } from "./desk.js" */
@@ -28,9 +29,9 @@ const WORDS = { same: "same", changed: "changed", added: "added", removed: "remo
 /** @param {{ desk: Desk, against?: string }} props */
 export function Diff({ desk, against: named }) {
   const view = desk.view.value;
-  const [against, setAgainst] = useState(
-    named || (view?.dirty || !(view?.previous || view?.thread?.previous) ? "original" : "previous"),
-  );
+  const before = view?.previous || view?.thread?.previous;
+  const usual = view?.dirty || !before ? "original" : "previous";
+  const [against, setAgainst] = useState(named === before ? "previous" : named || usual);
   const [answer, setAnswer] = useState(/** @type {Answer | null} */ (null));
   const [problem, setProblem] = useState("");
   const [isAll, setAll] = useState(false);
@@ -48,7 +49,11 @@ export function Diff({ desk, against: named }) {
   }, [desk, against, view?.body_sha256]);
   const items = answer?.items ?? [];
   const differing = items.filter((item) => item.change !== "same");
-  const cause = answer?.prefix?.broken_tokens ? (answer.prefix.section ?? "") : "";
+  const turn = useCacheTurn(desk.id);
+  const isTurnBefore = turn?.previous && turn.previous === (against === "previous" ? before : against);
+  // What the provider counted says more than an estimate, and is said above the tabs.
+  const prefix = turn && against !== "original" ? null : answer?.prefix;
+  const cause = isTurnBefore ? turn.autopsy.lost_tokens && turn.section : prefix?.broken_tokens && prefix.section;
   const isOther = !["original", "previous"].includes(against);
   const pick = (/** @type {string} */ name) => {
     if (name === against) return;
@@ -81,7 +86,7 @@ export function Diff({ desk, against: named }) {
       }
     </div>
     <div class="diff-list">
-      ${answer?.prefix ? h(Prefix, { cost: answer.prefix }) : null}
+      ${prefix ? h(Prefix, { cost: prefix }) : null}
       ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
       ${!answer && !problem && against !== "other" ? html`<p class="faint pad">Comparing…</p>` : null}
       ${
@@ -96,7 +101,7 @@ export function Diff({ desk, against: named }) {
         h(Entry, {
           key: `${index}`,
           item,
-          isCause: cause !== "" && (item.after ?? item.before)?.section === cause,
+          isCause: Boolean(cause) && (item.after ?? item.before)?.section === cause,
           isShownFirst: Boolean(named),
         }),
       )}

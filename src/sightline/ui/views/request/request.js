@@ -141,8 +141,11 @@ export function RequestView({ id, tab, against }) {
       view.raw
         ? null
         : html`<div class="request-budget">
-            ${h(Budget, { desk })}${h(CostOfEdit, { view })}
-            ${view.tokens?.input_tokens == null || isWaiting ? null : h(CacheLine, { id, onDiff: () => show("diff") })}
+            ${h(Budget, { desk })}
+            ${
+              // Once the provider has counted, what it read says more than what an edit was going to cost.
+              view.tokens?.input_tokens == null || isWaiting ? h(CostOfEdit, { view }) : h(CacheLine, { id })
+            }
           </div>`
     }
     ${h(Tabs, { view, tab: panel ? "" : tab, onTab: show })}

@@ -316,7 +316,7 @@ function Broken({ id, broken }) {
   const price = broken.money ? `, ${money(broken.money)}` : "";
   return html`<a
     class="broken"
-    href=${hashOf({ view: "request", id, tab: "diff", against: "previous" })}
+    href=${hashOf({ view: "request", id, tab: "diff", against: broken.previous || "previous" })}
     title=${`${broken.reason}: ${whole(broken.tokens)} tokens read anew${price}, ${whole(broken.kept)} kept`}
   >
     ${h(Icon, { name: "warn" })}${words} <span class="number">${short(broken.tokens)}</span>

@@ -17,6 +17,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html } from "../../vendor/preact.js";
+import { CacheCause } from "./cache-cause.js";
 import { costWords, labelOf, stateOf, titleOf, totals, transportWord } from "./core/lines.js";
 
 /** @import { Line, Row } from "./core/lines.js" */
@@ -272,7 +273,8 @@ function Title({ line, label }) {
     <span class="said">${rest}</span>
     ${tools}
     ${tries}
-    ${wrong}`;
+    ${wrong}
+    ${h(CacheCause, { line })}`;
 }
 
 /** @param {{ line: Line }} props */
