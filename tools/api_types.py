@@ -11,6 +11,7 @@ from msgspec import inspect
 
 from sightline.agent.api.runs import ApprovalShown
 from sightline.agent.service import shapes as runs
+from sightline.app.example import ExampleShown
 from sightline.chat.api import shapes as chat
 from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
@@ -38,6 +39,7 @@ ANSWERS = (
     shapes.Intercepting,
     shapes.HoldDecided,
     shapes.About,
+    ExampleShown,
     CacheReport,
     CostsShown,
     ForgetResult,

@@ -55,6 +55,12 @@ def configuration(named: str | None) -> Configuration:
     return _load(named, LoadedConfig.sound)
 
 
+def built_in_configuration(path: Path) -> Configuration:
+    """What Sightline brings along, without the user's file and environment. Other files are sought beside `path`."""
+    loaded = load(built_in_catalogue(), {}, Settings, _mistakes, dialects=PROVIDER_DIALECTS).sound()
+    return Configuration(loaded.catalog, loaded.settings, path, {})
+
+
 def load_with_problems(named: str | None) -> Configuration:
     """Load the configuration together with the list of its problems."""
     return _load(named, lambda loaded: loaded)

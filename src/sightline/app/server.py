@@ -82,13 +82,13 @@ from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Repl
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
-from sightline.workbench.workbench import Access, Workbench
+from sightline.workbench.workbench import Access, ExampleRecord, Workbench
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a workbench. A server that answers from recorded exchanges holds and sends nothing: there `relay`,
-    `resending`, `chat`, `runs`, `evals`, `commands` and `metrics` are None."""
+    `resending`, `chat`, `runs`, `evals`, `commands`, `metrics` and `example` are None."""
 
     access: Access
     hub: Hub
@@ -109,7 +109,8 @@ class Parts:
     metrics: Metrics | None = None
     toolsets: Sequence[str] = ()
     workers: Workers | None = None
-    proxy_calls: Calls = field(default_factory=dict)
+    further: Calls = field(default_factory=dict)
+    example: ExampleRecord | None = None
     caps: Caps | None = None
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
@@ -185,10 +186,10 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
             **({} if providers is None else {"providers": {"GET": lambda _call: providers.list_providers()}}),
-            **parts.proxy_calls,
+            **parts.further,
         },
     )
-    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
+    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands, parts.example)
 
 
 async def _scrape(metrics: Metrics, workers: Workers | None) -> WebResponse:
@@ -201,7 +202,12 @@ async def _scrape(metrics: Metrics, workers: Workers | None) -> WebResponse:
 
 def _places(parts: Parts) -> tuple[Place, ...]:
     """The views that this server's page offers."""
-    others: tuple[tuple[Place, object], ...] = (("chat", parts.chat), ("runs", parts.runs), ("evals", parts.evals))
+    others: tuple[tuple[Place, object], ...] = (
+        ("chat", parts.chat),
+        ("runs", parts.runs),
+        ("evals", parts.evals),
+        ("example", parts.example),
+    )
     return ("traffic", *(place for place, part in others if part is not None))
 
 
@@ -294,8 +300,10 @@ async def open_server(
         proxy = make_proxy(loaded, folder, token, lambda: (gateway, listening))
         stack.push_async_callback(proxy.close)
         if replay is None:
-            parts = partial(parts, proxy_calls=proxy_calls(proxy, loaded))
-            served = await _live(
+            example = _make_example(folder, Access(token, port), address, guard)
+            stack.push_async_callback(example.close)
+            parts = partial(parts, further=proxy_calls(proxy, loaded), example=example)
+            served = await open_parts(
                 loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers, store=store
             )
             assert served.relay is not None
@@ -311,6 +319,8 @@ async def open_server(
             if served.workers is not None:
                 served.workers.begin_end()
             served.hub.close()  # listeners never end by themselves
+            if served.example is not None:
+                await served.example.close()
             await proxy.close()
             await served.leave_runs()
             commands = () if served.commands is None else (served.commands.close(GRACE),)
@@ -342,7 +352,14 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginG
     return address, OriginGuard(port, frozenset({*LOOPBACK, name}), origins)
 
 
-async def _live(
+def _make_example(folder: Path, access: Access, address: str, guard: OriginGuard) -> ExampleRecord:
+    """The example that this server's page can show."""
+    from sightline.app.example import Example, open_example  # few ever ask for it
+
+    return Example(lambda: open_example(folder, access, address, guard))
+
+
+async def open_parts(
     loaded: Configuration,
     folder: Path,
     record: Store,

@@ -24,7 +24,9 @@ def is_plain(first: bytes) -> bool:
     return (
         len(first) >= _LEAST
         and first.startswith(b"POST /")
-        and not first.startswith((b"POST / ", b"POST /?", b"POST /api", b"POST /ui", b"POST /favicon"))
+        and not first.startswith(
+            (b"POST / ", b"POST /?", b"POST /api", b"POST /ui", b"POST /favicon", b"POST /example")
+        )
     )
 
 

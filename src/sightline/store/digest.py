@@ -284,7 +284,7 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     if any("title" in text.lower() for text in system):
         return None
     words = _clip("\n".join(new))
-    candidates = [text for texts in (*own[-1:], *own) for text in texts]
+    candidates = [text for texts in reversed(own) for text in texts]
     title = next((text for each in candidates if (text := without_reminders(each))), words)
     return Digest(_shorten(title), words, tuple(system), tuple(thread))
 
@@ -293,7 +293,7 @@ def _read(request: Request, thread: Sequence[bytes]) -> Digest:
     new_words = _words(part for message in _new(request.messages) for part in message.parts)
     own = [message for message in request.messages if message.role == "user"]
     return Digest(
-        title=_title(own[-1:]) or _title(own) or _shorten(new_words),
+        title=_title(reversed(own)) or _shorten(new_words),
         new_text=new_words,
         system=tuple(
             part.text
@@ -342,7 +342,7 @@ def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(message for message in messages[start:] if message.role not in SYSTEM_ROLES)
 
 
-def _title(messages: list[Message]) -> str:
+def _title(messages: Iterable[Message]) -> str:
     texts = (without_reminders(part.text) for each in messages for part in each.parts if isinstance(part, Text))
     return _shorten(next((text for text in texts if text), ""))
 

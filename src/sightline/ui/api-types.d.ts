@@ -7,7 +7,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export interface About {
   version: string;
   address: string;
-  places: ("chat" | "evals" | "runs" | "traffic")[];
+  places: ("chat" | "evals" | "example" | "runs" | "traffic")[];
   models: ModelShown[];
   providers: ProviderShown[];
   clients: ClientShown[];
@@ -661,6 +661,11 @@ export interface EvalShown {
   file_sha256: string;
   matrix: CaseRow[];
   graders: GraderFigures[];
+}
+
+/** What the tour shows: the ids of exchanges, a session, a run and an eval, by what they are an example of. */
+export interface ExampleShown {
+  places: { [key: string]: string };
 }
 
 /** It was given up, for this reason. */

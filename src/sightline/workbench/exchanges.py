@@ -275,10 +275,11 @@ class Documents:
         document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
         if find_dialect(document.dialect) is None:
             raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
-        return {"id": await resender.send(_request(document))}
+        return {"id": await resender.send(document_request(document))}
 
 
-def _request(document: DocumentToOpen) -> ClientRequest:
+def document_request(document: DocumentToOpen) -> ClientRequest:
+    """The request that holds this document. Raises a Fault if it is no request of its dialect, or names no model."""
     name = document.dialect
     try:
         data = document.body.encode()

@@ -16,7 +16,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.report import Addition, Loss
 from sightline.web.replies import FaultShown
 
-Place: TypeAlias = Literal["traffic", "chat", "runs", "evals"]
+Place: TypeAlias = Literal["traffic", "chat", "runs", "evals", "example"]
 """A view of the page."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qs
 
 from sightline.errors import Fault
@@ -184,22 +184,49 @@ def event(news: News) -> bytes:
     return b"data: " + encode({"exchange": news.exchange, **fact_shown(news)}) + b"\n\n"
 
 
+EXAMPLE: Final = b"/example/"
+"""Below this path the page shows the example in place of the user's record."""
+
 _RELAY = PATH.encode()
 _COMMANDS = (_RELAY, WAIT_PATH.encode())
 
 
+class ExampleRecord(Protocol):
+    """A record that comes with the package, for users who have none yet."""
+
+    @property
+    def workbench(self) -> "Workbench | None":
+        """Its workbench; None while it is not open."""
+        ...
+
+    async def open(self) -> None:
+        """Make its workbench, unless it is there."""
+        ...
+
+    async def close(self) -> None:
+        """Remove everything of it."""
+        ...
+
+
 class Workbench:
     """Serves the page and live events, and hands other calls to the API. `trouble` returns what is wrong with the
-    record. `commands` is None if this server answers from the record and sends nothing."""
+    record. `commands` is None if this server answers from the record and sends nothing, and so is `example`."""
 
     def __init__(
-        self, access: Access, api: Api, hub: Hub, trouble: Callable[[], str], commands: CommandCalls | None = None
+        self,
+        access: Access,
+        api: Api,
+        hub: Hub,
+        trouble: Callable[[], str],
+        commands: CommandCalls | None = None,
+        example: ExampleRecord | None = None,
     ) -> None:
         self._access = access
         self._api = api
         self._trouble = trouble
         self._hub = hub
         self._commands = commands
+        self._example = example
         self._version = version("sightline")
         self._static = Static()
 
@@ -207,7 +234,7 @@ class Workbench:
     def serves(scope: AsgiScope) -> bool:
         """Whether this exact path belongs to the workbench."""
         path = scope["raw_path"]
-        return path in (b"/", b"/api", b"/favicon.ico") or path.startswith((b"/api/", PREFIX))
+        return path in (b"/", b"/api", b"/favicon.ico") or path.startswith((b"/api/", PREFIX, EXAMPLE))
 
     @staticmethod
     def refusal(_scope: AsgiScope, fault: Fault) -> WebResponse:
@@ -225,12 +252,30 @@ class Workbench:
             await self._read(scope).to(send)
         elif not self._access.is_granted(scope["headers"]):
             await replies.no_token().to(send)
+        elif path.startswith(EXAMPLE):
+            await self._show_example(scope, receive, send)
         elif path == b"/api/events":
             await self._events(scope, send)
         elif self._commands is not None and path in _COMMANDS:
             await self._command(self._commands, scope, receive, send)
         else:
             await (await self._api.answer(scope, receive)).to(send)
+
+    async def _show_example(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """The same page and API for the example. Its page opens it, and `DELETE /example/` removes it."""
+        example, is_page = self._example, scope["raw_path"] == EXAMPLE
+        if example is not None and is_page and scope["method"] == "DELETE":
+            await example.close()
+            await WebResponse(204, b"", list(replies.GUARDED)).to(send)
+            return
+        if example is not None and is_page:
+            await example.open()
+        workbench = None if example is None else example.workbench
+        if workbench is None:
+            await replies.failure(replies.not_found("open example")).to(send)
+        else:
+            inner: AsgiScope = {**scope, "raw_path": scope["raw_path"].removeprefix(EXAMPLE[:-1])}
+            await workbench.serve(inner, receive, send)
 
     async def _events(self, scope: AsgiScope, send: Send) -> None:
         if scope["method"] == "GET":

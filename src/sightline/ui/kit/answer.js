@@ -1,6 +1,7 @@
 // @ts-check
 /** A model's answer: text, thinking, tool calls with their results, pictures and sources. None of it becomes markup. */
 
+import { addressOf } from "./api.js";
 import { h, html, useMemo, useState } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";
 import { argumentsLine, callState, sourcesOf } from "./core/answers.js";
@@ -27,7 +28,7 @@ const LONGEST_RESULT = 20_000;
 export function AnswerBody({ answer, isLive, pair = "", earlier, from = "" }) {
   const blocks = answer.blocks ?? [];
   const query = earlier === undefined ? "of=answer" : `of=answer&earlier=${earlier}`;
-  const files = pair ? `/api/chat/pairs/${encodeURIComponent(pair)}/media/#?${query}` : from;
+  const files = pair ? addressOf(`/api/chat/pairs/${encodeURIComponent(pair)}/media/#?${query}`) : from;
   return html`<div class="answer-blocks">
     ${blocks.map((block, index) =>
       renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files),

@@ -9,6 +9,7 @@ type GetAnswers = [
   ["/api/about", api.About],
   ["/api/health", { version: string }],
   ["/api/providers", api.ProviderShown[]],
+  ["/api/example", api.ExampleShown],
   ["/api/exchanges", { exchanges: api.Line[] }],
   [`/api/exchanges/${Id}/reply`, api.ReplyShown],
   [`/api/exchanges/${Id}/diff`, api.Diff],

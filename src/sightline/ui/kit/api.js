@@ -1,9 +1,19 @@
 // @ts-check
 /** The server's API: JSON requests, typed by path, and the stream of facts. */
 
-import { begun } from "./events.js";
+import { addressOf, begun } from "./events.js";
 
-export { connect, connection, onAnnounced, onFact, onReconnect, retry } from "./events.js";
+export {
+  addressOf,
+  connect,
+  connection,
+  disconnect,
+  isExample,
+  onAnnounced,
+  onFact,
+  onReconnect,
+  retry,
+} from "./events.js";
 /** @typedef {import("./events.js").Fact} Fact */
 
 /** A refusal with the server's own words; `hint` says what to do next. */
@@ -98,7 +108,7 @@ async function fetchOk(path, options) {
   await begun; // nothing is asked for before facts flow, or fail to, so that nothing can happen in between
   let answer;
   try {
-    answer = await fetch(path, { ...options, cache: "no-store", redirect: "error" });
+    answer = await fetch(addressOf(path), { ...options, cache: "no-store", redirect: "error" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError("unreachable", "Sightline does not answer.", "Check that it is still running.");

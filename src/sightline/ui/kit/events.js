@@ -14,7 +14,13 @@ import { signal } from "../vendor/preact.js";
  *   "retry" }} Said
  */
 
-const NAME = "sightline-events";
+/** Whether this page shows the example that comes with Sightline. It has a record and an API of its own. */
+export const isExample = location.pathname.startsWith("/example/");
+
+/** Where a path of the API is for this page. @param {string} path */
+export const addressOf = (path) => (isExample ? `/example${path}` : path);
+
+const NAME = isExample ? "sightline-example-events" : "sightline-events";
 const SOONEST = 500;
 const LATEST = 10_000;
 /** A page that listens for all and has been put to sleep must not keep the others from showing anything. */
@@ -97,11 +103,17 @@ export function retry() {
   else broadcast({ ask: "retry" });
 }
 
+/** Hear no more: the page is about to go elsewhere. */
+export function disconnect() {
+  clearTimeout(timer);
+  source?.close();
+}
+
 function openStream() {
   isListener = true;
   clearTimeout(timer);
   source?.close();
-  const opened = new EventSource("/api/events");
+  const opened = new EventSource(addressOf("/api/events"));
   source = opened;
   opened.onopen = () => {
     wait = SOONEST;
@@ -127,7 +139,8 @@ function openStream() {
 }
 
 async function onLost() {
-  const answer = await fetch("/api/exchanges?limit=1", { cache: "no-store" }).catch(() => null);
+  const answer = await fetch(addressOf("/api/exchanges?limit=1"), { cache: "no-store" }).catch(() => null);
+  if (isExample && answer?.status === 404) return location.assign("/"); // another page has left the example
   const state = answer?.status === 401 ? "refused" : "lost";
   broadcast({ state, isFresh: true });
   setConnection(state, true);

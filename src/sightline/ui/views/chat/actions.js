@@ -1,7 +1,7 @@
 // @ts-check
 /** What the user does in the chat: ask, stop, ask again, mark, move, delete. Refusals are shown where they belong. */
 
-import { ApiError, get, post } from "../../kit/api.js";
+import { ApiError, addressOf, get, post } from "../../kit/api.js";
 import { countOf } from "../../kit/core/format.js";
 import { toExchange } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -195,7 +195,7 @@ export async function revise(pair) {
 
 /** @param {string} pair @param {{ n: number, name: string, media_type: string }} attachment */
 async function fileOf(pair, { n, name, media_type }) {
-  const answer = await fetch(`/api/chat/pairs/${encodeURIComponent(pair)}/media/${n}?of=question`, {
+  const answer = await fetch(addressOf(`/api/chat/pairs/${encodeURIComponent(pair)}/media/${n}?of=question`), {
     cache: "no-store",
   });
   if (!answer.ok) throw new ApiError("http", "An attachment could not be loaded.", "Attach it again.", answer.status);

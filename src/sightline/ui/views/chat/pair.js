@@ -1,6 +1,7 @@
 // @ts-check
 /** One question and its answer in the history. */
 
+import { addressOf } from "../../kit/api.js";
 import { AnswerBody } from "../../kit/answer.js";
 import { useNow } from "../../kit/clock.js";
 import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
@@ -149,7 +150,7 @@ function Question({ pair }) {
       pair.attachments.length
         ? html`<ul class="question-files" aria-label="Attachments">
             ${pair.attachments.map((each) => {
-              const href = `/api/chat/pairs/${encodeURIComponent(pair.id)}/media/${each.n}?of=question`;
+              const href = addressOf(`/api/chat/pairs/${encodeURIComponent(pair.id)}/media/${each.n}?of=question`);
               return html`<li key=${each.n}>
                 ${
                   RASTER.test(each.media_type)

@@ -2,7 +2,7 @@
 /** The frame around every view: navigation, held requests, and the state of the connection. */
 
 import { about } from "../../kit/about.js";
-import { connection, onAnnounced, retry } from "../../kit/api.js";
+import { connection, isExample, onAnnounced, retry } from "../../kit/api.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
@@ -41,6 +41,7 @@ import { OpenDocument } from "./open-document.js";
 import { Palette } from "./palette.js";
 import { notifies, theme, toggleNotifications } from "./preferences.js";
 import { Shortcuts } from "./shortcuts.js";
+import { Tour, leaveExample, showExample } from "./tour.js";
 
 /** @import { Route } from "../../kit/core/routes.js" */
 /** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document"} Panel */
@@ -96,6 +97,7 @@ export function Shell() {
     { keys: "g c", label: "Connect a client", run: () => setPanel("connect") },
     { keys: "g r", label: "Edit the rules that hold requests", run: () => setPanel("rules") },
     { keys: "g o", label: "Open a document in the editor", run: () => setPanel("document") },
+    ...exampleCommands().map((each) => ({ ...each, keys: "" })),
     { keys: "", label: "Theme: like the system", run: () => (theme.value = "") },
     { keys: "", label: "Theme: light", run: () => (theme.value = "light") },
     { keys: "", label: "Theme: dark", run: () => (theme.value = "dark") },
@@ -113,6 +115,7 @@ export function Shell() {
     <div class="shell-frame" data-view="shell interception">
       ${h(Header, { onPanel: setPanel })}
       ${h(Banner, {})}
+      ${isExample ? h(Tour, {}) : null}
     </div>
     <div class="shell-view" data-view=${VIEW_OF[at.view]}>
       ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab, against: at.against }) : null}
@@ -195,12 +198,19 @@ function Header({ onPanel }) {
         { label: "Theme: dark", isChosen: theme.value === "dark", run: () => (theme.value = "dark") },
         "line",
         { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
+        ...exampleCommands(),
         { label: "Open a document", run: () => onPanel("document"), keys: h(KeyCaps, { keys: "g o" }) },
         { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
         { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },
       ],
     })}
   </header>`;
+}
+
+/** The way into the example, or out of it. */
+function exampleCommands() {
+  if (isExample) return [{ label: "Leave the example", run: () => void leaveExample() }];
+  return about.value.places?.includes("example") ? [{ label: "Show the example", run: showExample }] : [];
 }
 
 function Places() {
@@ -269,6 +279,6 @@ function useTitle() {
               ? "Evals · "
               : "";
   useEffect(() => {
-    document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
+    document.title = `${count ? `(${count} held) ` : ""}${isExample ? "Example · " : ""}${place}Sightline`;
   }, [count, place]);
 }

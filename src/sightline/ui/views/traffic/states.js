@@ -6,6 +6,7 @@ import { CopyBlock } from "../../kit/copy.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html } from "../../vendor/preact.js";
 import { Clients } from "../shell/connect.js";
+import { showExample } from "../shell/tour.js";
 
 /** @import { ApiError } from "../../kit/api.js" */
 
@@ -57,6 +58,20 @@ export function NothingYet({ onConnect }) {
         is sent.
       </p>
     </header>
+    ${
+      about.value.places?.includes("example")
+        ? html`<section class="tour-offer" aria-label="Tour">
+            <div>
+              <h3>New here? Look around first</h3>
+              <p class="soft">
+                A recorded session of a coding agent fills every view. It is kept apart from your record, and one click
+                removes it.
+              </p>
+            </div>
+            <button type="button" class="button primary" onClick=${showExample}>Take the tour</button>
+          </section>`
+        : null
+    }
     ${h(Clients, {})}
     <section class="connect-more" aria-label="Try it">
       <h3>Or try it without a client and without a key</h3>

@@ -1,0 +1,710 @@
+"""Make the example that the page shows before there is any traffic: `python -m tools.example`.
+
+A small coding agent, written here, fixes a bug in a small project through a real Sightline. A model on loopback plays
+its part by the script below; the tools really run. Around it are a translated client, a request that was held and
+edited, one that was tried again, replays, a chat with a run of tools, and evals. What Sightline recorded of all that
+becomes `src/sightline/app/example.jsonl.zst`. Every text in it is ours.
+"""
+
+import asyncio
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import zstandard
+
+from sightline.app.example import FILE, ExampleHeading, LogLine
+from sightline.filters.parsing import parse
+from sightline.model.usage import Usage
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.sqlite import open_store
+from sightline.testing.script import Script, ScriptedRound
+from sightline.workbench.exchanges import DocumentToOpen
+from tests.gateway_server import Served, served
+from tests.person import Person
+
+HOME = "/home/sam/recipes"
+LARGE, SMALL, OTHER = "claude-sonnet-4-5", "claude-haiku-4-5", "gpt-4o-mini"
+SESSION = "fix-fractions"
+CHARACTERS_IN_A_TOKEN = 3.6
+PROJECT = {
+    "README.md": '# recipes\n\nReads ingredient lines of recipes: `parse_line("2 cups flour")`.\n',
+    "recipes/__init__.py": "",
+    "recipes/parser.py": '''"""Reads one line of an ingredient list."""
+
+from dataclasses import dataclass
+
+from recipes.units import UNITS
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """An amount of something. `unit` is empty where the line has none, as in "2 eggs"."""
+
+    amount: float
+    unit: str
+    name: str
+
+
+def parse_line(line: str) -> Ingredient:
+    """Read a line such as "2 cups flour". Raises ValueError if it does not begin with an amount."""
+    first, *rest = line.split()
+    amount = float(first)
+    if rest and rest[0] in UNITS:
+        return Ingredient(amount, UNITS[rest[0]], " ".join(rest[1:]))
+    return Ingredient(amount, "", " ".join(rest))
+''',
+    "recipes/units.py": '''"""The units that a line can have, by every spelling."""
+
+UNITS = {
+    "cup": "cup",
+    "cups": "cup",
+    "g": "gram",
+    "gram": "gram",
+    "grams": "gram",
+    "tbsp": "tablespoon",
+    "tablespoon": "tablespoon",
+    "tablespoons": "tablespoon",
+    "tsp": "teaspoon",
+    "teaspoon": "teaspoon",
+    "teaspoons": "teaspoon",
+}
+''',
+    "tests/__init__.py": "",
+    "tests/test_parser.py": """import unittest
+
+from recipes.parser import Ingredient, parse_line
+
+
+class ParseLine(unittest.TestCase):
+    def test_amount_unit_and_name(self):
+        self.assertEqual(parse_line("2 cups flour"), Ingredient(2, "cup", "flour"))
+
+    def test_a_line_without_a_unit(self):
+        self.assertEqual(parse_line("3 eggs"), Ingredient(3, "", "eggs"))
+
+    def test_a_fraction(self):
+        self.assertEqual(parse_line("1/2 cup sugar"), Ingredient(0.5, "cup", "sugar"))
+
+
+if __name__ == "__main__":
+    unittest.main()
+""",
+}
+FRACTION_FIX = (
+    "    first, *rest = line.split()\n    amount = float(first)\n",
+    "    first, *rest = line.split()\n    amount = float(Fraction(first))\n",
+)
+IMPORT_FIX = (
+    "from dataclasses import dataclass\n",
+    "from dataclasses import dataclass\nfrom fractions import Fraction\n",
+)
+MIXED_FIX = (
+    "    amount = float(Fraction(first))\n",
+    "    amount = Fraction(first)\n"
+    "    while rest and rest[0][0].isdigit():\n"
+    "        amount += Fraction(rest.pop(0))\n"
+    "    amount = float(amount)\n",
+)
+SYSTEM = """You are a careful programming agent. You work in one folder on the user's machine, with the tools below.
+
+# How to work
+- Read before you change anything. Find the smallest change that does what the user asks.
+- Run the tests before and after a change, and say what they showed. Never say that something
+  works if you have not run it.
+- Change only what the task needs. Do not rename, reformat or tidy other code on the way.
+- If a task can be read in two ways, do what the existing code and its tests suggest, and say which reading you took.
+- If you cannot do something, say so in one sentence, and say what would make it possible.
+
+# How to use the tools
+- Use Read for files and Grep for searching. Use Bash for commands that neither of them covers.
+- Give paths relative to the project's folder. Do not leave that folder.
+- Edit replaces one text by another. The old text must occur exactly once, so include a line of context around it.
+- You may call several tools in one turn if none of them depends on another's result.
+- A result that begins with "error:" did not work. Read it, and try another way instead of the same way again.
+
+# How to answer
+- Be brief: what was wrong, what you changed, what the tests showed. No headings, no lists of the obvious.
+- Name files as `path:line`, so that the user can open them.
+- Do not repeat the code that you have changed. The user sees the difference beside this conversation.
+
+# Style of this project
+- Python 3.11 or newer, the standard library only. Four spaces, double quotes, lines of at most 100 characters.
+- Every function has a docstring that says what goes in, what comes out, and what is raised.
+- Tests are in `tests/`, one class for each function, with names that read as sentences. Run them with
+  `python -m unittest`.
+- Amounts are floats in the public interface. Inside a function, use exact numbers where they matter.
+
+# What the user can see
+The user sees your text and every call with its result, and can hold, change or refuse each of them. A call that was
+changed by the user comes back with a note. Accept the change: it is what the user wants.
+"""
+STATUS = "# Environment\nFolder: /home/sam/recipes\nPlatform: Linux\nBranch: main\nWorking tree: {tree}\n"
+REMINDER = "<system-reminder>\nThe task list is empty. Use it for tasks with more than three steps.\n</system-reminder>"
+REVIEWER = (
+    "You review one change to a Python project. Read what you need, then say in at most three sentences whether the "
+    "change is right, and what is missing. You cannot change files.\n\n"
+    + SYSTEM[SYSTEM.index("# How to use the tools") :]
+)
+FIRST = '`parse_line("1/2 cup sugar")` raises a ValueError. Find out why and fix it, then run the tests.'
+SECOND = 'Now make it accept "1 1/2 cups flour" as well, with a test.'
+TASK = "Review the change to recipes/parser.py: does reading amounts as fractions break any line that worked before?"
+MIXED_TEST = (
+    '        self.assertEqual(parse_line("1/2 cup sugar"), Ingredient(0.5, "cup", "sugar"))\n',
+    '        self.assertEqual(parse_line("1/2 cup sugar"), Ingredient(0.5, "cup", "sugar"))\n\n'
+    "    def test_a_whole_number_and_a_fraction(self):\n"
+    '        self.assertEqual(parse_line("1 1/2 cups flour"), Ingredient(1.5, "cup", "flour"))\n',
+)
+
+
+def call(tool: str, **arguments: str) -> dict[str, Any]:
+    return {"call": tool, "arguments": arguments}
+
+
+def edit(path: str, change: tuple[str, str]) -> dict[str, Any]:
+    return call("Edit", path=path, old=change[0], new=change[1])
+
+
+TEST = call("Bash", command="python -m unittest")
+AGENT: list[list[Any]] = [
+    [
+        "I'll look at the project and at the parser first.",
+        call("Bash", command="ls -R"),
+        call("Read", path="recipes/parser.py"),
+    ],
+    [call("Read", path="tests/test_parser.py"), call("Grep", pattern="float\\(")],
+    ["The amount is read with `float`, which knows no fractions. I'll confirm it with the tests.", TEST],
+    [
+        "Confirmed. `Fraction` reads both spellings.",
+        edit("recipes/parser.py", IMPORT_FIX),
+        edit("recipes/parser.py", FRACTION_FIX),
+    ],
+    [TEST],
+    ["The tests pass. I'll have the change reviewed.", call("Task", description="Review the change", prompt=TASK)],
+    [
+        "`float` cannot read `1/2`, so every line with a fraction raised a ValueError (`recipes/parser.py:21`). The "
+        "amount is now read with `fractions.Fraction` and converted to a float. All three tests pass. A review found "
+        "no line that worked before and fails now."
+    ],
+    [
+        "I'll read a whole number and a fraction that follow each other.",
+        edit("recipes/parser.py", MIXED_FIX),
+        edit("tests/test_parser.py", MIXED_TEST),
+    ],
+    [TEST],
+    ["Amounts such as `1 1/2` are now added up before the unit is read (`recipes/parser.py:22`). All four tests pass."],
+]
+REVIEW: list[list[Any]] = [
+    [call("Read", path="recipes/parser.py"), call("Grep", pattern="parse_line")],
+    [
+        "The change is right: `Fraction` reads every text that `float` reads, apart from `inf` and `nan`, which no "
+        "recipe has. A test for a mixed amount such as `1 1/2` is missing."
+    ],
+]
+TOOLS = [
+    {
+        "name": name,
+        "description": description,
+        "input_schema": {
+            "type": "object",
+            "properties": {each: {"type": "string", "description": words} for each, words in fields.items()},
+            "required": list(fields),
+        },
+    }
+    for name, description, fields in (
+        ("Read", "Read a file of the project. The result has a number in front of each line.", {"path": "The file"}),
+        (
+            "Edit",
+            "Replace a text in a file by another. It must occur exactly once; otherwise nothing is changed, and the "
+            "result says how often it occurs.",
+            {"path": "The file", "old": "The text as it is, with line ends", "new": "The text that replaces it"},
+        ),
+        (
+            "Grep",
+            "Search all files of the project by a regular expression. The result has a line for each match: path, "
+            "number and text.",
+            {"pattern": "The expression, in Python's syntax"},
+        ),
+        (
+            "Bash",
+            "Run a command in the project's folder. The result is what it printed, and its exit status if that is not "
+            "0. Commands that need longer than a minute are ended.",
+            {"command": "The command"},
+        ),
+        (
+            "Task",
+            "Give a task to another agent, which has its own conversation, reads files and cannot change them. The "
+            "result is its last message.",
+            {
+                "description": "The task in three to five words",
+                "prompt": "The task, with all that the other agent needs",
+            },
+        ),
+        (
+            "mcp__tickets__search",
+            "Search the tickets of the project by words. The result has the number, title and state of each.",
+            {"words": "The words"},
+        ),
+        ("mcp__tickets__read", "Read a ticket with its comments.", {"number": "The ticket's number"}),
+    )
+]
+CASES = {
+    "cups": ("How many cups are 16 tablespoons?", "One cup.", "16 tablespoons are one cup."),
+    "grams": ("How much does a cup of flour weigh, in grams?", "About 120 grams.", "About 120 grams."),
+    "half": ("Write one half as a decimal number. Answer with the number only.", "0.5", "One half is 0.5."),
+    "order": ("What comes first in a sponge cake: flour or eggs?", "The eggs, beaten with the sugar.", "The flour."),
+}
+SUITE = """name: kitchen
+description: Short questions that a recipe program asks.
+tests:
+  - id: cups
+    input: How many cups are 16 tablespoons?
+    assertions:
+      - type: regex
+        value: "(?i)one|1"
+  - id: grams
+    input: How much does a cup of flour weigh, in grams?
+    assertions:
+      - type: contains
+        value: "120"
+  - id: half
+    input: Write one half as a decimal number. Answer with the number only.
+    assertions:
+      - type: equals
+        value: "0.5"
+  - id: order
+    input: "What comes first in a sponge cake: flour or eggs?"
+    assertions:
+      - type: icontains
+        value: eggs
+"""
+KITCHEN = '''"""Tools of the chat in the example."""
+
+
+def convert(amount: float, unit: str, to: str) -> str:
+    """Convert an amount between cups, tablespoons and teaspoons."""
+    sizes = {"cup": 48, "tablespoon": 3, "teaspoon": 1}
+    return f"{amount * sizes[unit] / sizes[to]:g} {to}s"
+
+
+def add_to_list(item: str) -> str:
+    """Add a line to the shopping list."""
+    return f"added: {item}"
+'''
+CHAT: dict[str, list[list[Any]]] = {
+    "What can I use instead of buttermilk?": [
+        ["Milk with a tablespoon of lemon juice for each cup. Let it stand for five minutes before you use it."]
+    ],
+    "And for pancakes without eggs?": [
+        [
+            "For each egg, a mashed half banana or three tablespoons of the water of canned chickpeas. The "
+            "banana tastes a little."
+        ]
+    ],
+    "How many tablespoons are three quarters of a cup? Put the sugar on the list.": [
+        [
+            call("convert", amount=0.75, unit="cup", to="tablespoon"),  # type: ignore[arg-type]
+            call("add_to_list", item="sugar, 12 tablespoons"),
+        ],
+        ["Three quarters of a cup are 12 tablespoons. The sugar is on the list."],
+    ],
+}
+HELD = {
+    "model": "local",
+    "messages": [
+        {"role": "system", "content": "You are a patient cook. Answer in one short sentence."},
+        {"role": "user", "content": "What can I cook from what is in the house?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": f"call_{place}", "type": "function", "function": {"name": "look", "arguments": arguments}}
+                for place, arguments in (
+                    ("fridge", '{"place": "fridge"}'),
+                    ("shelf", '{"place": "shelf"}'),
+                    ("garden", '{"place": "garden"}'),
+                )
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_fridge", "content": "two eggs, milk, butter, half a lemon"},
+        {"role": "tool", "tool_call_id": "call_shelf", "content": "flour, sugar, salt, baking powder"},
+        {"role": "tool", "tool_call_id": "call_garden", "content": "It rains. Nobody went out to look."},
+        {"role": "user", "content": "Something sweet, please."},
+    ],
+    "tools": [
+        {
+            "type": "function",
+            "function": {
+                "name": "look",
+                "description": "Look what there is at a place.",
+                "parameters": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
+            },
+        }
+    ],
+    "max_tokens": 60,
+}
+SUMMARY = "Summarise the changes of today in one sentence."
+TITLE = "Write a title of at most five words for this conversation. Answer with the title only."
+EXPLAIN = "Explain in one sentence why a cake needs baking powder."
+
+
+# --- the model ---------------------------------------------------------------------------------------
+
+
+class Model(BaseHTTPRequestHandler):
+    """Plays all models. What it answers depends on the request alone, so that requests may come in any order."""
+
+    protocol_version = "HTTP/1.1"
+    before: ClassVar[dict[str, list[bytes]]] = {}
+    tried: ClassVar[set[bytes]] = set()
+
+    def do_POST(self) -> None:
+        """One request."""
+        raw = self.rfile.read(int(self.headers["content-length"]))
+        body = json.loads(raw)
+        dialect = "anthropic" if self.path.endswith("/messages") else "openai-responses"
+        if SUMMARY in raw.decode() and raw not in self.tried:
+            self.tried.add(raw)
+            self._answer(529, b'{"error":{"type":"overloaded_error","message":"Overloaded"}}', "application/json")
+            return
+        script = Script((ScriptedRound(deltas=tuple(answer_to(body)), usage=self._usage(raw, body)),))
+        time.sleep(0.3 + len(json.dumps(answer_to(body))) / 300)  # as long as a quick model takes
+        if body.get("stream"):
+            data, kind = b"".join(script.pieces(0, dialect)), "text/event-stream"
+        else:
+            data, kind = script.whole(0, dialect), "application/json"
+        turns = len(body.get("messages") or body["input"])
+        names = {b'"scripted"': json.dumps(body["model"]).encode(), b"call_1_": f"call_{turns}_".encode()}
+        for scripted, shown in names.items():
+            data = data.replace(scripted, shown)
+        self._answer(200, data, kind)
+
+    def _usage(self, raw: bytes, body: dict[str, Any]) -> Usage:
+        """As a provider counts: what a request shares with one before it is read from the cache."""
+        known = self.before.setdefault(body["model"], [])
+        shared = max((shared_length(raw, each) for each in known), default=0)
+        known.append(raw)
+        total, cached = (int(size / CHARACTERS_IN_A_TOKEN) for size in (len(raw), shared))
+        cached = cached if cached >= 1024 and '"cache_control"' in raw.decode() else 0
+        written = total - cached - 40 if '"cache_control"' in raw.decode() else None
+        answer = len(json.dumps(answer_to(body)))
+        return Usage(
+            input_tokens=total,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=max(4, int(answer / CHARACTERS_IN_A_TOKEN)),
+        )
+
+    def _answer(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def shared_length(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def answer_to(body: dict[str, Any]) -> list[Any]:
+    """What the model says to this request."""
+    turns = body.get("messages") or body.get("input")
+    words = json.dumps(turns)
+    if body.get("system") == TITLE:
+        return ["Fractions in ingredient lines"]
+    if SUMMARY in words:
+        return ["The parser of ingredient lines now reads fractions and mixed amounts."]
+    if EXPLAIN in words:
+        return ["It gives off gas when it gets wet and warm, which makes the cake light."]
+    system = json.dumps(body.get("system", ""))
+    if "You review one change" in system:
+        return REVIEW[sum(turn["role"] == "assistant" for turn in turns)]
+    if "careful programming agent" in system or FIRST[:20] in words:
+        return AGENT[min(sum(turn.get("role") == "assistant" for turn in turns), len(AGENT) - 1)]
+    for question, large, small in CASES.values():
+        if question in words:
+            return [large if body["model"] == LARGE else small]
+    asked = max(CHAT, key=lambda each: words.rfind(each))
+    results = sum(turn.get("type") == "function_call_output" for turn in turns)
+    return CHAT[asked][min(results, len(CHAT[asked]) - 1)]
+
+
+@contextmanager
+def model_on_loopback() -> Iterator[str]:
+    """The model's address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+# --- the agent -----------------------------------------------------------------------------------------
+
+
+class Agent:
+    """A small agent that speaks the Messages API, in a folder with the project."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        self.messages: list[dict[str, Any]] = []
+        self.tree = "clean"
+
+    def ask(self, words: str, *, model: str = LARGE, system: str = SYSTEM) -> str:
+        """Ask, and use tools until there is an answer: its text."""
+        reminders = [{"type": "text", "text": REMINDER}] if system == SYSTEM else []
+        self.messages.append({"role": "user", "content": [*reminders, {"type": "text", "text": words}]})
+        while True:
+            reply = self._send(model, system)
+            self.messages.append({"role": "assistant", "content": reply["content"]})
+            calls = [part for part in reply["content"] if part["type"] == "tool_use"]
+            if not calls:
+                return "".join(part["text"] for part in reply["content"] if part["type"] == "text")
+            results = [{"type": "tool_result", "tool_use_id": each["id"], "content": self._use(each)} for each in calls]
+            self.messages.append({"role": "user", "content": results})
+
+    def _send(self, model: str, system: str) -> Any:
+        marked = {"type": "text", "text": STATUS.format(tree=self.tree), "cache_control": {"type": "ephemeral"}}
+        messages = json.loads(json.dumps(self.messages))
+        messages[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        body = {
+            "model": model,
+            "max_tokens": 8192,
+            "tools": TOOLS,
+            "system": [{"type": "text", "text": system}, marked],
+            "messages": messages,
+        }
+        return send(f"{self.url}/s/{SESSION}/v1/messages", body)
+
+    def _use(self, wanted: dict[str, Any]) -> str:
+        given = wanted["input"]
+        match wanted["name"]:
+            case "Read":
+                lines = (self.folder / given["path"]).read_text().splitlines()
+                return "\n".join(f"{number:4}  {line}" for number, line in enumerate(lines, 1))
+            case "Edit":
+                path = self.folder / given["path"]
+                text = path.read_text()
+                if text.count(given["old"]) != 1:
+                    return f"error: the text occurs {text.count(given['old'])} times"
+                path.write_text(text.replace(given["old"], given["new"]))
+                self.tree = "1 file changed"  # a client that says this in its prompt breaks its own cache
+                return f"{given['path']} was changed"
+            case "Grep":
+                found = [
+                    f"{path.relative_to(self.folder)}:{number}: {line.strip()}"
+                    for path in sorted(self.folder.rglob("*.py"))
+                    for number, line in enumerate(path.read_text().splitlines(), 1)
+                    if re.search(given["pattern"], line)
+                ]
+                return "\n".join(found) or "nothing found"
+            case "Task":
+                return Agent(self.url, self.folder).ask(given["prompt"], model=SMALL, system=REVIEWER)
+            case _:
+                return self._run(given["command"])
+
+    def _run(self, command: str) -> str:
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C"}
+        done = subprocess.run(
+            command, shell=True, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+        printed = (done.stdout + done.stderr).replace(str(self.folder), HOME).strip()
+        printed = re.sub(r"in \d\.\d+s", "in 0.002s", printed)
+        return printed if done.returncode == 0 else f"{printed}\nexit status {done.returncode}"
+
+
+def send(url: str, body: dict[str, Any], *, agent: str = "example-agent/1.0") -> Any:
+    """One request of a client."""
+    headers = {"content-type": "application/json", "user-agent": agent, "anthropic-version": "2023-06-01"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return json.loads(error.read())
+
+
+# --- what happens ------------------------------------------------------------------------------------------
+
+
+def play(server: Served, folder: Path) -> dict[str, str]:
+    """Everything that is to be on record; the names by which the page finds it."""
+    person = Person(server)
+    project = folder / "recipes"
+    for name, text in PROJECT.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    places = {"session": SESSION, **play_clients(server, person)}
+    agent = Agent(server.url, project)
+    agent.ask(FIRST)
+    simple = {"model": SMALL, "max_tokens": 40, "system": TITLE, "messages": [{"role": "user", "content": FIRST}]}
+    send(f"{server.url}/s/{SESSION}/v1/messages", simple)
+    agent.tree = "clean"
+    agent.ask(SECOND)
+    rows = person.get(f"/api/exchanges?filter=session:{SESSION}&limit=100")["exchanges"]
+    turns = [row["id"] for row in reversed(rows) if row["model"] == LARGE]
+    places |= {"turn": turns[4], "last": turns[-1]}
+    for model in (OTHER, SMALL):
+        status, made = person.ask("POST", f"/api/exchanges/{turns[2]}/replay", {"model": model})
+        assert status == 200, made
+        person.ended(made["id"])
+    places |= {"replayed": turns[2]}
+    return places | play_chat(person) | play_evals(person, folder)
+
+
+def play_clients(server: Served, person: Person) -> dict[str, str]:
+    """A translated request, one that was tried again, and one that was held and edited."""
+    asked = {
+        "model": OTHER,
+        "max_tokens": 300,
+        "top_k": 40,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "stop_sequences": ["END"],
+        "system": [{"type": "text", "text": "You are a baker.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [{"role": "user", "content": EXPLAIN}],
+    }
+    send(f"{server.url}/p/openai/s/translated-client/v1/messages", asked, agent="recipe-site/2.3")
+    (translated,) = person.get("/api/exchanges?filter=session:translated-client")["exchanges"]
+    tried = {"model": SMALL, "max_tokens": 200, "messages": [{"role": "user", "content": SUMMARY}]}
+    send(f"{server.url}/s/nightly-summary/v1/messages", tried, agent="nightly/0.4")
+    (again,) = person.get("/api/exchanges?filter=session:nightly-summary")["exchanges"]
+    person.put("/api/interception", {"mode": "every"})
+    held = {**asked, "model": LARGE, "system": "You are a baker. Answer in the style of a pirate.", "thinking": None}
+    held = {name: value for name, value in held.items() if value is not None}
+    url = f"{server.url}/s/held-and-edited/v1/messages"
+    client = threading.Thread(target=send, args=(url, held), kwargs={"agent": "recipe-site/2.3"})
+    client.start()
+    (exchange,) = person.held()
+    section = next(each for each in person.view(exchange)["sections"] if each["kind"] == "system")
+    person.edited(exchange, op="set_text", section=section["id"], text="You are a baker. Answer in plain words.")
+    person.release(exchange)
+    client.join()
+    person.put("/api/interception", {"mode": "off"})
+    return {"translated": translated["id"], "retried": again["id"], "edited": exchange}
+
+
+def play_chat(person: Person) -> dict[str, str]:
+    """Three questions in the chat; the last one uses tools, and one call is approved by hand."""
+    run = ""
+    for question in CHAT:
+        if len(CHAT[question]) > 1:
+            done(person.ask("PUT", "/api/chat/topics", {"toolsets": ["kitchen"]}))
+        done(person.ask("PUT", "/api/chat/views/example", {"model": f"openai/{OTHER}"}))
+        pair = done(person.ask("POST", "/api/chat/send", {"view": "example", "text": question}))["pair"]
+        if len(CHAT[question]) > 1:
+            run = person.until(lambda: person.get("/api/runs"), waits_for_approval)[0]["id"]
+            pending = person.get(f"/api/runs/{run}")["pending"]["calls"]
+            allowed = {each["key"]: {"decision": "allowed"} for each in pending}
+            done(person.ask("POST", f"/api/runs/{run}/decide", {"decisions": allowed}))
+        path = f"/api/chat/pairs/{pair}?view=example"
+        shown = person.until(lambda path=path: person.get(path), lambda found: found["state"] != "sending")
+        assert shown["state"] == "complete", shown
+    done(person.ask("PUT", "/api/chat/topics", {"toolsets": []}))
+    return {"run": run}
+
+
+def waits_for_approval(runs: list[Any]) -> bool:
+    return bool(runs) and runs[0]["state"] == "waiting"
+
+
+def play_evals(person: Person, folder: Path) -> dict[str, str]:
+    """A suite on two models."""
+    program = (sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())")
+    where = ("--config", str(folder / "sightline.toml"), "--data", str(folder / "data"))
+    targets = ("--target", f"anthropic/{LARGE}", "--target", f"openai/{OTHER}")
+    command = [*program, "eval", "run", "evals/kitchen.eval.yaml", *targets, *where]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert ended.returncode in (0, 1), ended.stderr
+    return {"eval": person.get("/api/evals")[0]["run"]}
+
+
+def done(answer: tuple[int, Any]) -> Any:
+    status, value = answer
+    assert status == 200, value
+    return value
+
+
+async def collect(folder: Path, address: str) -> list[Entry | LogLine]:
+    """All that is on record, without the names of this machine."""
+    store = await open_store(folder / "data", prices=lambda _provider, _model: None, now=time.time)
+    names = {str(folder / "recipes"): HOME, str(folder): "/home/sam", socket.gethostname(): "example"}
+    names[address] = "http://127.0.0.1:9000"
+
+    def clean(data: bytes) -> bytes:
+        for own, shown in names.items():
+            data = data.replace(own.encode(), shown.encode())
+        return data
+
+    found: list[Entry | LogLine] = []
+    async for entry in store.export(parse(""), now=time.time()):
+        if isinstance(entry, FactEntry):
+            entry = msgspec.json.decode(clean(msgspec.json.encode(entry)), type=FactEntry)
+        found.append(entry)
+    for log in await store.logbook.logs():
+        if not log.name.startswith("chat-sending:"):
+            lines = await store.logbook.lines(log.name)
+            found += [LogLine(log.name, line.at, clean(line.data).decode()) for line in lines]
+    await store.close()
+    for entry in found:
+        data = entry.data if isinstance(entry, BodyEntry) else msgspec.json.encode(entry)
+        assert not any(own.encode() in data for own in names), entry
+    return found
+
+
+def main() -> None:
+    """Play it all, and write what was recorded."""
+    os.environ |= {"ANTHROPIC_API_KEY": "no-key-is-needed-here", "OPENAI_API_KEY": "no-key-is-needed-here"}
+    with tempfile.TemporaryDirectory(prefix="example") as scratch, model_on_loopback() as address:
+        folder = Path(scratch).resolve()
+        (folder / "evals").mkdir()
+        (folder / "evals" / "kitchen.eval.yaml").write_text(SUITE)
+        (folder / "kitchen.py").write_text(KITCHEN)
+        config = (
+            f'[providers.anthropic]\nbase_url = "{address}"\nrequest_max_retries = 2\n'
+            f'[providers.openai]\nbase_url = "{address}/v1"\n'
+            # The catalogue's prices hold at the vendor's own address alone.
+            f'[models."anthropic/{LARGE}"]\nprices = {{ input = 3, output = 15, cached = 0.3, cache_write = 3.75 }}\n'
+            f'[models."anthropic/{SMALL}"]\nprices = {{ input = 1, output = 5, cached = 0.1, cache_write = 1.25 }}\n'
+            f'[models."openai/{OTHER}"]\nprices = {{ input = 0.15, output = 0.6, cached = 0.075 }}\n'
+            '[tools.kitchen]\npython = "kitchen.py"\nallow = ["convert"]\n'
+        )
+        with served(folder, config) as server:
+            places = play(server, folder)
+        found = asyncio.run(collect(folder, address))
+    latest = max(each.at for each in found if not isinstance(each, BodyEntry))
+    held = DocumentToOpen("openai-chat", json.dumps(HELD), session="held-now")
+    heading = ExampleHeading(places, latest, {"evals/kitchen.eval.yaml": SUITE}, held)
+    lines = [msgspec.json.encode(heading), *map(msgspec.json.encode, found)]
+    data = zstandard.ZstdCompressor(level=19).compress(b"\n".join(lines))
+    FILE.write_bytes(data)
+    print(f"{FILE}: {len(found)} entries, {len(data):,} bytes")
+
+
+if __name__ == "__main__":
+    main()
