@@ -37,7 +37,7 @@ from sightline.workbench.exchanges import DocumentToOpen
 from tests.gateway_server import Served, served
 from tests.person import Person
 
-HOME = "/home/sam/recipes"
+HOME = "/srv/recipes"
 LARGE, SMALL, OTHER = "claude-sonnet-4-5", "claude-haiku-4-5", "gpt-4o-mini"
 SESSION = "fix-fractions"
 CHARACTERS_IN_A_TOKEN = 3.6
@@ -153,7 +153,7 @@ SYSTEM = """You are a careful programming agent. You work in one folder on the u
 The user sees your text and every call with its result, and can hold, change or refuse each of them. A call that was
 changed by the user comes back with a note. Accept the change: it is what the user wants.
 """
-STATUS = "# Environment\nFolder: /home/sam/recipes\nPlatform: Linux\nBranch: main\nWorking tree: {tree}\n"
+STATUS = "# Environment\nFolder: /srv/recipes\nPlatform: Linux\nBranch: main\nWorking tree: {tree}\n"
 REMINDER = "<system-reminder>\nThe task list is empty. Use it for tasks with more than three steps.\n</system-reminder>"
 REVIEWER = (
     "You review one change to a Python project. Read what you need, then say in at most three sentences whether the "
@@ -653,7 +653,7 @@ def done(answer: tuple[int, Any]) -> Any:
 async def collect(folder: Path, address: str) -> list[Entry | LogLine]:
     """All that is on record, without the names of this machine."""
     store = await open_store(folder / "data", prices=lambda _provider, _model: None, now=time.time)
-    names = {str(folder / "recipes"): HOME, str(folder): "/home/sam", socket.gethostname(): "example"}
+    names = {str(folder / "recipes"): HOME, str(folder): "/srv", socket.gethostname(): "example"}
     names[address] = "http://127.0.0.1:9000"
 
     def clean(data: bytes) -> bytes:

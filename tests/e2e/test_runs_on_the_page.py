@@ -43,7 +43,7 @@ def waiting(desk: ChatDesk) -> Any:
 
 def test_a_call_is_approved_with_other_arguments_and_the_pair_has_all_rounds(tmp_path: Path) -> None:
     with chat_desk(tmp_path, CONFIG) as desk:
-        assert desk.person.ask("GET", "/api/about")[1]["places"] == ["traffic", "chat", "runs", "evals"]
+        assert desk.person.ask("GET", "/api/about")[1]["places"] == ["traffic", "chat", "runs", "evals", "example"]
         pair = begun(desk, tmp_path)
         run = waiting(desk)
         assert [call["arguments"] for call in run["pending"]["calls"]] == [{"a": 2, "b": 2}, {"a": 1, "b": 1}]

@@ -128,12 +128,19 @@ class Parts:
     async def close(self, grace: float) -> None:
         """End background work that no client waits for."""
         await self.leave_runs()
+        await self.leave_pages()
         if self.resending is not None:
             await self.resending.close(grace)
         if self.chat is not None:
             await self.chat.service.close(grace)
         if self.workers is not None:
             await self.workers.close(grace)
+
+    async def leave_pages(self) -> None:
+        """End the streams of events, which never end by themselves, and the example."""
+        self.hub.close()
+        if self.example is not None:
+            await self.example.close()
 
     async def leave_runs(self) -> None:
         """Leave runs in a state from which they can be resumed, before their requests are aborted."""
@@ -301,7 +308,6 @@ async def open_server(
         stack.push_async_callback(proxy.close)
         if replay is None:
             example = _make_example(folder, Access(token, port), address, guard)
-            stack.push_async_callback(example.close)
             parts = partial(parts, further=proxy_calls(proxy, loaded), example=example)
             served = await open_parts(
                 loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers, store=store
@@ -318,9 +324,7 @@ async def open_server(
             withdraw(folder, address)  # no command begins now that would be aborted
             if served.workers is not None:
                 served.workers.begin_end()
-            served.hub.close()  # listeners never end by themselves
-            if served.example is not None:
-                await served.example.close()
+            await served.leave_pages()
             await proxy.close()
             await served.leave_runs()
             commands = () if served.commands is None else (served.commands.close(GRACE),)
