@@ -23,6 +23,7 @@ from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
+from sightline.workbench.api import ForgottenShown, LearnedShown
 from sightline.workbench.cache_report import CacheReport
 from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
@@ -44,6 +45,8 @@ ANSWERS = (
     CostsShown,
     ForgetResult,
     CapsShown,
+    LearnedShown,
+    ForgottenShown,
     SessionShown,
     SessionPlace,
     TurnDetails,

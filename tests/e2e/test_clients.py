@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.usage import Usage
+from tests.client_sessions import COMMANDS, READ, ReadingModel, Session, fill, measure_all
 from tests.contract.loopback import Upstream, _listening
 from tests.gateway_server import served
 from tests.socket_upstream import SocketUpstream, events, socket_upstream
@@ -154,6 +156,11 @@ def _telling(text: str) -> list[StreamEvent]:
 
 @pytest.fixture(scope="session")
 def clients() -> Path:
+    """The folder with the clients' programs."""
+    return find_clients()
+
+
+def find_clients() -> Path:
     """The folder with the clients' programs, which is kept between runs."""
     if shutil.which("npm") is None:
         pytest.skip("the clients are installed by npm, which is not here")
@@ -258,6 +265,39 @@ def _expect_on_record(folder: Path, config: str, case: Case, spoken: str, upstre
                 assert gateway.body(line["id"], "received") == gateway.body(line["id"], "sent")
         sent = [json.loads(gateway.body(line["id"], "sent")) for line in reversed(lines)]
     assert sorted(map(json.dumps, sent)) == sorted(map(json.dumps, upstream.bodies))
+
+
+RECORDED = ("claude", "codex", "gemini", "opencode of Anthropic", "opencode of OpenAI", "opencode of Google")
+
+
+def record_session(clients: Path, folder: Path, name: str) -> Session:
+    """A client reads ten files, through the gateway to a provider of its own dialect."""
+    case = CASES[name]
+    home, work = folder / "home", folder / "work"
+    home.mkdir()
+    work.mkdir()
+    fill(work)
+    key = next(iter(case.arguments))
+    upstream = ReadingModel(case.spoken, case.tool, lambda command: {**case.arguments, key: command})
+    with _listening(upstream):
+        config = folder / "sightline.toml"
+        config.write_text(_config(upstream, case.spoken))
+        words = [word.replace(TASK, READ) for word in case.words]
+        options = ["--config", str(config), "--data", str(folder / "data")]
+        status, said, told = _run([*PROGRAM, "run", *options, "--", *words], work, _environment(clients, home, case))
+    assert status == 0, f"{said}\n{told}"
+    return Session(name, case.spoken, upstream.session)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_after_five_turns_of_a_client_the_band_holds_what_its_provider_counts(
+    clients: Path, tmp_path: Path, name: str
+) -> None:
+    session = record_session(clients, tmp_path, name)
+    measured = measure_all(session.dialect, session.bodies)
+    assert len(session.bodies) > len(COMMANDS)
+    assert sum(each.holds for each in measured) >= 0.95 * len(measured)
+    assert median(each.error for each in measured) <= 0.03
 
 
 def _play_codex(connection: ServerConnection, upstream: SocketUpstream) -> None:

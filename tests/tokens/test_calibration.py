@@ -256,6 +256,29 @@ def test_pictures_are_learned_apart() -> None:
     assert len({Calibration.key("a", "m", tools=t, media=m) for t in (False, True) for m in (False, True)}) == 4
 
 
+def test_counts_that_were_off_all_the_same_widen_the_band_and_one_alone_does_not() -> None:
+    steady = [(tokens, tokens + tokens // 50 * (-1) ** n) for n, tokens in enumerate(range(1000, 5000, 500))]
+    found = ratio(taught(*steady))
+    assert 0.01 < found.spread < 0.05
+    assert ratio(taught(*steady, (2000, 3100))).spread < 0.05
+    assert ratio(taught(*steady, (2000, 3100), (3000, 4500))).spread > 0.3
+    exact = Estimate(1000, 999, 1001)
+    assert found.correct(exact).high - 1000 >= 10
+
+
+def test_what_a_conversation_grows_by_is_learned_by_what_it_is_made_of() -> None:
+    calibration = Calibration()
+    for kind, counted in (("words", 100), ("figures", 160), ("scripts", 90)):
+        calibration.observe(Calibration.growth_key("acme", "large", kind), guess(100), counted)  # type: ignore[arg-type]
+    shown = [(lesson.model, lesson.kind, lesson.factor) for lesson in calibration.lessons()]
+    assert shown == [
+        ("acme/large", "new figures", 1.6),
+        ("acme/large", "new scripts", 0.9),
+        ("acme/large", "new words", 1.0),
+    ]
+    assert len(calibration.forget("acme/large")) == 3
+
+
 def test_what_was_learned_can_be_seen_and_forgotten() -> None:
     calibration = taught((1000, 1200), (1000, 90_000))
     calibration.observe(Calibration.key("acme", "large", tools=True, media=True), guess(100), 150)

@@ -3,7 +3,7 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
-from sightline.model.parts import Text
+from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
 from sightline.tokens import text_count
@@ -153,6 +153,30 @@ def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> 
         by_vocabulary.estimate_continuation(request, 1, 777).tokens
         == 777 + sum_estimates(map(by_vocabulary.message, messages[1:])).tokens
     )
+
+
+def test_what_is_new_is_corrected_by_what_conversations_grew_by() -> None:
+    messages = (
+        Message("user", (Text("some words"), Image(Inline("image/png", "")))),
+        Message("assistant", (Thinking("let me see"), ToolCall("c", "look", '{"at": "there"}'))),
+        Message("tool", (ToolResult("c", structured={"seen": "words"}), ToolResult("d", (Text("words and words"),)))),
+    )
+    request = Request(messages=messages)
+    for facts in (UNKNOWN, GPT):
+        estimator = Estimator(facts, dialect="openai-chat")
+        new, kind = estimator.growth(messages[1:])
+        assert kind == "words"
+        estimator.calibrate(None, {"words": Ratio(1.5, 40.0, 1.0, 1000)})
+        assert estimator.estimate_continuation(request, 1, 777).tokens == pytest.approx(817 + new.tokens * 1.5, abs=2)
+        estimator.calibrate(None, {"figures": Ratio(1.5, 40.0, 1.0, 1000)})
+        assert estimator.estimate_continuation(request, 1, 777).tokens == 777 + new.tokens
+        assert estimator.growth(messages[:1])[1] == "words"
+
+
+def test_the_kind_of_a_text_matters_where_the_vocabulary_is_not_known() -> None:
+    numbers = (Message("user", (Text("1794826034 2026-11-16 200"),)),)
+    assert Estimator(UNKNOWN, dialect="openai-chat").growth(numbers)[1] == "figures"
+    assert Estimator(GPT, dialect="openai-chat").growth(numbers)[1] == "words"
 
 
 def test_a_request_that_goes_on_from_a_counted_one_starts_there() -> None:

@@ -18,6 +18,7 @@ from sightline.tokens.text_count import (
     count_tokens,
     features,
     join_surrogates,
+    kind_of,
 )
 from tests.contract.sample_texts import FIT, WRITTEN
 from tests.tiktoken_truth import true_count
@@ -229,3 +230,17 @@ def test_every_vocabulary_loads_and_adds_nothing_of_its_own(name: str) -> None:
 def test_the_library_is_not_loaded_before_something_is_counted() -> None:
     script = "import sys, sightline.tokens.estimator; sys.exit('splintr' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        ((), "words"),
+        ((TEXT, "def f(x): return x"), "words"),
+        (("2026-11-16 10:47:14 200 6000", "a few"), "figures"),
+        (("Съешь ещё этих мягких булок", TEXT), "scripts"),
+        (("naïve café", TEXT), "words"),
+    ],
+)
+def test_texts_are_of_words_of_figures_or_of_other_scripts(texts: tuple[str, ...], kind: str) -> None:
+    assert kind_of(texts) == kind

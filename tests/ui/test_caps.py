@@ -1,4 +1,4 @@
-"""Caps on the page: what is left, a notice when one is nearly reached, and a person who raises it."""
+"""Caps on the page: what is left, a notice when one is nearly reached, a person who raises it; and what was learned."""
 
 import json
 import urllib.request
@@ -66,3 +66,10 @@ def test_a_cap_is_shown_warned_of_and_raised_and_holds_what_does_not_fit(tmp_pat
         expect(page.get_by_text("18,000 tokens of 40,000 tokens")).to_be_visible()
         assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
         assert ask() == 200
+        page.reload()
+        page.get_by_text("What token estimates have learned").click()
+        row = page.get_by_role("row", name="acme/m text")
+        expect(row).to_be_visible()
+        row.get_by_role("button", name="Forget what was learned about acme/m").click()
+        expect(page.get_by_text("What token estimates have learned")).to_have_count(0)
+        assert server.api("/api/learned") == {"lessons": []}

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, get_args
 
 import msgspec
 
@@ -19,9 +19,11 @@ from sightline.model.usage import Usage
 from sightline.tokens.calibration import Calibration, CountedPrefixes, Lesson, Ratio
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Ledger
+from sightline.tokens.text_count import TextKind
 
 FILE_NAME = "learned.json"
 SAVE_S = 2.0
+_KINDS: tuple[TextKind, ...] = get_args(TextKind)
 
 
 class _Learned(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,6 +73,18 @@ class Memory:
             key = Calibration.key(provider, model, tools=tools, media=media)
             for calibration in (self.calibration, self._fresh):
                 calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens), window=window)
+
+    def growth(self, provider: str, model: str) -> dict[TextKind, Ratio]:
+        """How this model's counts of what conversations grew by relate to our estimates, by what it was made of."""
+        self._catch_up()
+        found = ((kind, self.calibration.ratio(Calibration.growth_key(provider, model, kind))) for kind in _KINDS)
+        return {kind: ratio for kind, ratio in found if ratio is not None}
+
+    def learn_growth(self, provider: str, model: str, kind: TextKind, raw: Estimate, tokens: int) -> None:
+        """The provider has counted so many tokens more than for the beginning of the same conversation."""
+        key = Calibration.growth_key(provider, model, kind)
+        for calibration in (self.calibration, self._fresh):
+            calibration.observe(key, raw, tokens)
 
     def note_count(self, chain: list[str], tokens: int) -> None:
         """The provider has counted the request with this chain of digests."""

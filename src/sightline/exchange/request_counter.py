@@ -36,7 +36,8 @@ class RequestCounter:
         """The tokens of a request at this provider."""
         estimator, has_tools = self.estimator(choice), bool(request.tools)
         provider, model = choice.provider_name, choice.model
-        estimator.calibrate(self.memory.ratio(provider, model, tools=has_tools, media=has_media(request)))
+        ratio = self.memory.ratio(provider, model, tools=has_tools, media=has_media(request))
+        estimator.calibrate(ratio, self.memory.growth(provider, model))
         known = self.memory.longest_counted(digest_chain(provider, model, request))
         return estimator.request(request) if known is None else estimator.estimate_continuation(request, *known)
 
@@ -51,8 +52,12 @@ class RequestCounter:
         provider, model, window = choice.provider_name, choice.model, choice.facts.context_window
         kind = {"tools": bool(request.tools), "media": has_media(request)}
         self.memory.learn(provider, model, raw, usage, **kind, window=window)
-        if (tokens := usage.input_tokens) is not None and is_credible(raw, tokens, window):
-            self.memory.note_count(chain, tokens)
+        if (tokens := usage.input_tokens) is None or not is_credible(raw, tokens, window):
+            return
+        if (known := self.memory.longest_counted(chain)) is not None and known[0] < len(request.messages):
+            new, content = self.estimator(choice).growth(request.messages[known[0] :])
+            self.memory.learn_growth(provider, model, content, new, tokens - known[1])
+        self.memory.note_count(chain, tokens)
 
     def raw_estimate(self, choice: ModelChoice, request: Request) -> Estimate:
         """The same without what was learned, from which more can be learned."""

@@ -17,6 +17,7 @@ from hashlib import blake2b
 from itertools import combinations
 from math import exp, log
 from statistics import median
+from typing import get_args
 
 import msgspec
 
@@ -25,6 +26,7 @@ from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.request import Request
 from sightline.tokens.estimate import Estimate, between, is_possible
+from sightline.tokens.text_count import TextKind
 from sightline.wire.cache import BoundedCache
 
 _OBSERVATIONS = 24
@@ -40,7 +42,11 @@ _FAR_BELOW, _FAR_ABOVE = 0.4, 2.0
 _HIDDEN_PROMPT = 2_000
 """So many tokens a provider may say to the model unseen: templates, guards, instructions for tools."""
 _WITNESSES = 3
+_ALONE, _A_LITTLE = 4.0, 0.01
+_FEW = 2
+_MOST_SPREAD = 0.5
 _TOOLS, _MEDIA = "+tools", "+media"
+_GROWTH: Mapping[TextKind, str] = {kind: f"+growth:{kind}" for kind in get_args(TextKind)}
 
 
 class CountObservation(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +65,8 @@ class CountObservation(msgspec.Struct, frozen=True, array_like=True):
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     """What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or
-    both. `set_aside` are counts that teach nothing, because nothing explains them."""
+    both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` are counts that
+    teach nothing, because nothing explains them."""
 
     model: str
     kind: str
@@ -79,12 +86,13 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """How one model's counts relate to our estimates: times `factor`, plus `added`. `width` is what the band is
-    multiplied by, `seen` how many counts it rests on."""
+    multiplied by, `seen` how many counts it rests on. `spread` is the share by which counts were off all the same."""
 
     factor: float
     added: float
     width: float
     seen: int
+    spread: float = 0.0
 
     def correct(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
         """The estimate after the lesson. An exact one stays; `within_band` keeps to the doubt that it had."""
@@ -94,15 +102,17 @@ class Ratio:
         whole = raw.tokens * self.factor + self.added
         likely = raw.tokens * exp(log(self.factor) * trust) + self.added * trust
         unbelieved = abs(whole - likely)
-        low = likely - (raw.tokens - raw.low) * self.width - unbelieved - _ROUNDING
-        high = likely + (raw.high - raw.tokens) * self.width + unbelieved + _ROUNDING
+        doubt = likely * self.spread
+        low = likely - max((raw.tokens - raw.low) * self.width, doubt) - unbelieved - _ROUNDING
+        high = likely + max((raw.high - raw.tokens) * self.width, doubt) + unbelieved + _ROUNDING
         if within_band:
             low, likely, high = (min(max(value, raw.low), raw.high) for value in (low, likely, high))
         return between(low, likely, high, raw.how and f"{raw.how}, learned")
 
     def scale(self, raw: Estimate) -> Estimate:
-        """A piece of a request after the lesson: the factor alone, since what is always added is added once."""
-        return raw if raw.is_exact else Ratio(self.factor, 0.0, self.width, self.seen).correct(raw)
+        """A piece of a request after the lesson: the factor alone, since what is always added is added once. Its band
+        is no narrower than before, as the lesson was of other content."""
+        return raw if raw.is_exact else Ratio(self.factor, 0.0, max(1.0, self.width), self.seen).correct(raw)
 
 
 def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
@@ -117,7 +127,17 @@ def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
         half = each.high - each.tokens if residual > 0 else each.tokens - each.low
         misses.append(max(0.0, abs(residual) - _ROUNDING) / max(1, half))
     width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
-    return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
+    spread = _spread([abs(each.reported / max(1.0, each.tokens * factor + added) - 1) for each in observations])
+    return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations), spread)
+
+
+def _spread(shares: Sequence[float]) -> float:
+    """How far off the next count may be, as a share, if those before were so far off: the most, and some more while
+    there are few. One that is far from all others is set aside."""
+    *others, largest = sorted(shares)
+    if len(others) >= _WITNESSES and largest > _ALONE * max(others[-1], _A_LITTLE):
+        largest = others[-1]
+    return min(_MOST_SPREAD, largest * (1 + _FEW / len(shares)))
 
 
 def believable(seen: Sequence[CountObservation]) -> list[CountObservation]:
@@ -159,6 +179,12 @@ class Calibration:
         those with pictures, files or sound, whose count says little about words."""
         return f"{provider}/{model}{_TOOLS if tools else ''}{_MEDIA if media else ''}"
 
+    @staticmethod
+    def growth_key(provider: str, model: str, kind: TextKind) -> str:
+        """What a conversation grows by is learned apart, too, by what it is made of: vocabularies agree about words and
+        differ about numbers and scripts, and what comes with every request is in none of it."""
+        return f"{provider}/{model}{_GROWTH[kind]}"
+
     def observe(
         self, key: str, raw: Estimate, reported: int, *, cached: bool = False, window: int | None = None
     ) -> None:
@@ -191,13 +217,10 @@ class Calibration:
 
     def _lesson(self, key: str, seen: Sequence[CountObservation]) -> Lesson:
         found = self.ratio(key) or Ratio(1.0, 0.0, 1.0, 0)
-        model, kinds = key, list[str]()
-        for ending in (_MEDIA, _TOOLS):
-            if model.endswith(ending):
-                model, kinds = model.removesuffix(ending), [ending[1:], *kinds]
+        model, kind = _parts_of(key)
         return Lesson(
             model=model,
-            kind=" and ".join(kinds) or "text",
+            kind=kind,
             factor=round(found.factor, 4),
             added=round(found.added),
             seen=found.seen,
@@ -209,7 +232,7 @@ class Calibration:
         forgotten."""
         gone: list[str] = []
         for key in self._models:
-            name = key.removesuffix(_MEDIA).removesuffix(_TOOLS)
+            name, _ = _parts_of(key)
             if not model or model in (key, name, name.partition("/")[2]):
                 self._models.pop(key)
                 self._ratios.pop(key)
@@ -247,6 +270,18 @@ class Calibration:
         for key, observations in stored.models.items():
             calibration._take(key, observations)
         return calibration
+
+
+def _parts_of(key: str) -> tuple[str, str]:
+    """The model of a key, and the kind of its requests in words."""
+    for kind, ending in _GROWTH.items():
+        if key.endswith(ending):
+            return key.removesuffix(ending), f"new {kind}"
+    model, kinds = key, list[str]()
+    for ending in (_MEDIA, _TOOLS):
+        if model.endswith(ending):
+            model, kinds = model.removesuffix(ending), [ending[1:], *kinds]
+    return model, " and ".join(kinds) or "text"
 
 
 def _unreadable(why: str) -> Fault:

@@ -4,7 +4,7 @@ OpenAI's models see a JSON Schema as type declarations, so the count of tools an
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from sightline.catalog.facts import Facts
@@ -33,7 +33,7 @@ from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, sum_estimates
 from sightline.tokens.media_count import count_image, count_media, image_size
-from sightline.tokens.text_count import TextCounter
+from sightline.tokens.text_count import TextCounter, TextKind, kind_of
 from sightline.wire.cache import BoundedCache
 
 _UNKNOWN_FRAME = (0, 4, 8)
@@ -335,6 +335,9 @@ class CountedRequest(NamedTuple):
     tokens: int
 
 
+_NO_GROWTH: Mapping[TextKind, Ratio] = {}
+
+
 class Estimator:
     """Counts for one model in one dialect. It remembers the counts of texts."""
 
@@ -342,6 +345,7 @@ class Estimator:
         self._facts = facts
         self._dialect = dialect
         self._calibration = calibration
+        self._growth: Mapping[TextKind, Ratio] = _NO_GROWTH
         self._texts = TextCounter(facts)
         rules = find_dialect(dialect).tokens
         self._messages = MessageCounter(facts, rules, self._texts)
@@ -349,15 +353,10 @@ class Estimator:
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
-    def calibrate(self, calibration: Ratio | None) -> None:
-        """Use a newer lesson; nothing is counted again."""
+    def calibrate(self, calibration: Ratio | None, growth: Mapping[TextKind, Ratio] = _NO_GROWTH) -> None:
+        """Use newer lessons, of whole requests and of what conversations grew by; nothing is counted again."""
         self._calibration = calibration
-
-    def scale(self, raw: Estimate) -> Estimate:
-        """A piece of a request, as the provider's past counts suggest, without what they add to every request."""
-        if self._calibration is None or self._texts.is_exact:
-            return raw
-        return self._calibration.scale(raw)
+        self._growth = growth
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
@@ -384,8 +383,20 @@ class Estimator:
     def estimate_continuation(self, request: Request, counted: int, tokens: int) -> Estimate:
         """The same where the provider has counted so many `tokens` for a request with the first `counted` messages of
         this one: its number, and an estimate of what is new."""
-        new = self.scale(sum_estimates(map(self.message, request.messages[counted:])))
-        return exactly(tokens, "counted") + new if new.tokens else exactly(tokens, "counted by the provider")
+        new, kind = self.growth(request.messages[counted:])
+        if not new.tokens:
+            return exactly(tokens, "counted by the provider")
+        if (learned := self._growth.get(kind)) is not None:
+            new = learned.correct(new)
+        elif self._calibration is not None and not self._texts.is_exact:
+            new = self._calibration.scale(new)
+        return exactly(tokens, "counted") + new
+
+    def growth(self, messages: Sequence[Message]) -> tuple[Estimate, TextKind]:
+        """What these messages add to a conversation, by the rules alone, and what they are mostly made of. To a
+        vocabulary that is known, all texts are of one kind: what is to be learned is how the provider frames them."""
+        kind: TextKind = "words" if self._texts.is_exact else kind_of(_texts_in(messages))
+        return sum_estimates(map(self.message, messages)), kind
 
     def continue_from(self, counted: CountedRequest | None) -> None:
         """What the provider has counted of the requests that are looked at now, if anything."""
@@ -429,3 +440,21 @@ class Estimator:
         ):
             total += between(0, facts.thinking_tokens, facts.thinking_tokens * 1.5)
         return total
+
+
+def _texts_in(messages: Sequence[Message]) -> Iterator[str]:
+    """The texts of messages, and of the calls and results in them."""
+    for message in messages:
+        yield from _texts_of(message.parts)
+
+
+def _texts_of(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text | Refusal | Thinking):
+            yield part.text
+        elif isinstance(part, ToolCall):
+            yield part.arguments
+        elif isinstance(part, ToolResult):
+            yield from _texts_of(part.parts)
+            if part.structured is not None:
+                yield json.dumps(part.structured, ensure_ascii=False)

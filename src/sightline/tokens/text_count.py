@@ -6,9 +6,9 @@ weights (the least, the likely, the most), fitted to eight public vocabularies o
 speed of C: a megabyte takes a few milliseconds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from sightline.catalog.facts import Facts, Tokenizer
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly
@@ -114,6 +114,25 @@ def features(text: str) -> dict[str, int]:
         for place, name in enumerate(_LEADS):
             found[name] = kinds.count(_BEYOND + place)
     return found
+
+
+TextKind: TypeAlias = Literal["words", "figures", "scripts"]
+"""What a text is mostly made of, as far as vocabularies differ about it: words of Latin letters and code, numbers, or
+other scripts."""
+_MANY_DIGITS, _MANY_BEYOND = 0.12, 0.15
+
+
+def kind_of(texts: Iterable[str]) -> TextKind:
+    """What these texts are mostly made of, together."""
+    whole = beyond = digits = 0
+    for text in texts:
+        data = text.encode("utf-8", "replace")
+        whole += len(data)
+        digits += data.translate(_CLASSES).count(b"d")
+        beyond += 0 if text.isascii() else len(data) - len(text)
+    if beyond > whole * _MANY_BEYOND:
+        return "scripts"
+    return "figures" if digits > whole * _MANY_DIGITS else "words"
 
 
 def count_by_classes(text: str, chars_per_token: float | None = None) -> Estimate:

@@ -767,6 +767,11 @@ export interface ForgetResult {
   copies: string[];
 }
 
+/** What was forgotten, by model and kind of request. */
+export interface ForgottenShown {
+  forgotten: string[];
+}
+
 /** A piece of the reply, as it came, and how many seconds after the attempt had started. */
 export interface FrameArrivedFact {
   kind: "frame";
@@ -894,10 +899,25 @@ export interface LastShown {
   trouble: TroubleShown | null;
 }
 
+/** The calibration of each model: its estimates are multiplied by `factor`, plus `added`. */
+export interface LearnedShown {
+  lessons: Lesson[];
+}
+
 /** Something of the recording that is not in the case, or not as it was, and why. */
 export interface LeftOut {
   what: string;
   why: string;
+}
+
+/** What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` are counts that teach nothing, because nothing explains them. */
+export interface Lesson {
+  model: string;
+  kind: string;
+  factor: number;
+  added: number;
+  seen: number;
+  set_aside: number;
 }
 
 /** The most of each; null means no limit. */

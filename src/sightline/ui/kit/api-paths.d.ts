@@ -20,6 +20,7 @@ type GetAnswers = [
   ["/api/turns", { turns: api.TurnDetails[] }],
   ["/api/costs", api.CostsShown],
   ["/api/caps", api.CapsShown],
+  ["/api/learned", api.LearnedShown],
   ["/api/interception", api.Intercepting],
   ["/api/rules", api.Rule[]],
   ["/api/masks", api.Mask[]],
@@ -52,6 +53,7 @@ type PutAnswers = [
 type PostAnswers = [
   [`/api/exchanges/${Id}/edits`, api.Changed],
   ["/api/forget", api.ForgetResult],
+  ["/api/learned/forget", api.ForgottenShown],
   ["/api/chat/preview", api.PreviewShown],
   ["/api/chat/estimate", api.EstimateShown],
   ["/api/chat/send", api.Asked],
