@@ -58,6 +58,7 @@ check: $(INSTALLED_TEST) ## format, lint, types, import layers, architecture
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/windows --exclude 'builtin/(folder|searching)|server/channel' src
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 	@$(call FORMAT_PAGE,--check)

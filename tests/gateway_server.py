@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from sightline.app.configuration import configuration
 from sightline.app.server import open_server
-from sightline.server.listener import ListeningServer, bind_sockets, new_loop
+from sightline.platform.processes import new_loop
+from sightline.server.listener import ListeningServer, bind_sockets
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
+from sightline.platform import support
 from tests.local_model import needs_model
 
 Captured = pytest.CaptureFixture[str]
@@ -27,6 +28,13 @@ def test_where_all_is_well_it_says_so_part_by_part(monkeypatch: pytest.MonkeyPat
     assert "  ok   answer           it says " in told
     assert "the-secret" not in told
     assert "NO" not in told.split()
+
+
+def test_what_the_system_lacks_is_listed(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(support.missing, "__defaults__", ("win32",))
+    monkeypatch.setenv("SIGHTLINE_LOCAL_URL", "http://127.0.0.1:9")
+    main(["doctor"])
+    assert "  --   system           not supported here: run, workers, built-in tools\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "HTTPS_PROXY"])

@@ -274,11 +274,12 @@ def test_unexecutable_file_is_reported(words: list[str], variables: dict[str, st
     assert ended.stderr.startswith(b"error[usage]: ")
 
 
-def test_platform_without_file_locks_is_reported_with_a_hint(words: list[str], variables: dict[str, str]) -> None:
-    without = "import sys; sys.modules['fcntl'] = None; from sightline.cli import main; raise SystemExit(main())"
+def test_a_system_without_shared_locks_is_reported_with_a_hint(words: list[str], variables: dict[str, str]) -> None:
+    windows = "from sightline.platform import support; support.require.__defaults__ = ('win32',)\n"
+    without = windows + "from sightline.cli import main; raise SystemExit(main())"
     ended = done([sys.executable, "-c", without, *words[len(PROGRAM) :], "--", "true"], variables)
     first, second = ended.stderr.decode().splitlines()
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert first.startswith("error[config]: ")
-    assert "fcntl" in first
+    assert "Windows does not support `sightline run`" in first
     assert second.startswith("hint: Start `sightline serve`")

@@ -19,7 +19,8 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
-from sightline.server.listener import App, ListeningServer, bind_sockets, new_loop
+from sightline.platform.processes import new_loop
+from sightline.server.listener import App, ListeningServer, bind_sockets
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
 from sightline.web.access import OriginGuard

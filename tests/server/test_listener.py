@@ -12,7 +12,8 @@ from contextlib import ExitStack
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.server.listener import ListeningServer, allow_many_files, bind_sockets, is_loopback, new_loop
+from sightline.platform.processes import allow_many_files, new_loop
+from sightline.server.listener import ListeningServer, bind_sockets, is_loopback
 from tests.server.running import TOKEN, Told, running
 
 ASK = b'{"model":"m"}'
@@ -139,6 +140,16 @@ def test_more_than_a_thousand_clients_at_once() -> None:
         assert all(b"data: 2" in each for each in said.values())
 
 
+def test_clients_are_served_on_a_loop_that_cannot_watch_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, whose loop takes clients one by one."""
+    monkeypatch.setattr("sightline.server.listener.can_watch_sockets", lambda _loop: False)
+    with running() as server, ExitStack() as stack:
+        ports = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(3)]
+        for client in ports:
+            client.sendall(f"GET /api/health HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+            assert client.recv(12) == b"HTTP/1.1 200"
+
+
 def test_running_streams_finish_on_shutdown() -> None:
     with running() as server:
         gate = server.event()
@@ -212,7 +223,8 @@ def test_a_failure_of_ours_is_an_error_for_the_client_and_is_logged(caplog: pyte
 def test_signals_end_it_in_order(asked: signal.Signals) -> None:
     program = """
 import asyncio
-from sightline.server.listener import ListeningServer, bind_sockets, new_loop
+from sightline.platform.processes import new_loop
+from sightline.server.listener import ListeningServer, bind_sockets
 
 async def app(scope, receive, send): ...
 

@@ -17,6 +17,7 @@ from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
+from sightline.platform.files import FolderKind, user_folder
 from sightline.settings import Settings
 
 if TYPE_CHECKING:
@@ -76,13 +77,13 @@ def config_file(named: str | None) -> Path | None:
 
 def config_home() -> Path:
     """The path of the user's configuration file."""
-    return _home("XDG_CONFIG_HOME", ".config") / FILE_NAME
+    return _user_folder("config") / FILE_NAME
 
 
 def data_folder(named: str | None) -> Path:
     """The folder in which Sightline stores its data."""
     named = named or os.environ.get("SIGHTLINE_DATA", "").strip()
-    return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
+    return Path(named) if named else _user_folder("data")
 
 
 def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedConfig[Settings]]) -> Configuration:
@@ -166,16 +167,12 @@ def _text(path: Path) -> str:
         raise Fault(Code.CONFIG, f"{path}: not UTF-8 (byte {error.start})", hint="Save it as UTF-8.") from None
 
 
-def _home(variable: str, otherwise: str) -> Path:
-    """The user's folder for Sightline, by the XDG convention."""
-    named = os.environ.get(variable, "").strip()
-    if named:
-        return Path(named) / "sightline"
+def _user_folder(kind: FolderKind) -> Path:
     try:
-        return Path.home() / otherwise / "sightline"
+        return user_folder(kind, os.environ, Path.home)
     except RuntimeError:
         raise Fault(
             Code.CONFIG,
             "this user has no home folder",
-            hint=f"Set HOME or {variable}, or name the file with --config and the folder with --data.",
+            hint=f"Set HOME or XDG_{kind.upper()}_HOME, or name the file with --config and the folder with --data.",
         ) from None

@@ -17,6 +17,7 @@ from sightline.app.machine import Ids, SystemClock, chance, process_name
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
+from sightline.platform.files import HAS_NAMED_PIPES
 from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient, probe
@@ -107,7 +108,7 @@ async def open_configured_store(
     """The record. With `has_recorder`, a process of its own brings in what is recorded."""
     from sightline.store.summary import price_list
 
-    has_recorder = has_recorder and sys.platform != "win32"  # it is woken by a named pipe
+    has_recorder = has_recorder and HAS_NAMED_PIPES  # it is woken by one
     prices = price_list(loaded.catalog)
     url = url or loaded.settings.store.url
     fsync = loaded.settings.store.fsync

@@ -5,14 +5,10 @@ import os
 import random
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-_SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x0010_0000, 5, 0x102
-"""Windows constants: the right to wait for a process, "access denied", and "the process has not ended"."""
+from sightline.platform.processes import is_running, start_time
 
 
 class SystemClock:
@@ -36,7 +32,7 @@ def chance() -> Callable[[], str]:
 
 def process_name() -> str:
     """A name for this process that no other process has, on any machine, at any time."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}"
+    return f"{socket.gethostname()}:{os.getpid()}:{start_time(os.getpid())}"
 
 
 def is_alive(process: str) -> bool:
@@ -45,43 +41,7 @@ def is_alive(process: str) -> bool:
     number, _, started = rest.partition(":")
     if host != socket.gethostname() or not number.isdecimal():
         return False
-    return _is_running(int(number)) and _start_time(int(number)) == started
-
-
-def _is_running(number: int) -> bool:
-    if sys.platform == "win32":
-        return _is_running_on_windows(number)
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # another user's process, and alive
-    return True
-
-
-def _is_running_on_windows(number: int) -> bool:
-    """On Windows `os.kill` ends a process whatever the signal is."""
-    import ctypes
-
-    kernel: Any = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore] # other systems have none
-    handle = kernel.OpenProcess(_SYNCHRONIZE, 0, number)
-    if not handle:
-        return bool(kernel.GetLastError() == _ACCESS_DENIED)  # another user's process, and alive
-    try:
-        return bool(kernel.WaitForSingleObject(handle, 0) == _WAIT_TIMEOUT)
-    finally:
-        kernel.CloseHandle(handle)
-
-
-def _start_time(number: int) -> str:
-    """The start time of a process, which tells it from later ones with the same number; empty where /proc is
-    missing."""
-    try:
-        # The program's name is in parentheses and may contain parentheses itself.
-        return Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
+    return is_running(int(number)) and start_time(int(number)) == started
 
 
 class Ids:

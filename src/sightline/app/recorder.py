@@ -9,7 +9,6 @@ import gc
 import logging
 import os
 import select
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +19,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
+from sightline.platform.processes import ENDING, ignore_signals, lower_priority
 from sightline.store.importer import Fsync, Importer, Sink, open_wake
 from sightline.store.summary import price_list
 
@@ -71,15 +71,14 @@ def _sink_opener(parameters: RecorderParameters) -> Callable[[], Sink]:
 
 def main() -> None:
     """Record until the input ends."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # the server says when the recorder has to end, by closing its input
+    ignore_signals(*ENDING)  # the server says when the recorder has to end, by closing its input
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     parameters = msgspec.json.decode(sys.stdin.buffer.readline(), type=RecorderParameters)
     if parameters.plugins:
         from sightline.plugins.loading import load_plugins
 
         load_plugins(parameters.plugins, Path(parameters.plugin_folder))
-    os.nice(5)
+    lower_priority()
     # Batches make many objects that live as long as the batch, which the collector would look through in vain.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

@@ -12,12 +12,13 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
+from sightline.platform.files import hold_lock
+from sightline.platform.support import is_supported
 from sightline.web.access import read_token
 from sightline.workbench.workbench import proof_of
 
@@ -81,21 +82,11 @@ def knows_token(host: str, port: int, token: str) -> bool | None:
 def keep_server(folder: Path) -> Iterator[bool]:
     """Keep a server that was started for runs from ending. Yields whether that was still possible."""
     path = folder / RUN_LOCK
-    if not path.exists() or find_spec("fcntl") is None:
+    if not path.exists() or not is_supported("run"):
         yield True  # it was started by a person, and ends when they want it to
         return
-    import fcntl
-
-    file = os.open(path, os.O_RDWR)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(file)
+    with hold_lock(path, is_shared=True, waits=False) as is_kept:
+        yield is_kept
 
 
 def _list_urls(folder: Path) -> list[str]:

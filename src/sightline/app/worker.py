@@ -8,7 +8,6 @@ embedded model. It ends when the main process says so or is gone.
 import asyncio
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -41,9 +40,10 @@ from sightline.exchange.relay_messages import write_fault
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.model.exchange import FrameArrived
+from sightline.platform.processes import ENDING, allow_many_files, ignore_signals, new_loop
 from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
-from sightline.server.listener import GRACE, ListeningServer, allow_many_files, new_loop, settle_down
+from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.journal import JournalWriter, frame_record
@@ -284,8 +284,7 @@ class WorkerApp:
 
 def main() -> None:
     """Serve until the main process says that it is enough."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # the main process gets them too, and says when it is time
+    ignore_signals(*ENDING)  # the main process gets them too, and says when it is time
     parameters = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerParameters)
     logging.basicConfig(stream=sys.stderr, level=parameters.log_level, format="%(levelname)s: %(message)s")
     logging.getLogger("asyncio").setLevel(logging.WARNING)

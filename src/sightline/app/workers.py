@@ -6,7 +6,6 @@ it, and is started again; the recorder ends its exchanges. See `worker` for what
 
 import asyncio
 import logging
-import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -36,6 +35,8 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault
+from sightline.platform.processes import cores
+from sightline.platform.support import is_supported
 from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import ListeningServer
@@ -66,14 +67,12 @@ def count_workers(wanted: int | str) -> int:
     """How many processes serve clients: a number, or `auto`, as many as there are cores for this program."""
     if wanted != "auto":
         return int(wanted)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return cores()
 
 
 def why_alone(count: int, max_connections: int) -> str:
     """Why so many processes cannot serve clients; empty if they can."""
-    if count > 1 and not hasattr(socket, "send_fds"):
+    if count > 1 and not is_supported("workers"):
         return "this system cannot give a connection from one process to another"
     if count > 1 and max_connections // count < LEAST_SHARE:
         return (

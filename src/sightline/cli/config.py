@@ -148,6 +148,7 @@ def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, 
     from sightline.app.engine import counter, diagnose_embedded
     from sightline.app.workers import count_workers, why_alone
     from sightline.exchange.memory import writable
+    from sightline.platform.support import missing
     from sightline.tokens.text_count import count_tokens
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
     from sightline.transport.http.dialling import Trust
@@ -155,6 +156,8 @@ def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, 
 
     file, folder = str(loaded.path) if loaded.path else "none; only the built-in catalogue", data_folder(data)
     found = [DiagnosisFinding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
+    if lacking := missing():
+        found.append(DiagnosisFinding("system", ok=None, detail=f"not supported here: {', '.join(lacking)}"))
     found.append(DiagnosisFinding("file", ok=None if loaded.path is None else not loaded.problems, detail=file))
     found += [DiagnosisFinding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
     try:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sightline.cli.terminal import is_terminal, say
+from sightline.platform.terminal import TerminalReader, keys_at_once, open_terminal
 
 _SPECIAL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
 """The escape sequences of arrows and function keys; or Escape alone."""
@@ -21,6 +22,7 @@ class Keyboard:
 
     def __init__(self, descriptor: int, *, editor: str = "") -> None:
         self._descriptor = descriptor
+        self._terminal = TerminalReader(descriptor)
         self._editor = editor
         self._typed = bytearray()
         self.is_lent = False
@@ -29,7 +31,7 @@ class Keyboard:
         """The next line. If the caller stops waiting, the next call gets it."""
         say(prompt, end="")
         while b"\n" not in self._typed:
-            data = await self._some()
+            data = await self._terminal.read()
             if not data:
                 say("")
                 return None
@@ -40,12 +42,12 @@ class Keyboard:
 
     async def key(self, prompt: str) -> str | None:
         """The next key, without Enter. If keys cannot be read one by one, it is a line."""
-        with _keys_at_once(self._descriptor) as is_possible:
+        with keys_at_once(self._descriptor) as is_possible:
             if not is_possible:
                 return await self.line(prompt)
             say(prompt, end="")
             while (pressed := self._next_key()) is None:
-                data = await self._some()
+                data = await self._terminal.read()
                 if not data or data.startswith(b"\x04"):
                     say("")
                     return None
@@ -93,49 +95,6 @@ class Keyboard:
             say(f"note: the editor ended with {code}; nothing was changed")
         return code == 0
 
-    async def _some(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        ready: asyncio.Future[None] = loop.create_future()
-
-        def settle() -> None:
-            if not ready.done():
-                ready.set_result(None)
-
-        loop.add_reader(self._descriptor, settle)
-        try:
-            await ready
-        finally:
-            loop.remove_reader(self._descriptor)
-        try:
-            return os.read(self._descriptor, 4096)
-        except OSError:  # the terminal has been closed
-            return b""
-
-
-@contextmanager
-def _keys_at_once(descriptor: int) -> Iterator[bool]:
-    """A terminal that delivers each key at once and does not echo it; Ctrl-C works as usual."""
-    try:
-        import termios
-    except ImportError:  # not every system has it
-        yield False
-        return
-    try:
-        before = termios.tcgetattr(descriptor)
-    except termios.error:  # it is no terminal
-        yield False
-        return
-    mode = termios.tcgetattr(descriptor)
-    mode[3] &= ~(termios.ICANON | termios.ECHO)
-    mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-    try:
-        # At once, and not with a flush: what was typed before is meant for this question, too.
-        termios.tcsetattr(descriptor, termios.TCSANOW, mode)
-        yield True
-    finally:
-        with suppress(termios.error):  # it has been closed
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
-
 
 @contextmanager
 def open_keyboard() -> Iterator[Keyboard | None]:
@@ -147,12 +106,5 @@ def open_keyboard() -> Iterator[Keyboard | None]:
     if is_terminal(sys.stdin):
         yield Keyboard(sys.stdin.fileno(), editor=editor)
         return
-    try:
-        descriptor = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        yield None
-        return
-    try:
-        yield Keyboard(descriptor, editor=editor)
-    finally:
-        os.close(descriptor)
+    with open_terminal() as descriptor:
+        yield None if descriptor is None else Keyboard(descriptor, editor=editor)

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     import subprocess
-    from types import FrameType
 
     from sightline.app.configuration import Configuration
 
@@ -54,13 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
-    refuse_without_locks()
     from sightline.app.configuration import configuration, data_folder
     from sightline.app.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams, version_of
     from sightline.cli.shared_server import hold_session, share_server
     from sightline.cli.tls import open_proxy, refusal_notes, tls_outfit
+    from sightline.platform.support import require
 
+    require("run")
     words = _command(arguments)
     client, place = client_in(words)
     session = _session(arguments.session, client, SystemClock().now())
@@ -125,17 +125,6 @@ def _tell_refusals(notes: Iterator[str]) -> None:
         say(f"note: whether the client accepted Sightline's certificates is not known: {fault.message}")
 
 
-def refuse_without_locks() -> None:
-    """Runs share a server by file locks, which not every system has."""
-    from importlib.util import find_spec
-
-    if find_spec("fcntl") is None:
-        hint = "Start `sightline serve`, and set the client's base URL to its address: docs/guide/gateway.md says how."
-        raise Fault(
-            Code.CONFIG, "`run` shares its server by locks (fcntl), which this system's Python lacks", hint=hint
-        )
-
-
 def _command(arguments: argparse.Namespace) -> list[str]:
     import shutil
 
@@ -195,39 +184,19 @@ def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
     return status if status >= 0 else 128 - status  # as shells count the number of a signal
 
 
-@contextmanager
-def _signals_for(children: "list[subprocess.Popen[bytes]]") -> Iterator[None]:
+def _signals_for(children: "list[subprocess.Popen[bytes]]") -> AbstractContextManager[None]:
     """Forward signals. A terminal sends its signals to the command as well, and the command must not get them twice."""
-    import signal
+    from sightline.platform.processes import replace_handlers, signals_named
+    from sightline.platform.terminal import is_in_foreground
 
-    from_terminal = (signal.SIGINT, signal.SIGQUIT) if _has_terminal() else ()
+    from_terminal = signals_named("SIGINT", "SIGQUIT") if is_in_foreground() else ()
 
-    def hand_on(number: int, _frame: "FrameType | None") -> None:
+    def hand_on(number: int) -> None:
         if not children:
             raise KeyboardInterrupt  # nothing runs yet that could decide what the signal means
         if number not in from_terminal:
             children[0].send_signal(number)
 
-    handed_on = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-    before = {each: signal.signal(each, hand_on) for each in handed_on}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def _has_terminal() -> bool:
-    """Whether we are in the foreground of a terminal."""
-    import os
-
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+    return replace_handlers(
+        hand_on, *signals_named("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGBREAK")
+    )

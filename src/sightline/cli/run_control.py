@@ -3,8 +3,9 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -30,6 +31,7 @@ from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.parts import Refusal, Text
 from sightline.model.reply import Reply
+from sightline.platform.processes import ENDING, handle_signals
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import encode
@@ -235,7 +237,8 @@ class Driving:
         """Drive the run to its end and return the exit code."""
         task = asyncio.get_running_loop().create_task(work)
         try:
-            with self._signals(task):
+            aborting = {each: partial(self._abort, task, each) for each in ENDING}
+            with handle_signals(aborting | {signal.SIGINT: partial(self._on_interrupt, task)}):
                 ended = await task
         except asyncio.CancelledError:
             if self._cut_by is None:
@@ -248,20 +251,6 @@ class Driving:
         finally:
             self.view.finish()
         return await self._finish(ended)
-
-    @contextmanager
-    def _signals(self, task: "asyncio.Task[FinishedRun]") -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError):  # not every system has them
-            loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
-            loop.add_signal_handler(signal.SIGTERM, self._abort, task, signal.SIGTERM)
-            loop.add_signal_handler(signal.SIGHUP, self._abort, task, signal.SIGHUP)
-        try:
-            yield
-        finally:
-            with suppress(NotImplementedError):
-                for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                    loop.remove_signal_handler(each)
 
     def _on_interrupt(self, task: "asyncio.Task[FinishedRun]") -> None:
         if self._keyboard is not None and self._keyboard.is_lent:

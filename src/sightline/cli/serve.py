@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configuration import configuration
     from sightline.app.server import open_server
     from sightline.cli.program import EXIT_INTERRUPTED
-    from sightline.server.listener import allow_many_files, bind_sockets, is_loopback, new_loop, settle_down
+    from sightline.platform.processes import allow_many_files, new_loop
+    from sightline.server.listener import bind_sockets, is_loopback, settle_down
 
     async def serve() -> int:
         async with open_server(
@@ -112,8 +113,9 @@ def open_page(link: str) -> None:
     import threading
     import webbrowser
 
-    has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-    if has_screen and is_terminal(sys.stdout):
+    from sightline.platform.terminal import has_screen
+
+    if has_screen(os.environ) and is_terminal(sys.stdout):
         threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
 
@@ -194,10 +196,11 @@ def run_chat(arguments: argparse.Namespace) -> int:
     import os
 
     from sightline.app.configuration import configuration, data_folder
-    from sightline.cli.run import config_option, refuse_without_locks
-
-    refuse_without_locks()
+    from sightline.cli.run import config_option
     from sightline.cli.shared_server import is_in_use, share_server
+    from sightline.platform.support import require
+
+    require("run")
 
     loaded = configuration(arguments.config)
     at, folder = loaded.settings.server, data_folder(arguments.data).absolute()
@@ -247,17 +250,13 @@ def _instruct(server: "SharedServer", text: str) -> None:
 @contextmanager
 def _end_on_signal() -> "Iterator[Event]":
     """An event that is set when a signal asks the program to end. Ctrl-C interrupts it as usual."""
-    import signal
     import threading
 
+    from sightline.platform.processes import replace_handlers, signals_named
+
     stop = threading.Event()
-    wanted = (signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.signal(each, lambda _number, _frame: stop.set()) for each in wanted}
-    try:
+    with replace_handlers(lambda _number: stop.set(), *signals_named("SIGTERM", "SIGHUP", "SIGBREAK")):
         yield stop
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def add_local(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -4,8 +4,6 @@ Every run holds a shared lock on a file in the data folder. A server that was st
 lock and ends once it has it. However its runs end, it never stays behind, and no run loses it.
 """
 
-import contextlib
-import fcntl
 import http.client
 import json
 import os
@@ -29,6 +27,8 @@ from sightline.filters.expression import TextTerm
 from sightline.filters.parsing import write_expression
 from sightline.filters.predicate import literal
 from sightline.model.json import Json
+from sightline.platform.files import hold_lock, lock
+from sightline.platform.processes import own_group
 from sightline.web.access import load_token
 
 
@@ -56,8 +56,8 @@ def share_server(
     started: subprocess.Popen[bytes] | None = None
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     try:
-        with lock_file(folder / RUN_LOCK, fcntl.LOCK_SH):
-            with lock_file(folder / "run.starting", fcntl.LOCK_EX):
+        with hold_lock(folder / RUN_LOCK, is_shared=True):
+            with hold_lock(folder / "run.starting"):
                 running = find_server(folder) if port else None
                 # One that says nothing of itself is an older Sightline.
                 answer = knows_token(reachable, port, token) if port and running is None else None
@@ -77,13 +77,13 @@ def is_in_use(folder: Path) -> bool:
     return (folder / RUN_LOCK).exists() and not _is_unused(folder / RUN_LOCK)
 
 
-def serve(lock: str, words: list[str]) -> int:
+def serve(path: str, words: list[str]) -> int:
     """Serve until no run is left: the main function of the process that is started for runs."""
     from sightline.cli.program import main
 
     def end_when_unused() -> None:
-        file = os.open(lock, os.O_RDWR)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        file = os.open(path, os.O_RDWR)
+        lock(file, waits=True)
         os.kill(os.getpid(), signal.SIGTERM)  # the lock stays with this process, so that a new run waits for its end
 
     threading.Thread(target=end_when_unused, daemon=True).start()
@@ -104,7 +104,7 @@ def _start_server(
             stdout=subprocess.PIPE,
             stderr=errors,
             env=dict(environment),
-            start_new_session=True,
+            **own_group(),
         )
     assert child.stdout is not None
     with child.stdout:
@@ -123,22 +123,11 @@ def _start_server(
 
 def _is_unused(path: Path) -> bool:
     """Whether no other run is left: then the server gets the lock, or has it already."""
-    with contextlib.suppress(BlockingIOError), lock_file(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
-        return True
-    with contextlib.suppress(BlockingIOError), lock_file(path, fcntl.LOCK_SH | fcntl.LOCK_NB):
-        return False
-    return True
-
-
-@contextmanager
-def lock_file(path: Path, how: int) -> Iterator[None]:
-    """Hold a lock of the data folder; waits for other processes."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(file, how)
-        yield
-    finally:
-        os.close(file)
+    with hold_lock(path, waits=False) as is_mine:
+        if is_mine:
+            return True
+    with hold_lock(path, is_shared=True, waits=False) as is_shared:
+        return not is_shared
 
 
 _RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events"
@@ -224,7 +213,7 @@ class _Server:
     def change(self, how: Callable[[list[Json]], list[Json]]) -> None:
         """Replace the rules, one process at a time. If two read the same list, the rule of one would be lost and its
         requests would not be held."""
-        with lock_file(self._folder / "run.rules", fcntl.LOCK_EX):
+        with hold_lock(self._folder / "run.rules"):
             rules = self.request("GET", _RULES)
             if not isinstance(rules, list):
                 raise _not_understood(f"GET {_RULES} is no list")

@@ -85,11 +85,13 @@ def bundle_of(named: Iterable[str], own: str) -> str:
 
 def _system_roots() -> Iterator[str]:
     if sys.platform == "win32":
-        yield from (
-            ssl.DER_cert_to_PEM_cert(each).strip()
-            for each in ssl.create_default_context().get_ca_certs(binary_form=True)
-        )
-        return
+        for each in ssl.create_default_context().get_ca_certs(binary_form=True):
+            yield ssl.DER_cert_to_PEM_cert(each).strip()
+    else:
+        yield from _openssl_roots()
+
+
+def _openssl_roots() -> Iterator[str]:
     # The paths that OpenSSL was built with: the variables that replace them are the user's, and come later.
     paths = ssl.get_default_verify_paths()
     file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)

@@ -5,7 +5,6 @@ what it saw to what the file holds by then, under a lock, and puts the new file 
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.usage import Usage
+from sightline.platform.files import lock, make_private
 from sightline.tokens.calibration import Calibration, CountedPrefixes, Lesson, Ratio
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Ledger
@@ -202,16 +202,13 @@ def writable(folder: Path) -> None:
 def _private(path: Path, mode: str) -> IO[bytes]:
     """A file that is the owner's alone from its first moment, or from now on."""
     path.touch(mode=0o600)
-    path.chmod(0o600)
+    make_private(path)
     return path.open(mode)
 
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """One writer at a time, where the system can tell; the lock ends with the process, whatever happens."""
+    """One writer at a time; the lock ends with the process, whatever happens."""
     with _private(folder / f"{FILE_NAME}.lock", "ab") as file:
-        if os.name == "posix":
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file.fileno(), waits=True)
         yield

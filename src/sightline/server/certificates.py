@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sightline.errors import Code, Fault
+from sightline.platform.files import make_private
 
 _DAY: Final = datetime.timedelta(days=1)
 _LIFE: Final = 365 * _DAY
@@ -84,7 +85,7 @@ class Authority:
     def _load_key(self) -> _Key:
         path = self._folder / _KEY
         with contextlib.suppress(FileNotFoundError):
-            path.chmod(0o600)
+            make_private(path)
             found = serialization.load_pem_private_key(path.read_bytes(), None)
             if isinstance(found, _Key):
                 return found

@@ -8,12 +8,13 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
+from sightline.platform.processes import allow_rebinding, can_watch_sockets, handle_signals, signals_named
 from sightline.server.hand_over import OtherProcess
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
@@ -27,7 +28,6 @@ GRACE: Final = 5
 """Seconds in which streams may finish after a shutdown was asked for."""
 
 BACKLOG: Final = 4096
-_FILES: Final = 65_536
 _KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection is kept; clients that reuse theirs must not find it closed between two turns."""
 
@@ -63,7 +63,7 @@ def bind_sockets(host: str, port: int) -> list[socket.socket]:
 def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        allow_rebinding(made)
         made.bind(address)
         made.setblocking(False)
         made.listen(BACKLOG)  # two may be bound to one address, but only one can listen there
@@ -76,17 +76,6 @@ def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
     return host_name(host) in LOOPBACK or host.startswith("127.")
-
-
-def allow_many_files() -> None:
-    """Raise the limit of open files: each client takes one, and so does the connection to its provider."""
-    with contextlib.suppress(ImportError):  # systems without this limit have no module for it
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class App:
@@ -157,6 +146,7 @@ class ListeningServer:
         self._heeds_signals = heeds_signals
         self._connections: set[ClientConnection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
+        self._acceptors: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._change = asyncio.Event()
         self._is_ending = False
@@ -167,13 +157,16 @@ class ListeningServer:
         """Serve until a signal or `end` asks for a shutdown."""
         loop = self._loop = asyncio.get_running_loop()
         sweeping = loop.create_task(self._close_idle())
-        with self._signals(loop):
+        with self._signals():
             for each in listening:
                 self._accept_from(each)
             while not self._is_ending:
                 await self._wait_for_change()
+            for task in self._acceptors:
+                task.cancel()
             for each in listening:
-                loop.remove_reader(each)
+                if can_watch_sockets(loop):
+                    loop.remove_reader(each)
                 each.close()
             sweeping.cancel()
             await self._shut_down()
@@ -213,7 +206,22 @@ class ListeningServer:
 
     def _accept_from(self, listening: socket.socket) -> None:
         assert self._loop is not None
-        self._loop.add_reader(listening, self._accept, listening)
+        if can_watch_sockets(self._loop):
+            self._loop.add_reader(listening, self._accept, listening)
+        else:
+            self._acceptors.append(self._loop.create_task(self._accept_one_by_one(listening)))
+
+    async def _accept_one_by_one(self, listening: socket.socket) -> None:
+        """Take clients on a loop that cannot watch sockets, as that of Windows."""
+        assert self._loop is not None
+        while not self._is_ending:
+            try:
+                accepted, _ = await self._loop.sock_accept(listening)
+            except OSError as error:  # most likely there are too many open files
+                _LOG.error("no client can connect for a moment: %s", error)
+                await asyncio.sleep(_ACCEPT_AGAIN)
+            else:
+                self.adopt(accepted)
 
     def _accept(self, listening: socket.socket) -> None:
         """Take many clients in one turn of the loop. libuv takes one in each, so that the last of 256 clients that
@@ -267,20 +275,12 @@ class ListeningServer:
             async with asyncio.timeout(_LOOK if self._is_ending else None):
                 await self._change.wait()
 
-    @contextmanager
-    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    def _signals(self) -> contextlib.AbstractContextManager[None]:
         """Shut down in order on SIGTERM and Ctrl-C."""
         if not self._heeds_signals or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        for each in signals:
-            loop.add_signal_handler(each, self.end, each)
-        try:
-            yield
-        finally:
-            for each in signals:
-                loop.remove_signal_handler(each)
+            return contextlib.nullcontext()
+        numbers = signals_named("SIGINT", "SIGTERM", "SIGBREAK")
+        return handle_signals({each: partial(self.end, each) for each in numbers})
 
 
 def settle_down() -> None:
@@ -289,15 +289,6 @@ def settle_down() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop event loop where that is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 def _not_bound(host: str, port: int, error: OSError) -> Fault:

@@ -7,7 +7,6 @@ aside, so that it does not block others. Everything may be imported twice withou
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -15,10 +14,10 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
+from sightline.platform.files import lock, open_pipe, write_pipe
 from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.journal import (
     Torn,
-    lock,
     lock_path,
     mark_imported,
     put_aside,
@@ -271,27 +270,12 @@ def _read_trouble(folder: Path) -> _Trouble | None:
 
 def open_wake(folder: Path) -> int:
     """A pipe on which the recorder hears that records are waited for."""
-    path = folder / _WAKE
     try:
-        if not path.is_fifo():
-            path.unlink(missing_ok=True)
-            os.mkfifo(path, 0o600)
-        return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        return open_pipe(folder / _WAKE)
     except OSError as error:
         raise unwritable(folder, error) from None
 
 
 def wake(folder: Path) -> None:
     """Let the recorder bring in what there is now, if one runs."""
-    if sys.platform == "win32":
-        return  # there are no such pipes, and no recorders
-    try:
-        pipe = os.open(folder / _WAKE, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:
-        return  # none runs
-    try:
-        os.write(pipe, b"!")
-    except OSError:
-        pass  # it is full: the recorder has much to do already
-    finally:
-        os.close(pipe)
+    write_pipe(folder / _WAKE)

@@ -11,7 +11,6 @@ import errno
 import mmap
 import os
 import struct
-import sys
 import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -24,6 +23,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
+from sightline.platform.files import BINARY, lock
 from sightline.store.entries import BodyEntry, KeptEntry, join_frames
 
 SEGMENT_SIZE = 1 << 20
@@ -126,18 +126,21 @@ class JournalWriter:
         path = segment_path(self._folder, self._slot, number)
         draft = path.with_suffix(_DRAFT)  # it is a segment once it has a head
         is_spare = size + _HEAD.size <= self._segment_size and _take_spare(self._folder, draft)
-        file = os.open(draft, os.O_CREAT | os.O_RDWR, 0o600)
+        file = os.open(draft, os.O_CREAT | os.O_RDWR | BINARY, 0o600)
         try:
-            if not is_spare or os.fstat(file).st_size != self._segment_size:
-                _allocate(file, _HEAD.size + size, self._segment_size)
-            mapped = mmap.mmap(file, 0)
+            try:
+                if not is_spare or os.fstat(file).st_size != self._segment_size:
+                    _allocate(file, _HEAD.size + size, self._segment_size)
+                os.lseek(file, 0, os.SEEK_SET)
+                os.write(file, _HEAD.pack(_MAGIC, _HEAD.size, _HEAD.size, 0))
+            finally:
+                os.close(file)
+            draft.replace(path)
+            with path.open("r+b", buffering=0) as segment:
+                mapped = mmap.mmap(segment.fileno(), 0)  # last, because Windows renames no file that is mapped
         except OSError:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
             raise
-        finally:
-            os.close(file)
-        _HEAD.pack_into(mapped, 0, _MAGIC, _HEAD.size, _HEAD.size, 0)
-        draft.rename(path)
         # Only now: until there is a next one, the old segment is not at its end.
         if self._map is not None:
             self._seal(self._map)
@@ -172,7 +175,7 @@ def _take_spare(folder: Path, draft: Path) -> bool:
     """Whether there was a segment to use again, which is at the path `draft` now."""
     for number in range(_MOST_SPARES):
         try:
-            spare_path(folder, number).rename(draft)
+            spare_path(folder, number).replace(draft)
         except FileNotFoundError:
             continue
         return True
@@ -306,22 +309,6 @@ def slots_in(folder: Path) -> set[int]:
     return {int(name) for name in names if name.isdigit()}
 
 
-def lock(file: int) -> bool:
-    """Whether the file could be locked; the lock ends with the process, or when the file is closed."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 # --- reading ---
 
 
@@ -400,7 +387,7 @@ def quarantine(folder: Path, slot: int, entries: Sequence[KeptEntry]) -> Path:
     path = folder / f"refused-{slot:03}.journal"
     record = frame_record(entries)
     try:
-        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | BINARY, 0o600)
         try:
             size = os.fstat(file).st_size
             if os.write(file, record) != len(record):

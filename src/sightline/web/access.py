@@ -8,13 +8,13 @@ every path.
 import contextlib
 import os
 import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from sightline.errors import Code, Fault
+from sightline.platform.files import make_private
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(?::(\d{1,5}))?", re.IGNORECASE)
@@ -95,10 +95,10 @@ def load_token(folder: Path, make: Callable[[], str]) -> str:
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_private(folder)
+        make_private(folder)
         kept = _read(path)
         if kept:
-            path.chmod(0o600)
+            make_private(path)
             return kept
         return _write(path, make())
     except OSError as error:
@@ -119,13 +119,6 @@ def _read(path: Path) -> str:
         if _TOKEN.fullmatch(text):
             return text
     return ""
-
-
-def _make_private(folder: Path) -> None:
-    """Make our own folder private. A shared folder (with the sticky bit) is left as it is."""
-    found = folder.stat()
-    if found.st_uid == os.geteuid() and found.st_mode & 0o077 and not found.st_mode & stat.S_ISVTX:
-        folder.chmod(0o700)
 
 
 def _write(path: Path, token: str) -> str:

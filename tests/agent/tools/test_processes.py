@@ -1,7 +1,4 @@
 import asyncio
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +9,7 @@ import pytest
 import uvloop
 
 from sightline.agent.tools import commands as module
-from sightline.agent.tools.commands import Child, ProcessTree, start_child
+from sightline.agent.tools.commands import Child, start_child
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
 
 both_loops = pytest.mark.usefixtures("loop_factory")
@@ -50,6 +47,22 @@ async def test_process_output_and_exit_code_are_captured() -> None:
     assert sorted(heard.pieces) == [(1, b"hello\n"), (2, b"e\n")]
     assert child.exit_code == 3
     assert not child.is_alive
+
+
+@both_loops
+@pytest.mark.parametrize("has_one_pipe", [False, True], ids=["two pipes", "one pipe"])
+async def test_pipes_of_the_event_loop_serve_as_well(has_one_pipe: bool) -> None:
+    """As on Windows, whose loop reads no others."""
+    heard = OutputListener()
+    script = "import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)"
+    child = await begin(script, heard, has_own_pipes=False, has_one_pipe=has_one_pipe)
+    child.listen(is_wanted=False)
+    child.listen(is_wanted=True)
+    child.write(b"hello\n")
+    await child.wait_until_finished()
+    whole = {pipe: b"".join(data for number, data in heard.pieces if number == pipe) for pipe in (1, 2)}
+    assert whole == ({1: b"hello\ne\n", 2: b""} if has_one_pipe else {1: b"hello\n", 2: b"e\n"})
+    assert child.exit_code == 3
 
 
 @both_loops
@@ -155,55 +168,3 @@ async def test_cancelled_start_leaves_no_process_behind() -> None:
         with pytest.raises(asyncio.CancelledError):
             await starting
     assert [each.is_alive for each in begun] == [False]
-
-
-NOBODY = 2**22 + 1
-HERE = f"{os.getpid()}.test"
-
-
-def begun(mark: str = "") -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-c", "print(flush=True); input()"]
-    env = {**environment(), module.MARK: mark} if mark else environment()
-    pipe = subprocess.PIPE
-    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
-    child.stdout.readline()  # by now the system shows its environment, which it does not at once
-    return child
-
-
-def test_tree_of_a_nonexistent_process_is_empty() -> None:
-    nobody = ProcessTree.of(NOBODY, "no such mark")
-    assert nobody.alive() == []
-    assert not nobody.send(signal.SIGKILL)
-    assert os.getpid() not in ProcessTree.of(os.getpid() + 1, "x").alive()
-
-
-def test_a_process_is_known_by_its_session_and_by_its_mark() -> None:
-    with begun(HERE) as child:
-        assert ProcessTree.of(child.pid, "none").alive() == [child.pid]
-        assert ProcessTree.of(NOBODY, HERE).alive() == [child.pid]
-        assert ProcessTree.of(NOBODY, f"{HERE}1").alive() == []
-        assert ProcessTree.of(NOBODY, HERE).send(signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-        assert not ProcessTree.of(child.pid, HERE).is_left()
-
-
-def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
-    with begun() as child:
-        mine = ProcessTree.of(child.pid, "none")
-        earlier = ProcessTree(child.pid, "none", mine.born - 1)
-        assert mine.is_left()
-        assert earlier.alive() == []
-        assert not earlier.send(signal.SIGKILL)
-        assert child.poll() is None
-        assert mine.send(signal.SIGKILL)
-
-
-def test_where_there_is_no_proc_the_group_is_what_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "_PROC", tmp_path / "none")
-    with begun() as child:
-        mine = ProcessTree.of(child.pid, "")
-        assert mine.is_left()
-        assert mine.send(signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-    assert not mine.is_left()
-    assert not mine.send(signal.SIGKILL)

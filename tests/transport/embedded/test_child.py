@@ -27,7 +27,6 @@ from sightline.transport.embedded.inspection import Inspection, inspect
 from sightline.transport.embedded.machine import (
     SHA256,
     are_weights,
-    cores,
     default_threads,
     find_weights,
     has_avx2,
@@ -230,16 +229,6 @@ def test_which_platforms_have_a_build(platform: str, soabi: str, there_is_one: b
 @pytest.mark.parametrize(("available", "used"), [(1, 1), (2, 1), (3, 1), (8, 4)])
 def test_half_of_the_cores_compute(available: int, used: int) -> None:
     assert default_threads(available) == used
-
-
-def test_only_the_cores_that_this_process_may_use_count() -> None:
-    assert 1 <= cores() <= (os.cpu_count() or 1)
-
-
-def test_core_count_is_used_without_cpu_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cores() == 1
 
 
 @pytest.mark.parametrize(

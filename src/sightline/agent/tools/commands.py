@@ -4,110 +4,18 @@ end, with their output captured within limits."""
 import asyncio
 import errno
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias, cast
 
-MARK = "_SIGHTLINE_CHILD"
-"""The variable that marks a child; its descendants inherit it."""
-
-_PROC = Path("/proc")
-_GONE = ("Z", "X")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessTree:
-    """A child and its descendants. `born` is the child's start time in clock ticks; it shows whether the pid was
-    reused."""
-
-    leader: int
-    mark: str
-    born: int
-
-    @classmethod
-    def of(cls, leader: int, mark: str) -> "ProcessTree":
-        """The process tree of a child that was just started."""
-        with suppress(OSError):
-            return cls(leader, mark, _Stat.of(_PROC / str(leader)).born)
-        return cls(leader, mark, -1)
-
-    def is_left(self) -> bool:
-        """Whether any of the processes is alive."""
-        return bool(self.alive()) if _PROC.is_dir() else self._send_to_group(0)
-
-    async def wait_until_gone(self) -> None:
-        """Wait until none is alive; there is no event for the end of a process that is not our child."""
-        while self.is_left():  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_AGAIN)
-
-    def send(self, number: signal.Signals) -> bool:
-        """Send a signal to all of them; returns whether there was any."""
-        if not _PROC.is_dir():
-            return self._send_to_group(number)
-        alive = self.alive()
-        if self.leader in alive:
-            self._send_to_group(number)  # stop all first, so that none can fork in the meantime
-        for pid in alive:
-            with suppress(ProcessLookupError, PermissionError):
-                if self.leader not in alive or os.getpgid(pid) != self.leader:
-                    os.kill(pid, number)
-        return bool(alive)
-
-    def alive(self) -> list[int]:
-        """The pids of the processes that are alive."""
-        needle = f"{MARK}={self.mark}".encode()
-        session = self.leader if self._has_its_number() else -1
-        found: list[int] = []
-        for entry in _PROC.iterdir():
-            if not entry.name.isdigit():
-                continue
-            with suppress(OSError):  # it has ended meanwhile, or belongs to another user
-                stat = _Stat.of(entry)
-                if stat.state not in _GONE and (
-                    stat.session == session or needle in (entry / "environ").read_bytes().split(b"\0")
-                ):
-                    found.append(int(entry.name))
-        return found
-
-    def _has_its_number(self) -> bool:
-        """Whether the pid is still the child's. The system does not reuse the id of an existing session."""
-        try:
-            return _Stat.of(_PROC / str(self.leader)).born == self.born
-        except OSError:
-            return self.born >= 0
-
-    def _send_to_group(self, number: int) -> bool:
-        try:
-            os.killpg(self.leader, number)
-        except (ProcessLookupError, PermissionError):  # macOS raises PermissionError for a group of zombies
-            return False
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Stat:
-    """The fields of /proc/PID/stat."""
-
-    state: str
-    session: int
-    born: int
-
-    @classmethod
-    def of(cls, entry: Path) -> "_Stat":
-        # The second field is the name in parentheses and may contain anything, so the others are counted after it.
-        fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-        return cls(fields[0].decode(), int(fields[3]), int(fields[19]))
-
+from sightline.platform.processes import MARK, READS_ANY_PIPE, ProcessTree, own_group
 
 PATIENCE = 2.0
 """Seconds that a child gets to end after SIGTERM, and its descendants to vanish after SIGKILL."""
 
-_LOOK_AGAIN = 0.01
 _LAST_WORDS = 0.2
 _NUMBERS = count(1)
 
@@ -133,6 +41,10 @@ class Child(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
+        for pipe in (1, 2):
+            if (made := self._transport.get_pipe_transport(pipe)) is not None:
+                self._speaking.add(pipe)
+                self._pipes[pipe] = cast(asyncio.ReadTransport, made)
         self._kin = ProcessTree.of(self._transport.get_pid(), self.mark)
 
     def process_exited(self) -> None:
@@ -142,6 +54,13 @@ class Child(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.exited.set()
         self.pipe_closed(0)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.receive_output(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd:
+            self.pipe_closed(fd)
 
     # --- callbacks of the pipes ------------------------------------------------------------------------
 
@@ -185,7 +104,7 @@ class Child(asyncio.SubprocessProtocol):
     def kill(self) -> None:
         """Kill the child and its descendants."""
         if self._kin is not None:
-            self._kin.send(signal.SIGKILL)
+            self._kin.kill()
 
     async def connect(self, pipe: int, end: int) -> None:
         """Read the child's output from this end of a pipe."""
@@ -210,8 +129,8 @@ class Child(asyncio.SubprocessProtocol):
         """Terminate, then kill the child and its descendants. They have ended when this returns, even if it is
         cancelled."""
         try:
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                if self._kin is None or not self._kin.send(number):
+            for is_kill in (False, True):
+                if self._kin is None or not (self._kin.kill() if is_kill else self._kin.terminate()):
                     break
                 await _within(PATIENCE, self._kin.wait_until_gone())
             # Closing the transport before asyncio has reaped the child would lose its exit code.
@@ -240,13 +159,15 @@ async def start_child(
     folder: Path,
     environment: Mapping[str, str],
     has_one_pipe: bool = False,
+    has_own_pipes: bool = READS_ANY_PIPE,
 ) -> Child:
-    """Start a command. With `has_one_pipe`, stdout and stderr share one pipe, which keeps their order."""
+    """Start a command. With `has_one_pipe`, stdout and stderr share one pipe, which keeps their order. Without
+    `has_own_pipes` they are made by the event loop: that of Windows can read no others."""
     if any("\0" in word for word in command):
         raise ValueError("embedded null byte")  # other event loops (uvloop) skip the remaining callbacks if one raises
     child = Child(on_output, f"{os.getpid()}.{next(_NUMBERS)}")
     starting = asyncio.get_running_loop().create_task(
-        _start(child, command, folder=folder, environment=environment, has_one_pipe=has_one_pipe)
+        _start(child, command, folder, environment, has_one_pipe=has_one_pipe, has_own_pipes=has_own_pipes)
     )
     try:
         await asyncio.shield(starting)
@@ -259,23 +180,30 @@ async def start_child(
 
 
 async def _start(
-    child: Child, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], has_one_pipe: bool
+    child: Child,
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    has_one_pipe: bool,
+    has_own_pipes: bool,
 ) -> None:
-    # Own pipes, because uvloop uses sockets, which the child cannot open as /dev/stdout.
     ends: list[int] = []
     try:
-        for pipe in (1,) if has_one_pipe else (1, 2):
+        # Own pipes, because uvloop uses sockets, which the child cannot open as /dev/stdout.
+        for pipe in ((1,) if has_one_pipe else (1, 2)) if has_own_pipes else ():
             end, given = os.pipe()
             ends.append(given)
             await child.connect(pipe, end)
+        output, complaints = (ends[0], ends[-1]) if ends else (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
         await asyncio.get_running_loop().subprocess_exec(
             lambda: child,
             *command,
-            stdout=ends[0],
-            stderr=asyncio.subprocess.STDOUT if has_one_pipe else ends[1],
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT if has_one_pipe else complaints,
             cwd=folder,
             env={**environment, MARK: child.mark},
-            start_new_session=True,
+            **own_group(),
         )
     except BaseException:
         child.close_pipes()

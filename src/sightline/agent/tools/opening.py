@@ -20,6 +20,7 @@ from sightline.agent.tools.mcp.config import open_mcp_file as opened_servers
 from sightline.agent.tools.python_file import PythonFile
 from sightline.agent.tools.tools import Progress, Tools, together
 from sightline.errors import Code, Fault
+from sightline.platform.support import require
 from sightline.settings import Toolset
 
 _LONGEST_FILE = 1 << 20
@@ -163,7 +164,7 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
             hint = "Name its file or package in `use` of [plugins]; `sightline plugin list` shows what is loaded."
             raise Fault(Code.CONFIG, f"no plug-in {toolset.plugin!r} with tools is loaded", hint=hint)
         return Callables(where.plugins[toolset.plugin], timeout=toolset.timeout_s)
-    # Imported on demand: a system without O_NOFOLLOW cannot load it.
+    require("built-in tools")
     from sightline.agent.tools.builtin.builtin import READING, Builtin
 
     folder = where.path(toolset.folder)

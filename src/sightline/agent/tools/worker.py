@@ -8,7 +8,6 @@ import asyncio
 import inspect
 import linecache
 import os
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from sightline.agent.core.tool import Definition, definition_problems
 from sightline.agent.tools.callables import convert_arguments, failure_of, last_line, outcome_of
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
+from sightline.platform.processes import kill_own_group
 from sightline.wire.jsontext import decode, encode
 
 
@@ -210,7 +210,7 @@ async def _await_value(value: Awaitable[object]) -> object:
 def _listen(orders: BinaryIO, queue: "SimpleQueue[Order]") -> None:
     for line in orders:
         queue.put(msgspec.convert(decode(line), Load | RunFunction))
-    os.killpg(0, signal.SIGKILL)
+    kill_own_group()
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:

@@ -7,9 +7,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
@@ -37,6 +38,7 @@ from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.model.json import JsonObject
+from sightline.platform.processes import ENDING, handle_signals
 from sightline.wire.jsontext import encode
 
 _BAR = 20
@@ -174,7 +176,6 @@ def _row(case: Case, target: str, trials: int, preview: CasePreview | Fault, eva
     }
 
 
-_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _KILLED = 128
 """The shell's offset for the exit code of a program killed by a signal."""
 
@@ -187,12 +188,12 @@ class Interrupts:
         self.is_cut = False
         self._signals: list[signal.Signals] = []
         # Ignored signals stay ignored: under `nohup` a program outlives its terminal.
-        self._ending = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+        self._ending = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
 
     async def run_work(self, work: Coroutine[object, object, int]) -> int:
         """Run the work. Returns its exit code, or that of the signal that interrupted it."""
         task = asyncio.get_running_loop().create_task(work)
-        with self._handle_signals(task):
+        with handle_signals({each: partial(self._end, each, task) for each in self._ending}):
             try:
                 return await task
             except asyncio.CancelledError:
@@ -200,21 +201,6 @@ class Interrupts:
                     raise
                 self.is_cut = True
                 return _KILLED + self._signals[0]
-
-    @contextmanager
-    def _handle_signals(self, task: "asyncio.Task[int]") -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        with suppress(
-            NotImplementedError
-        ):  # not every system has signal handlers on the loop; Ctrl-C raises KeyboardInterrupt there
-            for each in self._ending:
-                loop.add_signal_handler(each, self._end, each, task)
-        try:
-            yield
-        finally:
-            with suppress(NotImplementedError):
-                for each in self._ending:
-                    loop.remove_signal_handler(each)
 
     def _end(self, by: signal.Signals, task: "asyncio.Task[int]") -> None:
         self._signals.append(by)

@@ -15,11 +15,11 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from sightline.platform.processes import cores, ignore_signals
 from sightline.transport.embedded.causes import Answer, Cause, ChildFailed, ChildOrders, ChildStarted
 from sightline.transport.embedded.machine import (
     SHA256,
     are_weights,
-    cores,
     default_threads,
     find_weights,
     has_build,
@@ -47,7 +47,7 @@ class CannotServeError(Exception):
 def main() -> int:
     """Serve until the input ends, which ends the process; 1 if there is nothing to serve."""
     # A Ctrl-C in a terminal reaches every process there; only the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_signals(signal.SIGINT)
     parent = _private_output()
     orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildOrders)
     try:

@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import os
 from importlib import metadata
 from pathlib import Path
 
@@ -15,12 +14,6 @@ def has_build(platform: str, soabi: str) -> bool:
     if platform.startswith("linux"):
         return platform.endswith(("x86_64", "aarch64")) and "musl" not in soabi
     return platform == "win-amd64" or platform.startswith("macosx")
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def default_threads(available: int) -> int:

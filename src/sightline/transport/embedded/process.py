@@ -1,7 +1,6 @@
 """The parent's side of the embedded model: started on first use, one request at a time, stopped with Sightline."""
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import cast
 import msgspec
 
 from sightline.errors import Code, Fault
+from sightline.platform.processes import has_ended
 from sightline.transport.embedded.causes import (
     CAUSE_TEXTS,
     Answer,
@@ -72,7 +72,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
     def is_alive(self) -> bool:
         """Whether it has not ended, as far as can be known."""
         assert self._transport is not None
-        return self.exit_code is None and not self.ended.is_set() and not _has_ended(self._transport.get_pid())
+        return self.exit_code is None and not self.ended.is_set() and not has_ended(self._transport.get_pid())
 
     @property
     def address(self) -> str:
@@ -161,16 +161,6 @@ class ChildPipes(asyncio.SubprocessProtocol):
     def _input(self) -> asyncio.WriteTransport:
         assert self._transport is not None
         return cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether a child has ended, asked of the system: asyncio notices a moment later, when its port is closed."""
-    if not hasattr(os, "waitid"):
-        return False  # not every system tells it without taking the exit code away from asyncio
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
 
 
 URL_VARIABLE = "SIGHTLINE_LOCAL_URL"

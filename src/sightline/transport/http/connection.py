@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import select
 import ssl
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol, cast
 
 from sightline.errors import Fault
+from sightline.platform.processes import readiness_check
 from sightline.transport.http import faults
 from sightline.transport.http.framing import AnswerParser, OnInterim, chunk, last_chunk
 from sightline.transport.http.target import Timeouts
@@ -338,7 +337,7 @@ class HttpConnection(asyncio.Protocol):
             return False
         # The end may have come without the loop having had a turn to tell.
         if self._looks is None:
-            self._looks = _looking(transport.get_extra_info("socket").fileno())
+            self._looks = readiness_check(transport.get_extra_info("socket").fileno())
         return not self._looks()
 
     def abort(self) -> None:
@@ -352,12 +351,3 @@ class HttpConnection(asyncio.Protocol):
             waiter = self._loop.create_future()
             self._lost_waiters.append(waiter)
             await waiter
-
-
-def _looking(descriptor: int) -> Callable[[], object]:
-    """A look at whether there is something to read, without waiting for it."""
-    if not hasattr(select, "poll"):
-        return lambda: select.select([descriptor], [], [], 0)[0]
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return partial(poll.poll, 0)

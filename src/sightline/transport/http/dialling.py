@@ -204,7 +204,11 @@ class Trust:
 def _add_system_store(context: ssl.SSLContext) -> None:
     if sys.platform == "win32":
         context.load_default_certs()
-        return
+    else:
+        _add_openssl_store(context)
+
+
+def _add_openssl_store(context: ssl.SSLContext) -> None:
     # The paths that OpenSSL was built with, because its own look-up lets SSL_CERT_FILE take their place.
     paths = ssl.get_default_verify_paths()
     file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)

@@ -1,0 +1,137 @@
+"""Files: where those of a user belong, who may read them, and locks that end with the process that holds them."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+FolderKind: TypeAlias = Literal["config", "data"]
+BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+"""A flag for `os.open`. Without it, Windows writes two bytes for each line end."""
+
+
+class _UserFolder(NamedTuple):
+    variable: str
+    below_home: str
+
+
+_XDG: Final[dict[FolderKind, _UserFolder]] = {
+    "config": _UserFolder("XDG_CONFIG_HOME", ".config"),
+    "data": _UserFolder("XDG_DATA_HOME", ".local/share"),
+}
+_WINDOWS: Final[dict[FolderKind, _UserFolder]] = {
+    "config": _UserFolder("APPDATA", "AppData/Roaming"),
+    "data": _UserFolder("LOCALAPPDATA", "AppData/Local"),
+}
+
+
+def user_folder(
+    kind: FolderKind, environment: Mapping[str, str], home: Callable[[], Path], platform: str = sys.platform
+) -> Path:
+    """The user's folder for Sightline. The XDG variables count on every system; without them it is below AppData on
+    Windows, and elsewhere in the places that the XDG convention names, on macOS too, as for most commands. `home` may
+    raise RuntimeError, and is called only if it is needed."""
+    candidates = (_XDG[kind], *((_WINDOWS[kind],) if platform == "win32" else ()))
+    for each in candidates:
+        if named := environment.get(each.variable, "").strip():
+            return Path(named) / "sightline"
+    return home().joinpath(candidates[-1].below_home, "sightline")
+
+
+# --- permissions ---
+
+
+def make_private(path: Path) -> None:
+    """Let only the owner read a file, or a folder that is our own. A shared folder (with the sticky bit) and the folder
+    of another user stay as they are. On Windows a user's files are private by the rights of the profile's folder, and
+    nothing is done here."""
+    if sys.platform != "win32":
+        found = path.stat()
+        if not stat.S_ISDIR(found.st_mode):
+            path.chmod(0o600)
+        elif found.st_uid == os.geteuid() and found.st_mode & 0o077 and not found.st_mode & stat.S_ISVTX:
+            path.chmod(0o700)
+
+
+# --- locks ---
+
+
+def lock(file: int, *, is_shared: bool = False, waits: bool = False) -> bool:
+    """Lock an open file; the lock ends with the process, or when the file is closed. Returns whether that was possible;
+    with `waits` it becomes so. Windows has exclusive locks only: what needs shared ones is not supported there."""
+    try:
+        if sys.platform == "win32":
+            _lock_first_byte(file, waits=waits)
+        else:
+            import fcntl
+
+            fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | (0 if waits else fcntl.LOCK_NB))
+    except OSError:
+        if waits:
+            raise
+        return False
+    return True
+
+
+if sys.platform == "win32":
+
+    def _lock_first_byte(file: int, *, waits: bool) -> None:
+        """msvcrt locks from the position of the file on, and gives up after ten seconds of waiting."""
+        import msvcrt
+
+        while True:
+            os.lseek(file, 0, os.SEEK_SET)
+            try:
+                msvcrt.locking(file, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
+            except OSError:
+                if not waits:
+                    raise
+            else:
+                return
+
+
+@contextmanager
+def hold_lock(path: Path, *, is_shared: bool = False, waits: bool = True) -> Iterator[bool]:
+    """Hold a lock on a file, which is made if it is missing, while the context is open. Yields whether it is held,
+    which it always is with `waits`."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield lock(file, is_shared=is_shared, waits=waits)
+    finally:
+        os.close(file)
+
+
+# --- named pipes ---
+
+HAS_NAMED_PIPES: Final = sys.platform != "win32"
+"""Whether there are pipes that are files. Those of Windows are none, and need another event loop."""
+
+
+def open_pipe(path: Path) -> int:
+    """Make a named pipe, if there is none, and open it for reading; `write_pipe` wakes its reader. Only where there are
+    such pipes."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    else:  # noqa: RET506 - a type checker for Windows must see that this is not reached there
+        if not path.is_fifo():
+            path.unlink(missing_ok=True)
+            os.mkfifo(path, 0o600)
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def write_pipe(path: Path) -> None:
+    """Write a byte to a named pipe, without waiting; nothing happens if no one has opened it."""
+    if sys.platform != "win32":
+        try:
+            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return  # no one reads it
+        try:
+            os.write(pipe, b"!")
+        except OSError:
+            pass  # it is full: its reader has much to do already
+        finally:
+            os.close(pipe)

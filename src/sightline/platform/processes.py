@@ -1,0 +1,332 @@
+"""Processes: their signals, the event loop, limits and priority, whether one is alive, and how one is ended together
+with all that it started."""
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+_FILES = 65_536
+_LOOK_AGAIN = 0.01
+_SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x0010_0000, 5, 0x102
+"""Windows constants: the right to wait for a process, "access denied", and "the process has not ended"."""
+_NEW_GROUP: Final = 0x0200
+"""Windows: the process starts a group of its own, which a Ctrl-C of our console does not reach."""
+
+
+# --- signals ---
+
+
+def signals_named(*names: str) -> tuple[signal.Signals, ...]:
+    """Those of these signals that the system has. Windows has neither SIGHUP nor SIGQUIT, and alone has SIGBREAK."""
+    return tuple(signal.Signals[name] for name in names if name in signal.Signals.__members__)
+
+
+ENDING: Final = signals_named("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""What asks a program to end: Ctrl-C, a service manager, a terminal that is closed; Ctrl-Break on Windows."""
+
+
+@contextmanager
+def handle_signals(
+    handlers: Mapping[signal.Signals, Callable[[], object]], *, on_loop: bool = sys.platform != "win32"
+) -> Iterator[None]:
+    """Call these on the running loop when a signal comes, while the context is open. The loop of Windows takes no
+    handlers (`on_loop` False): there Python's own pass the call to it, and waking it is Python's doing."""
+    loop = asyncio.get_running_loop()
+    if on_loop:
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+        try:
+            yield
+        finally:
+            for number in handlers:
+                loop.remove_signal_handler(number)
+        return
+
+    def pass_on(number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(handlers[signal.Signals(number)])
+
+    before = {number: signal.signal(number, pass_on) for number in handlers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+@contextmanager
+def replace_handlers(handler: Callable[[int], object], *numbers: signal.Signals) -> Iterator[None]:
+    """Call this with the number of the signal, between two steps of the main thread, while the context is open."""
+    before = {number: signal.signal(number, lambda number, _frame: handler(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def ignore_signals(*numbers: signal.Signals) -> None:
+    """Leave these to the process that started this one: a terminal sends them to both."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
+
+
+# --- this process ---
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop of uvloop where that is installed. There is none for Windows, whose own loop can start processes
+    but cannot watch sockets (`can_watch_sockets`)."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def can_watch_sockets(loop: asyncio.AbstractEventLoop, platform: str = sys.platform) -> bool:
+    """Whether the loop calls back when a socket can be read."""
+    return platform != "win32" or isinstance(loop, asyncio.SelectorEventLoop)
+
+
+def readiness_check(socket_descriptor: int) -> Callable[[], object]:
+    """A function that says whether there is something to read from a socket, without waiting for it."""
+    if sys.platform == "win32":
+        return lambda: select.select([socket_descriptor], [], [], 0)[0]
+    else:  # noqa: RET505 - a type checker for Windows must see that this is not reached there
+        poll = select.poll()
+        poll.register(socket_descriptor, select.POLLIN)
+        return partial(poll.poll, 0)
+
+
+def allow_rebinding(listening: socket.socket) -> None:
+    """Let a server listen where an earlier one has just ended. On Windows that is always so, and the option would let
+    two servers listen at one address."""
+    if sys.platform != "win32":
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def allow_many_files() -> None:
+    """Raise the limit of open files: each client takes one, and so does the connection to its provider. Windows has no
+    such limit."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            with suppress(ValueError):  # macOS has a limit below the one that it reports
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def lower_priority() -> None:
+    """Let other processes go first, where the system can be told so in one call."""
+    if sys.platform != "win32":
+        os.nice(5)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+# --- another process ---
+
+
+def is_running(number: int) -> bool:
+    """Whether there is a process of this number."""
+    if sys.platform == "win32":
+        return _is_running_on_windows(number)
+    else:  # noqa: RET505 - a type checker for Windows must see that this is not reached there
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # another user's process, and alive
+        return True
+
+
+def _is_running_on_windows(number: int) -> bool:
+    """On Windows `os.kill` ends a process whatever the signal is."""
+    import ctypes
+
+    kernel: Any = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore] # other systems have none
+    handle = kernel.OpenProcess(_SYNCHRONIZE, 0, number)
+    if not handle:
+        return bool(kernel.GetLastError() == _ACCESS_DENIED)  # another user's process, and alive
+    try:
+        return bool(kernel.WaitForSingleObject(handle, 0) == _WAIT_TIMEOUT)
+    finally:
+        kernel.CloseHandle(handle)
+
+
+def has_ended(child: int) -> bool:
+    """Whether a child has ended, asked of the system: asyncio notices a moment later, when its port is closed. False
+    where the system does not tell it without taking the exit code away from asyncio."""
+    if sys.platform == "win32" or not hasattr(os, "waitid"):
+        return False
+    else:  # noqa: RET505 - as above
+        try:
+            return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+
+def start_time(number: int) -> str:
+    """The start time of a process, which tells it from later ones with the same number; empty where /proc is
+    missing."""
+    try:
+        # The program's name is in parentheses and may contain parentheses itself.
+        return Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+# --- a process and all that it started ---
+
+MARK = "_SIGHTLINE_CHILD"
+"""The variable that marks a child; its descendants inherit it."""
+_PROC = Path("/proc")
+_GONE = ("Z", "X")
+
+
+READS_ANY_PIPE: Final = sys.platform != "win32"
+"""Whether the event loop reads pipes that it has not made itself; that of Windows does not."""
+
+
+class OwnGroup(TypedDict, total=False):
+    """How a process is started so that our terminal's signals do not reach it, and it can be ended with its own."""
+
+    start_new_session: bool
+    creationflags: int
+
+
+def own_group(platform: str = sys.platform) -> OwnGroup:
+    """The options for `subprocess` and the event loop that start a process in a group of its own."""
+    return {"creationflags": _NEW_GROUP} if platform == "win32" else {"start_new_session": True}
+
+
+def tree_killer(leader: int) -> list[str]:
+    """The command that ends a process of Windows and all that it started."""
+    return ["taskkill", "/PID", str(leader), "/T", "/F"]
+
+
+def kill_own_group() -> None:
+    """End this process, which was started with `own_group`, and all that it started, at once."""
+    if sys.platform == "win32":
+        subprocess.run(tree_killer(os.getpid()), check=False, capture_output=True)
+        os._exit(1)
+    else:
+        os.killpg(0, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTree:
+    """A child and its descendants. `born` is the child's start time in clock ticks; it shows whether the pid was
+    reused."""
+
+    leader: int
+    mark: str
+    born: int
+
+    @classmethod
+    def of(cls, leader: int, mark: str) -> "ProcessTree":
+        """The process tree of a child that was just started."""
+        with suppress(OSError):
+            return cls(leader, mark, _Stat.of(_PROC / str(leader)).born)
+        return cls(leader, mark, -1)
+
+    def is_left(self) -> bool:
+        """Whether any of the processes is alive. Without /proc only the child and its group can be asked about."""
+        if _PROC.is_dir():
+            return bool(self.alive())
+        if sys.platform == "win32":
+            return is_running(self.leader)
+        else:  # noqa: RET505 - as above
+            return self._send_to_group(0)
+
+    async def wait_until_gone(self) -> None:
+        """Wait until none is alive; there is no event for the end of a process that is not our child."""
+        while self.is_left():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_AGAIN)
+
+    def terminate(self) -> bool:
+        """Ask all of them to end; returns whether there was any. Windows cannot ask and ends them."""
+        return self._send(signal.SIGTERM)
+
+    def kill(self) -> bool:
+        """End all of them at once; returns whether there was any."""
+        return self._send(getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    def alive(self) -> list[int]:
+        """The pids of the processes that are alive, from /proc."""
+        needle = f"{MARK}={self.mark}".encode()
+        session = self.leader if self._has_its_number() else -1
+        found: list[int] = []
+        for entry in _PROC.iterdir():
+            if not entry.name.isdigit():
+                continue
+            with suppress(OSError):  # it has ended meanwhile, or belongs to another user
+                stat = _Stat.of(entry)
+                if stat.state not in _GONE and (
+                    stat.session == session or needle in (entry / "environ").read_bytes().split(b"\0")
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    def _send(self, number: signal.Signals) -> bool:
+        if sys.platform == "win32":
+            return subprocess.run(tree_killer(self.leader), check=False, capture_output=True).returncode == 0
+        else:  # noqa: RET505 - as above
+            if not _PROC.is_dir():
+                return self._send_to_group(number)
+            alive = self.alive()
+            if self.leader in alive:
+                self._send_to_group(number)  # stop all first, so that none can fork in the meantime
+            for pid in alive:
+                with suppress(ProcessLookupError, PermissionError):
+                    if self.leader not in alive or os.getpgid(pid) != self.leader:
+                        os.kill(pid, number)
+            return bool(alive)
+
+    def _has_its_number(self) -> bool:
+        """Whether the pid is still the child's. The system does not reuse the id of an existing session."""
+        try:
+            return _Stat.of(_PROC / str(self.leader)).born == self.born
+        except OSError:
+            return self.born >= 0
+
+    if sys.platform != "win32":
+
+        def _send_to_group(self, number: int) -> bool:
+            try:
+                os.killpg(self.leader, number)
+            except (ProcessLookupError, PermissionError):  # macOS raises PermissionError for a group of zombies
+                return False
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    """The fields of /proc/PID/stat."""
+
+    state: str
+    session: int
+    born: int
+
+    @classmethod
+    def of(cls, entry: Path) -> "_Stat":
+        # The second field is the name in parentheses and may contain anything, so the others are counted after it.
+        fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+        return cls(fields[0].decode(), int(fields[3]), int(fields[19]))
