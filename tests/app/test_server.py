@@ -154,14 +154,17 @@ def test_prometheus_gets_the_metrics_with_the_token_alone(tmp_path: Path) -> Non
         with served(tmp_path, config) as gateway:
             body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
             headers = {"content-type": "application/json"}
+            token = {"authorization": f"Bearer {gateway.token}"}
+            scrape = urllib.request.Request(f"{gateway.url}/api/metrics", headers=token)
             request = urllib.request.Request(f"{gateway.url}/v1/chat/completions", body, headers)
+            urllib.request.urlopen(request, timeout=60).close()
+            with urllib.request.urlopen(scrape, timeout=60) as scraped:
+                assert "{" not in scraped.read().decode(), "nothing is counted before it is asked for"
             urllib.request.urlopen(request, timeout=60).close()
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(f"{gateway.url}/api/metrics", timeout=60)
             refused.value.close()
             assert refused.value.code == 401
-            token = {"authorization": f"Bearer {gateway.token}"}
-            scrape = urllib.request.Request(f"{gateway.url}/api/metrics", headers=token)
             with urllib.request.urlopen(scrape, timeout=60) as scraped:
                 assert scraped.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
                 text = scraped.read().decode()

@@ -5,6 +5,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import signal
 import threading
 import urllib.error
@@ -275,6 +276,31 @@ def test_every_answer_that_a_client_saw_is_on_record_whenever_a_worker_was_kille
         before_id = page[-1]["id"]
     assert {found.get(each) for each in answered} == {"finished"}
     assert len(set(answered)) == len(answered)
+
+
+def counted(stage: WorkerStage) -> int:
+    """How many exchanges the metrics of all processes have."""
+    request = urllib.request.Request(
+        f"{stage.server.url}/api/metrics", headers={"authorization": f"Bearer {stage.server.token}"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as scraped:
+        text = scraped.read().decode()
+    found = re.findall(r"^gen_ai_client_operation_duration_seconds_count\{.*\} (\d+)$", text, re.MULTILINE)
+    return sum(map(int, found))
+
+
+def test_metrics_are_the_sum_of_all_processes_and_never_shrink_when_one_ends(stage: WorkerStage) -> None:
+    before = counted(stage)  # from now on, all of them count
+    for client in stage.clients(4):
+        client.ask("count me")
+    assert counted(stage) == before + 4
+    worker = stage.worker()
+    os.kill(worker, signal.SIGKILL)
+    stage.worker(other_than=worker)
+    assert counted(stage) == before + 4, "what the worker had reported stays"
+    for client in stage.clients(4):
+        client.ask("count me too")
+    assert counted(stage) == before + 8, "the new worker counts as well"
 
 
 def is_answered(stage: WorkerStage) -> bool:

@@ -200,3 +200,29 @@ def test_a_label_is_never_longer_than_128_characters() -> None:
     attempt = AttemptStarted(1, "acme", "aa", model="m" * 5000, dialect="openai-chat")
     metrics.took(told(RECEIVED, attempt, ExchangeCancelled()))
     assert len(values(points(metrics, DURATION)[0])["gen_ai.request.model"]) == 128
+
+
+def test_metrics_of_several_processes_add_up() -> None:
+    one, other, none, sum_of_all = Metrics(0.0), Metrics(0.0), Metrics(0.0), Metrics(0.0)
+    one.took(told(RECEIVED, ATTEMPT, FINISHED))
+    for _ in range(2):
+        other.took(told(RECEIVED, ATTEMPT, FINISHED))
+    other.took(told(RECEIVED, ATTEMPT, ExchangeFailed("overloaded", "busy", elapsed=0.5)))
+    for each in (one, other, none):
+        sum_of_all.add(each.pack())
+    whole = Metrics(0.0)
+    for _ in range(3):
+        whole.took(told(RECEIVED, ATTEMPT, FINISHED))
+    whole.took(told(RECEIVED, ATTEMPT, ExchangeFailed("overloaded", "busy", elapsed=0.5)))
+    assert sum_of_all.prometheus() == whole.prometheus()
+
+
+def test_what_no_one_asked_for_is_not_counted() -> None:
+    metrics = Metrics(0.0, is_counting=False)
+    began, *rest = told(RECEIVED, ATTEMPT, FINISHED)
+    metrics.took([began])
+    metrics.is_counting = True
+    metrics.took(rest)
+    assert metrics.export_new(1.0) is None, "half an exchange is none"
+    metrics.took(told(RECEIVED, ATTEMPT, FINISHED))
+    assert metrics.export_new(2.0) is not None

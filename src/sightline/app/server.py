@@ -41,7 +41,7 @@ from sightline.chat.api.calls import ChatParts, chat_calls
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.chat.service.service import chat_service
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.caps import Caps
 from sightline.exchange.client_response import RequestHandler
@@ -200,10 +200,13 @@ def assemble_workbench(parts: Parts) -> Workbench:
 
 
 async def _scrape(metrics: Metrics, workers: Workers | None) -> WebResponse:
-    """The metrics as Prometheus reads them. Workers count for themselves, so that there is no sum to read here."""
+    """The metrics of all processes as Prometheus reads them; they are counted from the first time on."""
+    metrics.is_counting = True
     if workers is not None:
-        hint = "Set `otlp_endpoint` in [telemetry]: each process exports its own. Or serve with one worker."
-        raise Fault(Code.USAGE, "the metrics of several workers are not added up", hint=hint, status=409)
+        together = Metrics(0)
+        for packed in (metrics.pack(), *await workers.metrics()):
+            together.add(packed)
+        metrics = together
     return WebResponse(200, metrics.prometheus().encode(), [(b"content-type", TEXT_FORMAT), *GUARDED])
 
 
@@ -380,7 +383,9 @@ async def open_parts(
     clock, means = SystemClock(), means_of(loaded, folder, stack, store)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
-    metrics = Metrics(clock.now(), price_list(loaded.catalog))
+    # A collector gets everything from the start; Prometheus what comes after it has asked for the first time.
+    is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
+    metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
     relay, hub = await make_relay(
         loaded, means, record.record, stack, own=own, is_told=True, interception=kept, metrics=metrics
     )

@@ -47,6 +47,8 @@ from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.journal import JournalWriter, frame_record
+from sightline.store.summary import price_list
+from sightline.telemetry.metrics import Metrics
 from sightline.transport.embedded.process import EmbeddedModel, EmbeddedTurn, Running
 from sightline.web.access import OriginGuard
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
@@ -162,7 +164,13 @@ class ServingWorker:
         self._parameters = parameters
         self._memory = WorkerMemory(parameters.memory)
         self._peer = Peer(
-            {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learn}, self._on_message
+            {
+                "watch": self._watch,
+                "unwritten": self._unwritten,
+                "learned": self._learn,
+                "metrics": self._pack_metrics,
+            },
+            self._on_message,
         )
         self._teller: FactTeller | None = None
         self._main = HandOver(
@@ -197,7 +205,11 @@ class ServingWorker:
                 journal.append(frame_record(entries))
 
             own = frozenset({(parameters.host, parameters.port)})
-            self._relay, self._hub = await make_relay(loaded, means, record, stack, own=own, is_told=True)
+            is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
+            self._metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
+            self._relay, self._hub = await make_relay(
+                loaded, means, record, stack, own=own, is_told=True, metrics=self._metrics
+            )
             self._relay.read_from(BorrowedRecords(self._peer))
             guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))
             gateway = Gateway(self._relay, loaded.catalog, loaded.has_key, clock.monotonic, self._relay)
@@ -259,6 +271,11 @@ class ServingWorker:
     async def _unwritten(self, data: bytes) -> bytes:
         """Facts of an exchange of this worker that are not on record yet."""
         return encode_facts(self._relay.unwritten(data.decode()))
+
+    async def _pack_metrics(self, _data: bytes) -> bytes:
+        """What was counted here; from the first time on, everything is."""
+        self._metrics.is_counting = True
+        return self._metrics.pack()
 
     async def _learn(self, _data: bytes) -> bytes:
         """Learn from everything that providers have counted so far, and store it."""

@@ -41,6 +41,7 @@ from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import ListeningServer
 from sightline.store.entries import FactEntry
+from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.spans import ENDS
 from sightline.tokens.ledger import Ledger
 from sightline.transport.embedded.process import EmbeddedModel, Running
@@ -127,6 +128,8 @@ class _Running:
     peer: Peer
     is_ready: bool = False
     was_ready: bool = False
+    metrics: bytes = b""
+    """What it had counted when it was last asked."""
     exchanges: set[str] = field(default_factory=set)
     turns: dict[int, _Turn] = field(default_factory=dict)
 
@@ -145,6 +148,8 @@ class Workers:
         self._parameters = parameters
         self._count = count
         self._running: list[_Running] = []
+        self._past_metrics: Metrics | None = None
+        """What workers had counted that are gone; there is none before the metrics are asked for."""
         self._next = 0
         self._closing = asyncio.Event()
         self._supervising: list[asyncio.Task[None]] = []
@@ -223,6 +228,18 @@ class Workers:
     async def wait_until_learned(self) -> None:
         """Wait until their estimates have learned from everything that providers have counted so far."""
         await self._call_all("learned", b"")
+
+    async def metrics(self) -> list[bytes]:
+        """What they have counted, those that are gone among them: a sum that became smaller would be read as a counter
+        that began again. One that does not answer in time has what it said last."""
+        if self._past_metrics is None:
+            self._past_metrics = Metrics(0)
+        asked = self._ready
+        calls = [asyncio.wait_for(each.peer.call("metrics"), _PATIENCE) for each in asked]
+        for worker, answer in zip(asked, await asyncio.gather(*calls, return_exceptions=True), strict=True):
+            if isinstance(answer, bytes):
+                worker.metrics = answer
+        return [self._past_metrics.pack(), *(each.metrics for each in self._running if each.metrics)]
 
     async def _call_all(self, name: str, data: bytes) -> list[bytes]:
         calls = [asyncio.wait_for(each.peer.call(name, data), _PATIENCE) for each in self._ready]
@@ -316,6 +333,8 @@ class Workers:
         finally:
             self._lose(worker)
             self._running.remove(worker)
+            if self._past_metrics is not None and worker.metrics:
+                self._past_metrics.add(worker.metrics)
             worker.counts.count_in()
             memory.close()
         return (f"signal {-code}" if code < 0 else f"exit code {code}"), worker.was_ready
@@ -326,6 +345,8 @@ class Workers:
                 worker.is_ready = worker.was_ready = True
                 if self._parts.hub.is_watched:
                     worker.peer.tell("watch", b"1")
+                if self._past_metrics is not None:
+                    worker.peer.tell("metrics", b"")  # it counts from now on
                 if not first.done():
                     first.set_result(None)
             case Connection(data):

@@ -2,6 +2,7 @@
 
 The names with `gen_ai.` are those of OpenTelemetry's conventions; what these have no name for begins with `sightline.`.
 Every value is counted where it is recorded, a few microseconds for each exchange, and written out only when asked for.
+Nothing is counted before a collector is configured or the metrics are asked for: most users never do.
 """
 
 from bisect import bisect_left
@@ -9,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
+
+import msgspec
 
 from sightline.agent.core.facts import RunBegan, RunEnded, RunFact
 from sightline.agent.core.output import ToolOutcome
@@ -117,12 +120,29 @@ class _Begun:
         self.retries: list[str] = []
 
 
+class SeriesState(msgspec.Struct, array_like=True):
+    """A series of one metric as it goes from one process to another."""
+
+    name: str
+    labels: "Labels"
+    buckets: list[int]
+    count: int
+    total: float
+    low: float
+    high: float
+
+
+_STATES = msgspec.msgpack.Decoder(list[SeriesState])
+
+
 class Metrics:
     """What has been counted since `since`. Counts only grow, so that a report that is lost costs nothing. Give it what
     is recorded, by `took`, and what runs do, as a `RunObserver`. Without `prices` costs are those that providers state.
+    While not `is_counting`, it counts nothing and costs nothing.
     """
 
-    def __init__(self, since: float, prices: PriceList | None = None) -> None:
+    def __init__(self, since: float, prices: PriceList | None = None, *, is_counting: bool = True) -> None:
+        self.is_counting = is_counting
         self._since = since
         self._prices = prices
         self._begun: dict[str, _Begun] = {}
@@ -134,6 +154,8 @@ class Metrics:
 
     def took(self, entries: Sequence[Entry]) -> None:
         """These were recorded."""
+        if not self.is_counting:
+            return
         for entry in entries:
             if isinstance(entry, BodyEntry):
                 continue
@@ -234,7 +256,7 @@ class Metrics:
     def observe_run(self, _run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
         """A run went on; when it ends, its duration counts."""
         (began_at, began), (ended_at, end) = facts[0], facts[-1]
-        if fresh and isinstance(began, RunBegan) and isinstance(end, RunEnded):
+        if self.is_counting and fresh and isinstance(began, RunBegan) and isinstance(end, RunEnded):
             labels: Labels = (
                 ("gen_ai.operation.name", "invoke_agent"),
                 ("gen_ai.agent.name", AGENT),
@@ -247,6 +269,8 @@ class Metrics:
 
     def observe_tool(self, _run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
         """A tool of a run was run."""
+        if not self.is_counting:
+            return
         labels: Labels = (("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", call.name[:_LONGEST]))
         labels = (*labels, ("error.type", "tool_error")) if outcome.is_error else labels
         self._add(self._find(TOOL_DURATION, labels), _SECONDS, ended - began)
@@ -265,6 +289,26 @@ class Metrics:
         one.count += 1
         one.total += value
         self._is_new = True
+
+    # --- added up with those of other processes ---
+
+    def pack(self) -> bytes:
+        """All series, for `add` in another process."""
+        states = [
+            SeriesState(name, labels, one.buckets, one.count, one.total, one.low, one.high)
+            for name, series in self._series.items()
+            for labels, one in series.items()
+        ]
+        return msgspec.msgpack.encode(states)
+
+    def add(self, packed: bytes) -> None:
+        """Add the series of another process to these."""
+        for state in _STATES.decode(packed):
+            one = self._find(state.name, state.labels)
+            one.buckets = [mine + theirs for mine, theirs in zip(one.buckets, state.buckets, strict=True)]
+            one.low, one.high = min(one.low, state.low), max(one.high, state.high)
+            one.count += state.count
+            one.total += state.total
 
     # --- and written out ---
 
