@@ -83,7 +83,12 @@ def config_home() -> Path:
 def data_folder(named: str | None) -> Path:
     """The folder in which Sightline stores its data."""
     named = named or os.environ.get("SIGHTLINE_DATA", "").strip()
-    return Path(named) if named else _user_folder("data")
+    return Path(named) if named else data_home()
+
+
+def data_home() -> Path:
+    """The folder for the user's data where none is named."""
+    return _user_folder("data")
 
 
 def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedConfig[Settings]]) -> Configuration:

@@ -8,7 +8,7 @@ GROUPS = (
     ("Ask, with and without tools", ("ask", "resume", "runs", "harness")),
     ("Use the record", ("traffic", "show", "costs", "cache", "replay", "export", "import", "forget")),
     ("Evaluate and translate", ("eval", "translate")),
-    ("Set up", ("config", "doctor", "local", "plugin", "examples", "completion", "upgrade")),
+    ("Set up", ("config", "doctor", "local", "plugin", "examples", "completion", "upgrade", "uninstall")),
 )
 
 EXAMPLES = {
@@ -52,6 +52,7 @@ EXAMPLES = {
     "examples": ("sightline examples my-examples",),
     "completion": ('eval "$(sightline completion bash)"', "sightline completion fish | source"),
     "upgrade check": ("sightline upgrade check",),
+    "uninstall": ("sightline uninstall", "sightline uninstall --remove data --remove settings"),
 }
 """Commands with what a user would type, by the command's full name."""
 

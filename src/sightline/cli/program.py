@@ -91,7 +91,8 @@ def parser() -> argparse.ArgumentParser:
     )
     counted = (costs.add_command, context.add_command, cache.add_command)
     others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
-    installed = (installation.add_examples, installation.add_upgrade, plugin.add_command, completion.add_command)
+    around = (installation.add_examples, installation.add_upgrade, installation.add_uninstall)
+    installed = (*around, plugin.add_command, completion.add_command)
     for add in (*asking, evals.add_command, *recorded, *counted, *others, *installed):
         add(commands)
     add_examples(program)
