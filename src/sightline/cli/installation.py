@@ -133,13 +133,14 @@ class Installer:
 def find_installer(prefix: Path, *, has_pip: bool, is_checkout: bool, python: str = sys.executable) -> Installer:
     """What has made the environment at `prefix`, by the file that pipx and uv leave in it. Neither puts pip there."""
     # The engine has no dependencies; those of the weights would have to be compiled.
-    what = ["--no-deps", "--only-binary", ":all:", ENGINE, WEIGHTS]
+    what = ["--no-deps", "--only-binary=:all:", ENGINE, WEIGHTS]  # pipx takes `:all:` alone for a package
     with_uv = ["uv", "pip", "install", "--python", python, *what]
     if (prefix / "uv-receipt.toml").exists():
         return Installer("uv", with_uv, ["uv", "tool", "uninstall", "sightline"], owns_environment=True)
     if (prefix / "pipx_metadata.json").exists():
-        inject = ["pipx", "inject", "sightline", ENGINE, WEIGHTS, "--pip-args=--no-deps --only-binary :all:"]
-        return Installer("pipx", inject, ["pipx", "uninstall", "sightline"], owns_environment=True)
+        # Not `inject`, which asks for the packages that the weights would depend on.
+        add, remove = ["pipx", "runpip", "sightline", "install", *what], ["pipx", "uninstall", "sightline"]
+        return Installer("pipx", add, remove, owns_environment=True)
     if has_pip:
         add, remove = [python, "-m", "pip", "install", *what], [python, "-m", "pip", "uninstall", "--yes", "sightline"]
     elif shutil.which("uv") is not None:
