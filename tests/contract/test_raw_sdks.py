@@ -17,6 +17,7 @@ from google.genai import types
 from tests.gateway_server import Served, served
 from tests.raw_upstream import RawRequest, RawUpstream, raw_upstream
 
+SOUND = bytes(range(256)) * 8
 BATCH = b'{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"model":"m","input":"hi"}}\n'
 
 
@@ -85,12 +86,59 @@ class FakeVendor:
 
     def interaction(self, request: RawRequest) -> None:
         body = json.loads(request.read())
-        if body.get("stream"):
-            events = b'event: interaction.start\ndata: {"event_type":"interaction.start"}\n\n'
-            request.answer(200, events, ("content-type", "text/event-stream"))
-        else:
-            say(request, {"id": "int_1", "object": "interaction", "model": body.get("model"), "status": "completed",
-                          "outputs": [{"type": "text", "text": "hello"}]})  # fmt: skip
+        whole = {"id": "int_1", "object": "interaction", "model": body.get("model"), "status": "completed",
+                 "usage": {"total_input_tokens": 7, "total_output_tokens": 3}}  # fmt: skip
+        if not body.get("stream"):
+            steps = [{"type": "model_output", "content": [{"type": "text", "text": "hello"}]}]
+            say(request, {**whole, "steps": steps})
+            return
+        events: list[dict[str, Any]] = [
+            {"event_type": "interaction.created", "interaction": {**whole, "status": "in_progress", "usage": {}}},
+            {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}},
+            {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "hel"}},
+            {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "lo"}},
+            {"event_type": "step.stop", "index": 0},
+            {"event_type": "interaction.completed", "interaction": whole},
+        ]
+        frames = (f"event: {each['event_type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+        request.answer(200, "".join(frames).encode(), ("content-type", "text/event-stream"))
+
+    def begin_upload(self, request: RawRequest) -> None:
+        body = json.loads(request.read())
+        say(
+            request,
+            {"id": "upload_1", "object": "upload", "created_at": 1, "expires_at": 2, "status": "pending", **body},
+        )
+
+    def add_part(self, request: RawRequest) -> None:
+        request.read()
+        say(request, {"id": "part_1", "object": "upload.part", "created_at": 1, "upload_id": "upload_1"})
+
+    def speak(self, request: RawRequest) -> None:
+        request.read()
+        request.answer(200, SOUND, ("content-type", "audio/mpeg"))
+
+    def write_down(self, request: RawRequest) -> None:
+        assert SOUND in request.read()
+        say(request, {"text": "good morning"})
+
+    def count(self, request: RawRequest) -> None:
+        request.read()
+        say(request, {"input_tokens": 42, "totalTokens": 42})
+
+    def cache(self, request: RawRequest) -> None:
+        request.read()
+        say(request, {"name": "cachedContents/1", "model": "models/gemini-3.8-flash"})
+
+    def moderate(self, request: RawRequest) -> None:
+        request.read()
+        say(request, {"id": "modr_1", "model": "omni", "results": []})
+
+    def make_store(self, request: RawRequest) -> None:
+        name = json.loads(request.read())["name"]
+        counts = dict.fromkeys(("in_progress", "completed", "failed", "cancelled", "total"), 0)
+        made = {"id": "vs_2", "object": "vector_store", "name": name, "created_at": 1, "last_active_at": 1}
+        say(request, {**made, "usage_bytes": 0, "status": "completed", "file_counts": counts})
 
     def google_upload(self, request: RawRequest) -> None:
         body = request.read()
@@ -122,6 +170,16 @@ class FakeVendor:
         ("POST", r"/v1(?:beta)?/interactions", interaction),
         ("GET", r"/v1(?:beta)?/(?:files|models)", listing),
         ("POST", r"/upload/v1(?:beta)?/files", google_upload),
+        ("POST", r"/v1/uploads(?:/\w+/(?:complete|cancel))?", begin_upload),
+        ("POST", r"/v1/uploads/\w+/parts", add_part),
+        ("POST", r"/v1/audio/speech", speak),
+        ("POST", r"/v1/audio/transcriptions", write_down),
+        ("POST", r"/v1/(?:messages/count_tokens|responses/input_tokens)", count),
+        ("POST", r"/v1(?:beta)?/models/.+:countTokens", count),
+        ("POST", r"/v1(?:beta)?/cachedContents", cache),
+        ("POST", r"/v1/moderations", moderate),
+        ("POST", r"/v1/vector_stores", make_store),
+        ("GET", r"/v1/(?:messages/)?batches", listing),
     )
 
 
@@ -214,6 +272,58 @@ def test_google_files_and_interactions(gateway: Served, google: genai.Client, up
     assert made.id == "int_1"
     line = latest(gateway)
     assert (line["dialect"], line["path"]) == ("raw-http", upstream.seen[-1].target)
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_an_interaction_passes_as_it_is_and_is_read_as_a_reply(
+    gateway: Served, google: genai.Client, is_stream: bool
+) -> None:
+    asked: Any = {"model": "gemini-3.8-flash", "input": "hi"}
+    if is_stream:
+        kinds = [each.event_type for each in google.interactions.create(**asked, stream=True)]
+        assert kinds[0] == "interaction.created"
+        assert kinds.count("step.delta") == 2
+    else:
+        assert google.interactions.create(**asked).id == "int_1"
+    line = latest(gateway)
+    assert (line["state"], line["finish"], line["input_tokens"], line["output_tokens"]) == ("finished", "stop", 7, 3)
+    view = gateway.api(f"/api/exchanges/{line['id']}")
+    assert view["raw"]["is_read"] is True
+    shown = gateway.api(f"/api/exchanges/{line['id']}/reply")["reply"]
+    assert shown["parts"] == [{"type": "text", "text": "hello"}]
+    assert (shown["model"], shown["finish"]) == ("gemini-3.8-flash", "stop")
+
+
+def test_openai_uploads_sound_counts_and_stores(gateway: Served, client: openai.OpenAI) -> None:
+    begun = client.uploads.create(bytes=4, filename="a.bin", mime_type="text/plain", purpose="batch")
+    part = client.uploads.parts.create(begun.id, data=b"data")
+    assert (part.upload_id, latest(gateway)["dialect"]) == (begun.id, "raw-http")
+    assert client.uploads.complete(begun.id, part_ids=[part.id]).id == begun.id
+    assert client.uploads.cancel(begun.id, extra_body={}).id == begun.id
+    assert client.audio.speech.create(model="tts-1", voice="alloy", input="hi").read() == SOUND
+    spoken = client.audio.transcriptions.create(model="whisper-1", file=("a.mp3", SOUND, "audio/mpeg"))
+    assert spoken.text == "good morning"
+    assert client.responses.input_tokens.count(model="gpt-5", input="hi").input_tokens == 42
+    assert client.moderations.create(input="hi").id == "modr_1"
+    assert client.vector_stores.create(name="mine").name == "mine"
+    assert client.batches.list().data == []
+    assert client.files.list().data == []
+    assert client.models.list().data
+
+
+def test_anthropic_counts_lists_and_models(claude: anthropic.Anthropic) -> None:
+    asked: Any = [{"role": "user", "content": "hi"}]
+    assert claude.messages.count_tokens(model="claude-sonnet-5-5", messages=asked).input_tokens == 42
+    assert claude.messages.batches.list().data == []
+    assert claude.beta.files.list().data == []
+    assert claude.models.list().data
+
+
+def test_google_counts_caches_and_models(google: genai.Client) -> None:
+    assert google.models.count_tokens(model="gemini-3.8-flash", contents="hi").total_tokens == 42
+    made = google.caches.create(model="gemini-3.8-flash", config=types.CreateCachedContentConfig(ttl="60s"))
+    assert made.name == "cachedContents/1"
+    assert next(iter(google.models.list())).name
 
 
 def test_google_uploads_a_file(gateway: Served, google: genai.Client, upstream: RawUpstream) -> None:

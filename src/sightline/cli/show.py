@@ -54,9 +54,11 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         yield f"{'lost':<10}{harmless(f'({loss.severity}) {loss.pointer or chr(47)}: {loss.what}: {loss.why}')}"
     if exchange.is_raw:
         yield from _raw_bodies(exchange)
-        return
-    yield ""
-    yield from _request(exchange)
+        if not exchange.has_reply:
+            return
+    else:
+        yield ""
+        yield from _request(exchange)
     reply = exchange.reply()
     yield "Answered:"
     for part in reply.choice.parts:

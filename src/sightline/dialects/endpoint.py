@@ -10,9 +10,11 @@ from urllib.parse import quote, unquote, urlencode
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.dialects.dialect import Counting, Dialect, Endpoint
 from sightline.dialects.fields import whole_number
+from sightline.dialects.gemini.interactions import is_interaction, read_interaction
 from sightline.dialects.registry import DEFAULT, dialect, dialects
 from sightline.dialects.stored import StoredCall
 from sightline.errors import Code, Fault
+from sightline.model.events import StreamEvent
 from sightline.model.json import Json
 from sightline.wire.call import RequestTemplate, TemplateValue, Variable, can_stray
 from sightline.wire.jsontext import decode, encode
@@ -52,6 +54,16 @@ def match_stored(path: str) -> StoredCall | None:
         if each.endpoint.stored is not None and segments[: len(place)] == place and len(segments) <= len(place) + 2:
             return StoredCall(each.name, name, rest)
     return None
+
+
+def has_readable_reply(path: str) -> bool:
+    """Whether the answer at a path that no dialect serves is read all the same, to be shown and counted."""
+    return is_interaction(path)
+
+
+def read_raw_reply(path: str, data: bytes) -> list[StreamEvent]:
+    """The events of an answer that passed as it came; none where it is not understood."""
+    return read_interaction(data) if has_readable_reply(path) else []
 
 
 def dialect_by_prefix(segments: Sequence[str], version: str) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import DialectName
+from sightline.dialects.endpoint import has_readable_reply, read_raw_reply
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
@@ -27,6 +28,7 @@ from sightline.exchange.raw_recorder import RawRecorder
 from sightline.exchange.routing import HasKey, as_meant, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
+from sightline.model.fold import fold
 from sightline.model.header_names import OF_A_BODY, OF_A_CONNECTION, is_secret_header
 from sightline.model.reply import Reply
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
@@ -291,7 +293,9 @@ class RawReply(ResponseBody):
     def _end_whole(self) -> None:
         status = self._response.status
         if status < 400:
-            self._end(FinishedEnd(Reply()))
+            path = self._exchange.request.path
+            is_read = has_readable_reply(path)
+            self._end(FinishedEnd(fold(read_raw_reply(path, self._recorder.response)) if is_read else Reply()))
             return
         self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
 

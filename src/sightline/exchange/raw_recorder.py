@@ -145,7 +145,7 @@ class RawRecorder(Recorder):
         return isinstance(end, FailedEnd) and end.fault.status == self._status
 
     def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
-        return replace(super()._finish_fact(end), finish="")
+        return replace(super()._finish_fact(end), finish=end.reply.choice.finish or "")
 
     def _reply_sha256(self) -> str:
         """The hash of the answer: of what is on record, where that is all, because a credential is masked there."""

@@ -1189,12 +1189,13 @@ export interface RawBodyShown {
   is_whole: boolean;
 }
 
-/** A request that passed as it was, and its answer; each body is there once it has passed. */
+/** A request that passed as it was, and its answer; each body is there once it has passed. With `is_read` the answer is a reply that can be shown as one. */
 export interface RawShown {
   method: string;
   path: string;
   request: RawBodyShown | null;
   reply: RawBodyShown | null;
+  is_read: boolean;
 }
 
 /** A limit that has been reached. `raised` is what it would be raised to, None if it cannot be raised. */

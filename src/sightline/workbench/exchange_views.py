@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from sightline.dialects.endpoint import has_readable_reply, read_raw_reply
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.comparing import Compared, Comparison, Side, compare_drafts
@@ -110,7 +111,8 @@ def raw_shown(facts: list[Fact]) -> RawShown | None:
         for fact in facts
         if isinstance(fact, BodyPassed)
     }
-    return RawShown(received.method, received.path, passed.get("request"), passed.get("reply"))
+    is_read = has_readable_reply(received.path)
+    return RawShown(received.method, received.path, passed.get("request"), passed.get("reply"), is_read)
 
 
 def _sha256_of_passed(facts: list[Fact]) -> str | None:
@@ -290,7 +292,7 @@ class Showing:
         raw = reply_of(facts)
         text = raw[:MOST_RAW].decode("utf-8", "replace")
         came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
-        events = [] if came.is_raw else _answer_events(came)
+        events = read_raw_reply(came.received.path, raw) if came.is_raw else _answer_events(came)
         written = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
         by_hand = await self._records.store.body(exchange, written[-1]) if written else None
         if by_hand is not None:

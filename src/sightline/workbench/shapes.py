@@ -71,12 +71,14 @@ class RawBodyShown(msgspec.Struct, frozen=True):
 
 
 class RawShown(msgspec.Struct, frozen=True):
-    """A request that passed as it was, and its answer; each body is there once it has passed."""
+    """A request that passed as it was, and its answer; each body is there once it has passed. With `is_read` the answer
+    is a reply that can be shown as one."""
 
     method: str
     path: str
     request: RawBodyShown | None = None
     reply: RawBodyShown | None = None
+    is_read: bool = False
 
 
 class Thread(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import msgspec
 
+from sightline.dialects.endpoint import read_raw_reply
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import truncation_fault
@@ -109,6 +110,11 @@ class RecordedExchange:
         """Whether it was passed on as it came, and nothing of it is understood."""
         return self.received.dialect == RAW_HTTP
 
+    @property
+    def has_reply(self) -> bool:
+        """Whether its answer is understood as a reply, also where the exchange is raw."""
+        return not self.is_raw or bool(read_raw_reply(self.received.path, self.reply_body))
+
     @cached_property
     def passed(self) -> dict[str, BodyPassed]:
         """What has passed of the bodies of a raw exchange: `request` and `reply`, as far as they came."""
@@ -167,6 +173,8 @@ class RecordedExchange:
 
     def events(self) -> list[StreamEvent]:
         """The events of the response in order; the last one is the fault that the exchange ended with, if it did."""
+        if self.is_raw and (read := read_raw_reply(self.received.path, self.reply_body)):
+            return read
         self.refuse_raw("read as the events of a reply")
         hearing = ReplyDecoder(dialect(self.spoken))
         events = [event for frame in self.frames for event in hearing.feed(frame.data)]

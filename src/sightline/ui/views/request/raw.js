@@ -7,6 +7,7 @@ import { countOf, whole } from "../../kit/core/format.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { batchOf, essence, eventsOf, kindOf, partsOf, sizeWords, textOf } from "./core/raw.js";
+import { Reply } from "./reply.js";
 
 /** @import { BatchItem, FormPart, RawBody } from "./core/raw.js" */
 /** @import { Desk } from "./desk.js" */
@@ -19,6 +20,7 @@ export function Raw({ desk }) {
   const raw = desk.view.value?.raw;
   if (!raw) return null;
   return html`<div class="raw-bodies">
+    ${raw.is_read ? h(Reply, { desk }) : null}
     ${h(Body, { key: "request", desk, of: "sent", name: "Request body", body: raw.request ?? null })}
     ${h(Body, { key: "reply", desk, of: "reply", name: "Answer", body: raw.reply ?? null })}
   </div>`;

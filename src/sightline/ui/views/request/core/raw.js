@@ -5,7 +5,10 @@
  * @typedef {{ media_type: string, size: number, sha256: string, kept: number, coding?: string, is_whole?: boolean }}
  *   RawBody
  */
-/** @typedef {{ method: string, path: string, request?: RawBody | null, reply?: RawBody | null }} RawExchange */
+/**
+ * @typedef {{ method: string, path: string, request?: RawBody | null, reply?: RawBody | null, is_read?: boolean }}
+ *   RawExchange
+ */
 /** @typedef {"json" | "batch" | "form" | "events" | "text" | "picture" | "audio" | "binary"} RawKind */
 /** @typedef {{ name: string, file: string, type: string, data: Uint8Array }} FormPart */
 /** @typedef {{ id: string, title: string, text: string }} BatchItem one request of a batch, as JSON */

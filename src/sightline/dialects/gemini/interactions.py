@@ -1,0 +1,212 @@
+"""Interactions, Google's API beside `generateContent`: what an answer says, whole or as the events of its stream.
+
+Requests pass as they are; only their answers are read, to be shown and counted. An interaction has steps (thoughts,
+outputs of the model, calls of functions); before 2026 it had outputs, and events of contents in place of steps. What is
+not known stays in the raw answer. https://ai.google.dev/api/interactions-api
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from sightline.dialects.fields import whole_number
+from sightline.dialects.gemini.errors import read_error
+from sightline.dialects.gemini.field_names import NAME
+from sightline.errors import Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    Ended,
+    Failed,
+    Finished,
+    PartReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Opaque
+from sightline.model.reply import Finish
+from sightline.model.usage import Usage
+from sightline.wire.jsontext import decode, encode
+from sightline.wire.sse import SseDecoder
+
+_PATH: Final = re.compile(r"(?:.*/)?interactions(?:/[^/?]+(?:/cancel)?)?/*(?:\?.*)?")
+_ENDS: Final[dict[Json, Finish]] = {
+    "completed": "stop",
+    "requires_action": "tool_calls",
+    "incomplete": "length",
+    "budget_exceeded": "length",
+    "failed": "error",
+    "cancelled": "cancelled",
+}
+_ASKED: Final = frozenset({"user_input", "function_result"})
+"""Steps that the client made itself."""
+
+
+def is_interaction(path: str) -> bool:
+    """Whether an answer at this path is an interaction."""
+    return _PATH.fullmatch(path) is not None
+
+
+def read_interaction(data: bytes) -> list[StreamEvent]:
+    """The events of an answer, as far as it has come; none where it is no interaction."""
+    try:
+        if data.lstrip().startswith(b"{"):
+            return _Reading().read_whole(_object(decode(data)))
+        decoder, reading = SseDecoder(), _Reading()
+        frames = [*decoder.feed(data), *decoder.close()]
+        events = [event for frame in frames for event in reading.read_frame(_object(_document(frame.data)))]
+    except Fault:
+        return []
+    return events
+
+
+def _document(data: bytes) -> Json:
+    return decode(data) if data.startswith(b"{") else None  # the last frame says [DONE]
+
+
+class _Reading:
+    """Gives each piece of content its part. `_open` is the part that grows, by the step and the kind of content."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: dict[tuple[Json, str], int] = {}
+        self._calls: set[int] = set()
+
+    def read_whole(self, document: JsonObject) -> list[StreamEvent]:
+        """The events of a whole interaction, or of an error in its place."""
+        if "error" in document and "status" not in document:
+            return [Failed(read_error(0, document, {})), Ended()]
+        if not document.keys() & {"steps", "outputs", "status"}:
+            return []
+        events: list[StreamEvent] = [_read_identity(document)]
+        for index, step in enumerate(_objects(document.get("steps")) or _objects(document.get("outputs"))):
+            events += self._step(index, step)
+            events += self._close(index)
+        return [*events, *_read_end(document), Ended()]
+
+    def read_frame(self, event: JsonObject) -> list[StreamEvent]:
+        """The events of one frame of a stream."""
+        index = event.get("index")
+        match event.get("event_type"):
+            case "interaction.created" | "interaction.start":
+                return [_read_identity(_object(event.get("interaction")))]
+            case "step.start" | "content.start":
+                return list(self._step(index, _object(event.get("step") or event.get("content"))))
+            case "step.delta" | "content.delta":
+                return list(self._delta(index, _object(event.get("delta"))))
+            case "step.stop" | "content.stop":
+                return list(self._close(index))
+            case "interaction.completed" | "interaction.complete":
+                return [*_read_end(_object(event.get("interaction"))), Ended()]
+            case "error":
+                return [Failed(read_error(0, event, {})), Ended()]
+            case _:
+                return []
+
+    def _part(self, index: Json, kind: str) -> int:
+        """The part of this content: the one that it began, or a new one."""
+        if (index, kind) not in self._open:
+            self._open[index, kind] = self._count
+            self._count += 1
+        return self._open[index, kind]
+
+    def _close(self, index: Json) -> Iterator[StreamEvent]:
+        """The step has ended: a call in it is complete."""
+        part = self._open.get((index, "call"))
+        if part is not None and part in self._calls:
+            self._calls.discard(part)
+            yield ToolCallCompleted(part)
+
+    def _step(self, index: Json, step: JsonObject) -> Iterator[StreamEvent]:
+        """A step, or a content of the older form, as far as it is there."""
+        kind = step.get("type")
+        if kind == "model_output":
+            for content in _objects(step.get("content")):
+                yield from self._delta(index, content)
+        elif kind == "thought":
+            for content in _objects(step.get("summary")):
+                yield from self._delta(index, {"type": "thought_summary", "content": content})
+            yield from self._delta(index, {"type": "thought_signature", "signature": step.get("signature")})
+        elif kind is not None and kind not in _ASKED:
+            yield from self._delta(index, step)
+
+    def _delta(self, index: Json, delta: JsonObject) -> Iterator[StreamEvent]:
+        """What a piece of content adds."""
+        kind = delta.get("type")
+        match kind:
+            case "text":
+                if text := _text(delta.get("text")):
+                    yield TextReceived(self._part(index, "text"), text)
+            case "thought_summary":
+                if text := _text(_object(delta.get("content")).get("text")):
+                    yield ThinkingReceived(self._part(index, "thought"), text, summary=True)
+            case "thought_signature":
+                if signature := _text(delta.get("signature")):
+                    yield SignatureReceived(self._part(index, "thought"), signature, NAME)
+            case "function_call":
+                yield from self._call(index, delta)
+            case "arguments_delta":
+                yield ArgumentsReceived(self._part(index, "call"), _text(delta.get("arguments")))
+            case _:
+                yield PartReceived(self._part(index, f"{kind} {self._count}"), Opaque(NAME, delta))
+
+    def _call(self, index: Json, call: JsonObject) -> Iterator[StreamEvent]:
+        part, arguments = self._part(index, "call"), call.get("arguments")
+        if part not in self._calls:
+            self._calls.add(part)
+            yield ToolCallBegun(part, _text(call.get("id")), _text(call.get("name")))
+        if arguments:  # a stream begins with none, and sends them in pieces
+            yield ArgumentsReceived(part, arguments if isinstance(arguments, str) else encode(arguments).decode())
+
+
+def _read_identity(interaction: JsonObject) -> Started:
+    named = [_text(interaction.get(key)) or None for key in ("id", "model", "agent")]
+    try:
+        created = int(datetime.fromisoformat(_text(interaction.get("created"))).timestamp())
+    except ValueError:
+        created = None
+    return Started(named[0], named[1] or named[2], created)
+
+
+def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
+    """The counts and the end that an interaction tells; no end while it is in progress."""
+    counts = _object(interaction.get("usage"))
+    if counts:
+        thoughts = whole_number(counts.get("total_thought_tokens"))
+        asked = [whole_number(counts.get(key)) for key in ("total_input_tokens", "total_tool_use_tokens")]
+        said = [whole_number(counts.get("total_output_tokens")), thoughts]
+        yield UsageReceived(
+            Usage(
+                input_tokens=_sum(asked),
+                output_tokens=_sum(said),
+                cached_tokens=whole_number(counts.get("total_cached_tokens")),
+                reasoning_tokens=thoughts,
+            )
+        )
+    finish = _ENDS.get(interaction.get("status"))
+    if finish is not None:
+        yield Finished(finish)
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
