@@ -23,7 +23,7 @@ from tests.person import Person
 from tests.shared_servers import free_port
 from tests.upstream import Upstream
 
-_SERVING = """
+SERVING = """
 import asyncio, sys
 from sightline.app.configuration import configuration
 from sightline.app.server import open_server
@@ -67,7 +67,7 @@ class Killable:
 
     def start(self) -> None:
         """Start it, where it was if it has been somewhere."""
-        command = [sys.executable, "-c", _SERVING, str(self.folder / "sightline.toml"), str(self.folder / "data")]
+        command = [sys.executable, "-c", SERVING, str(self.folder / "sightline.toml"), str(self.folder / "data")]
         self._child = subprocess.Popen([*command, str(self._port)], stdout=subprocess.PIPE, text=True)
         link = urlsplit(self._child.stdout.readline().strip())
         server = Served(f"http://{link.netloc}", parse_qs(link.query)["token"][0], None)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import select
 import socket
 import threading
 import time
@@ -353,6 +354,41 @@ def test_a_large_body_passes_both_ways_in_little_memory(gateway: Served, upstrea
     for each in (shown["raw"]["request"], shown["raw"]["reply"]):
         assert (each["size"], each["sha256"], each["kept"]) == (size, wanted, 8 << 20)
     assert most - before < 120_000  # 16 MB are kept of it; the rest of the program is at work too
+
+
+def test_a_client_that_does_not_read_makes_the_provider_wait_and_loses_nothing(
+    gateway: Served, upstream: RawUpstream
+) -> None:
+    piece, count = bytes(range(256)) * 1024, 400  # 100 MB
+    blocked = threading.Event()
+    sent: list[int] = []
+
+    def answer(request: RawRequest) -> None:
+        request.say(head(200, ("content-length", str(len(piece) * count)), ("content-type", "video/mp4")))
+        for number in range(count):
+            if not select.select([], [request.talk], [], 1)[1]:
+                sent.append(number)
+                blocked.set()
+            request.say(piece)
+
+    upstream.handle = answer
+    before = _resident_kb()
+    with socket.socket() as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        wire.settimeout(60)
+        wire.connect(("127.0.0.1", urlsplit(gateway.url).port))
+        wire.sendall(f"GET /v1/videos HTTP/1.1\r\nhost: {urlsplit(gateway.url).netloc}\r\n\r\n".encode())
+        assert blocked.wait(60)
+        assert _resident_kb() - before < 60_000
+        with wire.makefile("rb") as stream:
+            while stream.readline().strip():
+                pass
+            digest = sha256()
+            for _ in range(count):
+                digest.update(stream.read(len(piece)))
+    assert digest.hexdigest() == sha256(piece * count).hexdigest()
+    assert sent[0] < count // 2
+    assert latest(gateway)["state"] == "finished"
 
 
 def _resident_kb() -> int:

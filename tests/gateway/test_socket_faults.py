@@ -164,6 +164,29 @@ def test_a_client_that_vanishes_takes_the_providers_socket_along(tmp_path: Path)
     assert (shown["state"], shown["reason"]) == ("cancelled", "client_gone")
 
 
+@pytest.mark.parametrize(
+    "wrong", [b"\x81\x02\xff\xfe", b"\xf1\x00", b"\x81\x82\0\0\0\0{}"], ids=["not UTF-8", "reserved bits", "masked"]
+)
+def test_a_provider_whose_frames_are_none_ends_the_response_as_failed(tmp_path: Path, wrong: bytes) -> None:
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        upstream.take(connection)
+        connection.send(events("resp_1", "a")[0])
+        connection.socket.sendall(wrong)
+        upstream.take(connection)
+
+    with (
+        socket_upstream(play) as upstream,
+        served(tmp_path, ACME.format(url=upstream.url)) as server,
+        client_of(server) as socket,
+    ):
+        socket.send(json.dumps(ASK))
+        assert json.loads(read_response(socket)[-1])["type"] == "response.failed"
+        with pytest.raises(ConnectionClosed):
+            socket.recv(timeout=30)
+        (shown,) = exchanges(server)
+    assert shown["state"] == "failed"
+
+
 def test_a_client_that_does_not_read_stops_the_provider(tmp_path: Path) -> None:
     """What waits for the client is bounded: the provider's writes block long before all of it has left."""
     sent = 0

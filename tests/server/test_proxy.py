@@ -25,7 +25,7 @@ import trustme
 from sightline.server.proxy import login_of, session_in
 from tests.background import upstream_in_background
 from tests.tls_stage import CHAT_REPLY, TlsStage, context_of, tls_stage
-from tests.upstream import LAST, answer, chunk, cut, head, pieces, says, stall, streams
+from tests.upstream import LAST, Talk, answer, chunk, cut, head, pieces, says, stall, streams
 
 KEY = "sk-secret-of-the-client"
 ASK = {"model": "gpt-x", "messages": [{"role": "user", "content": "Hi"}]}
@@ -481,6 +481,56 @@ def test_an_answer_that_breaks_off_does_not_look_whole(stage: TlsStage, version:
     done = ask(stage, version, body={**ASK, "stream": True})
     assert done.returncode != 0 or b"error" in done.stdout
     assert stage.exchanges()[0]["state"] == "failed"
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+@pytest.mark.parametrize("step", [cut(how="reset"), cut(head(200), how="reset")], ids=["at once", "after the head"])
+def test_a_vendor_that_hangs_up_is_an_error(stage: TlsStage, version: str, step: Any) -> None:
+    stage.upstream.script = [step]
+    done = ask(stage, version)
+    assert done.returncode != 0 or int(done.stdout.split(b" ")[1]) >= 500
+    (shown,) = stage.exchanges()
+    assert (shown["state"], shown["transport"]) == ("failed", "tls")
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_a_vendor_that_stalls_is_given_up(tmp_path: Path, version: str) -> None:
+    event = b'data: {"id":"c","object":"chat.completion.chunk","choices":[]}\n\n'
+    with tls_stage(tmp_path, config="[providers.openai]\nstream_idle_timeout_ms = 300\n") as stage:
+        stage.upstream.script = [stall(head(200, [("Content-Type", "text/event-stream")]), chunk(event))]
+        done = ask(stage, version, body={**ASK, "stream": True})
+        assert done.returncode != 0 or b"error" in done.stdout
+        (shown,) = stage.exchanges()
+    assert (shown["state"], shown["fault"]) == ("failed", "timeout_idle")
+
+
+def test_a_client_that_does_not_read_makes_the_vendor_wait(stage: TlsStage) -> None:
+    """What waits for the client is bounded: the vendor's writes block long before all of it has left."""
+    piece, count = b"x" * 262_144, 400  # 100 MB
+    sent: list[int] = []
+
+    async def answer(talk: Talk) -> None:
+        await talk.say(head(200, framing=str(len(piece) * count)))
+        for number in range(count):
+            sent.append(number)
+            await talk.say(piece)
+
+    stage.upstream.script = [answer]
+    with opened(stage, trusting(stage)) as talk:
+        talk.sendall(b"GET /v1/files/f/content HTTP/1.1\r\nHost: api.openai.com\r\n\r\n")
+        asyncio.run_coroutine_threadsafe(stage.upstream.arrived(1), stage.loop).result(60)
+        stuck = -1
+        while len(sent) != stuck:  # until nothing has left for a second
+            stuck = len(sent)
+            time.sleep(1)
+        assert len(sent) < count // 2
+        with talk.makefile("rb") as stream:
+            while stream.readline().strip():
+                pass
+            left = len(piece) * count
+            while left:
+                left -= len(stream.read(min(left, 1 << 20)))
+    assert len(sent) == count
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
