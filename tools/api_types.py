@@ -13,6 +13,7 @@ from sightline.agent.api.runs import ApprovalShown
 from sightline.agent.service import shapes as runs
 from sightline.app.example import ExampleShown
 from sightline.chat.api import shapes as chat
+from sightline.chat.service.chats import ChatBrief
 from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
@@ -50,6 +51,7 @@ ANSWERS = (
     SessionShown,
     SessionPlace,
     TurnDetails,
+    ChatBrief,
     chat.PairOpened,
     chat.RowsShown,
     chat.PlaceShown,

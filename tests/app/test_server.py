@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sightline.app.chats import chat_settings, open_chat
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_engine, open_record
 from sightline.app.machine import SystemClock
-from sightline.app.server import chat_settings, open_chat, open_server
+from sightline.app.server import open_server
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Fault
 from sightline.exchange import memory as memory_module
@@ -88,14 +89,14 @@ async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     async with open_engine(config, str(tmp_path)) as engine, open_record(config, str(tmp_path)) as store:
         parts = open_chat(config, engine, Hub(store.record), store.logbook)
-        assert len(await parts.service.chat.load()) == 0
-        assert parts.service.chat.make_id().startswith("c_")
+        assert len(await parts.chats.main.chat.load()) == 0
+        assert parts.chats.main.chat.make_id().startswith("c_")
         prices = parts.prices("acme/large")
         assert prices.input == 2.0
         assert parts.prices("nobody-serves-this") is None
         assert parts.settings.user_request_allowance == 600
         assert parts.toolsets == ("notes",)
-        await parts.service.close(0)
+        await parts.chats.close(0)
 
 
 @pytest.mark.parametrize("replay", [None, parse("")])

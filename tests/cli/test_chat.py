@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -12,8 +13,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from sightline.cli import main
+from tests.background import upstream_in_background
+from tests.chat.api.http_stage import CONFIG, spoken
 from tests.gateway_server import served
 from tests.shared_servers import free_port, has_ended
+from tests.upstream import answer, streams
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
@@ -104,3 +109,42 @@ def test_instructions_are_kept_above_all_topics(tmp_path: Path) -> None:
         assert [each["instructions"] for each in topics if each["id"] == ""] == ["Use metres."]
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 0
+
+
+def test_chats_are_made_asked_shown_forked_named_and_deleted_by_the_command(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "chats.toml"
+
+    def run(*words: str, status: int = 0, stdin: str = "") -> tuple[str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        assert main(["chat", *words, "--config", str(config), "--data", str(tmp_path / "data")]) == status
+        return capfd.readouterr()
+
+    with upstream_in_background() as upstream, served(tmp_path, CONFIG.format(url=upstream.url)):
+        config.write_text("")
+        upstream.script = [streams(*spoken("By train, ", "of course."))]
+        chat = run("new", "Holiday plans")[0].strip()
+        assert (
+            run("send", "holiday", "-", "-m", "acme/large", stdin="How do we get there?")[0] == "By train, of course."
+        )
+        assert run("send", chat, "And back?")[0] == "By train, of course."
+        assert len(upstream.seen[-1].json()["messages"]) == 3, "with what was said before"
+        shown = run("show", "Holiday plans")[0]
+        assert "#1  acme/large" in shown
+        assert "> How do we get there?\n\nBy train, of course.\n" in shown
+        fork = run("fork", "Holiday plans", "1", "--name", "Other way")[0].strip()
+        assert [json.loads(line)["user_text"] for line in run("show", fork, "--json")[0].splitlines()] == [
+            "How do we get there?"
+        ]
+        assert [json.loads(line)["id"] for line in run("list", "and", "back", "--json")[0].splitlines()] == [chat]
+        run("rename", chat, "Other day")
+        assert "2 chats are called 'other'" in run("show", "other", status=2)[1]
+        assert "there is no pair '9'" in run("fork", chat, "9", status=2)[1]
+        assert "there is no terminal" in run("delete", chat, status=2)[1]
+        said = run("delete", "Other day", "--yes")[1]
+        assert "Other day: 2 pairs, 2 requests in the record will be deleted for good" in said
+        assert "deleted, with 2 requests" in said
+        assert "Other day" not in run("list")[0]
+        upstream.script = [answer(401, b'{"error": {"message": "broken", "type": "auth"}}', [])]
+        assert "broken" in run("send", fork, "Again?", status=3)[1]

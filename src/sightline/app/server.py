@@ -3,12 +3,10 @@
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import msgspec
 
 from sightline.agent.api.runs import Approvals, Runs, run_calls
 from sightline.agent.service.toolsets import KeptRules
+from sightline.app.chats import open_chat
 from sightline.app.configuration import Configuration, data_folder, plugins_named
 from sightline.app.engine import RelayResources as SendingMeans
 from sightline.app.engine import (
@@ -27,21 +26,16 @@ from sightline.app.engine import (
     why_no_embedded_model,
 )
 from sightline.app.evals import evals_of, evaluation_of, suites_place
-from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.app.machine import SystemClock
 from sightline.app.proxy import make_proxy, proxy_calls
 from sightline.app.running_server import announce, withdraw
 from sightline.app.tools import runner_of, toolsets_of
 from sightline.app.worker import WorkerParameters
 from sightline.app.workers import MainParts, Workers, divide_connections
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import choose
-from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import ChatParts, chat_calls
-from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.answerer import Answerer, ToolAnswerer
-from sightline.chat.service.service import chat_service
-from sightline.errors import Fault
+from sightline.chat.service.answerer import ToolAnswerer
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.caps import Caps
 from sightline.exchange.client_response import RequestHandler
@@ -59,10 +53,9 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.resend import Resender, ResendSources
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
-from sightline.gateway.models import list_models
 from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.entries import FactEntry
-from sightline.store.store import Logbook, Store
+from sightline.store.store import Store
 from sightline.store.summary import PriceList, price_list
 from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
@@ -132,7 +125,7 @@ class Parts:
         if self.resending is not None:
             await self.resending.close(grace)
         if self.chat is not None:
-            await self.chat.service.close(grace)
+            await self.chat.chats.close(grace)
         if self.workers is not None:
             await self.workers.close(grace)
 
@@ -219,53 +212,6 @@ def _places(parts: Parts) -> tuple[Place, ...]:
         ("example", parts.example),
     )
     return ("traffic", *(place for place, part in others if part is not None))
-
-
-def open_chat(
-    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
-) -> ChatParts:
-    """The chat stored in this logbook. It is read on first use. The caller closes its service."""
-    settings = chat_settings(loaded)
-    ids = Ids(time.time_ns, chance())
-    service = chat_service(
-        engine,
-        hub,
-        logbook,
-        catalog=loaded.catalog,
-        has_key=loaded.has_key,
-        settings=settings,
-        make_id=lambda: f"c{ids()[1:]}",
-        answering=answering,
-        default_model=loaded.settings.ask.model,
-        process=process_name(),
-        is_alive=is_alive,
-    )
-    zone = datetime.now().astimezone().tzinfo
-    assert zone is not None
-    return ChatParts(
-        service=service,
-        settings=settings,
-        prices=_model_prices(loaded.catalog, loaded.has_key),
-        zone=zone,
-        models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
-        toolsets=tuple(loaded.settings.tools),
-    )
-
-
-def chat_settings(loaded: Configuration) -> ChatSettings:
-    """The table `[chat]` as the chat's own settings."""
-    return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
-
-
-def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Callable[[str], Prices | None]:
-    @lru_cache(maxsize=1024)
-    def prices(model: str) -> Prices | None:
-        try:
-            return choose(catalog, model, has_key=has_key).facts.prices
-        except Fault:  # an imported pair may name an unknown model
-            return None
-
-    return prices
 
 
 @asynccontextmanager
@@ -413,7 +359,7 @@ async def open_parts(
         clock,
         relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
     )
-    chat.service.chat.warm()
+    chat.chats.main.chat.warm()
     shared = MainParts(hub, relay.holds, means.memory.ledger, means.embedded, record.facts, records.read, clock.now)
     return parts(
         hub=hub,
@@ -421,7 +367,7 @@ async def open_parts(
         relay=relay,
         resending=resending,
         chat=chat,
-        runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
+        runs=Runs(runner, toolsets, chat.chats.resume_run, Approvals(rules)),
         evals=evals,
         commands=_command_calls(loaded, means, relay, hub, aside),
         caps=means.caps,

@@ -14,7 +14,14 @@ GROUPS = (
 EXAMPLES = {
     "serve": ("sightline serve --port 8801 --no-open",),
     "run": ("sightline run -- claude", "sightline run --hold -- python client.py"),
-    "chat": ("sightline chat",),
+    "chat": ("sightline chat", 'sightline chat --chat "Holiday plans"'),
+    "chat list": ("sightline chat list", "sightline chat list train tickets"),
+    "chat show": ('sightline chat show "Holiday plans"',),
+    "chat new": ('sightline chat new "Holiday plans"',),
+    "chat send": ('sightline chat send "Holiday plans" "And by train?"',),
+    "chat rename": ('sightline chat rename "Holiday plans" Lisbon',),
+    "chat fork": ("sightline chat fork Lisbon 3 --name Porto",),
+    "chat delete": ("sightline chat delete Porto",),
     "ask": (
         'sightline ask -m gpt-4o "What is a monad?"',
         'sightline ask -f notes.md --dry-run --as curl "Shorten this."',

@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     from sightline.cli import (
         ask,
         cache,
+        chat,
         completion,
         config,
         context,
@@ -80,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
-    asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
+    asking = (serve.add_serve, run.add_command, chat.add_command, ask.add_command, runs.add_resume, runs.add_runs)
     recorded = (
         traffic.add_traffic,
         show.add_show,

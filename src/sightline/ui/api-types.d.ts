@@ -382,6 +382,19 @@ export interface Changed {
   kept?: string[];
 }
 
+/** A chat in the list. `name` is what a person called it, `title` that or how its first question begins. `latest` is when anything happened in it, and `session` the label of its requests in the record. `found` is the text around the words that were searched for, in the pair `found_in`. */
+export interface ChatBrief {
+  id: string;
+  name: string;
+  title: string;
+  pairs: number;
+  latest: number;
+  session: string;
+  is_sending: boolean;
+  found: string;
+  found_in: string;
+}
+
 /** One thing that was looked at, whether it held, and what was seen. */
 export interface Check {
   text: string;

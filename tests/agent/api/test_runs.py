@@ -299,10 +299,10 @@ async def test_where_no_rules_are_kept_none_can_be_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", ["yes", "no", "fault"])
 async def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer: str) -> None:
-    joined: list[tuple[str, str]] = []
+    joined: list[tuple[str, str, str]] = []
 
-    async def joining(pair: str, run: str) -> bool:
-        joined.append((pair, run))
+    async def joining(chat: str, pair: str, run: str) -> bool:
+        joined.append((chat, pair, run))
         if answer == "fault":
             raise Fault(Code.USAGE, "an answer is still on its way", status=409)
         return answer == "yes"
@@ -313,7 +313,7 @@ async def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer:
         task.cancel()
         await asyncio.wait({task})
         taken = await desk.call("runs/r_1/resume", {})
-        assert joined == [("p_1", "r_1")]
+        assert joined == [("main", "p_1", "r_1")]
         if answer == "fault":
             assert taken == (409, "an answer is still on its way")
         else:

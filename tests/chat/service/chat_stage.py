@@ -17,6 +17,7 @@ from sightline.chat.core.facts import ChatFact
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
+from sightline.chat.service.chat import MAIN
 from sightline.chat.service.service import ChatService, chat_service
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Announced, FactQueue
@@ -96,8 +97,8 @@ class ChatStage:
         self.service = self.another("here")
         self._watch: FactQueue | None = None
 
-    def another(self, host: str = "elsewhere") -> ChatService:
-        """One more process on the same log."""
+    def another(self, host: str = "elsewhere", chat: str = MAIN) -> ChatService:
+        """One more process on the same log, or another chat."""
         models = {
             "m": Model(providers=("acme",), context_window=LIMIT),
             "large": Model(providers=("acme",), context_window=1000),
@@ -108,6 +109,7 @@ class ChatStage:
             self.engine,
             self.hub,
             self.logbook,
+            name=chat,
             catalog=Catalog(providers=self.relays.providers, models=models),
             has_key=lambda _provider: True,
             settings=self.settings,
@@ -165,18 +167,24 @@ class ChatStage:
         async with asyncio.timeout(60):
             async for told in self._watch:
                 if isinstance(told, Announced) and told.value["kind"] == kind:
-                    return told.value
+                    return _without_chat(told.value)
         raise AssertionError("no more news")
 
     async def rest(self, kind: str) -> list[JsonObject]:
         """All news of this kind that are there."""
         self._watch.close()
-        return [t.value async for t in self._watch if isinstance(t, Announced) and t.value["kind"] == kind]
+        news = [t.value async for t in self._watch if isinstance(t, Announced)]
+        return [_without_chat(value) for value in news if value["kind"] == kind]
 
     async def close(self) -> None:
         await self.service.close(5)
         await self.relays.client.close()
         await self.relays.embedded.close()
+
+
+def _without_chat(news: JsonObject) -> JsonObject:
+    assert news.get("chat", MAIN) == MAIN
+    return {name: value for name, value in news.items() if name != "chat"}
 
 
 @asynccontextmanager

@@ -138,8 +138,12 @@ class StepWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: bool
 
 
-Joining: TypeAlias = Callable[[str, str], Awaitable[bool]]
-"""Takes up the run of a pair, so that it becomes the pair's answer; not where the pair is not there for it."""
+Joining: TypeAlias = Callable[[str, str, str], Awaitable[bool]]
+"""Resumes the run of a pair of a chat, so that it becomes the pair's answer; not where the pair is not there for it."""
+
+
+MAIN_CHAT = "main"
+"""The chat of a run whose origin names a pair and no chat, because it began when there was only one."""
 
 
 class Runs:
@@ -230,7 +234,7 @@ class Runs:
         if self._joining is None or not isinstance(pair, str):
             return False
         try:
-            return await self._joining(pair, run)
+            return await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
         except Fault:
             self._runner.questions.tell(run, {})
             raise

@@ -1,10 +1,11 @@
-"""The chat's calls by path and method."""
+"""The calls of the chats by path and method."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import TypeVar
+from functools import partial
+from typing import TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -16,6 +17,7 @@ from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, ViewCa
 from sightline.chat.api.refusals import load_with, not_there, refusing
 from sightline.chat.api.shapes import (
     AskedShown,
+    ChatWanted,
     CommandWanted,
     CompactionUndoWanted,
     CompactionWanted,
@@ -24,6 +26,7 @@ from sightline.chat.api.shapes import (
     DraftShown,
     DraftWanted,
     EditWanted,
+    ForkWanted,
     IdsWanted,
     MarkWanted,
     PreferencesShown,
@@ -45,12 +48,16 @@ from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import Chat, Preferences
+from sightline.chat.service.chat import MAIN, Chat, Preferences
+from sightline.chat.service.chats import ChatBrief, Chats
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.records import Records
+from sightline.exchange.hub import Hub
+from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
+from sightline.filters.expression import TextTerm
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
+from sightline.filters.predicate import literal
 from sightline.model.json import JsonObject
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
@@ -242,10 +249,12 @@ W = TypeVar("W", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class ChatParts:
-    """What the chat's calls need. `settings` are the configured ones, `models` the names to offer, `toolsets` those of
-    the configuration."""
+    """What the calls of the chats need. `settings` are the configured ones, `models` the names to offer, `toolsets`
+    those of the configuration."""
 
-    service: ChatService
+    chats: Chats
+    hub: Hub
+    now: Callable[[], float]
     settings: ChatSettings
     prices: ModelPrices
     zone: tzinfo
@@ -253,71 +262,72 @@ class ChatParts:
     toolsets: Sequence[str] = ()
 
 
-def chat_calls(parts: ChatParts, records: Records) -> Calls:
-    """All calls below `/api/chat`."""
-    service = parts.service
-    filters = Filters(service.chat, parts.zone, parts.models)
-    showing = PairShowing(service, parts.prices)
-    views, pairs = ViewCalls(service, filters, showing), PairCalls(service, showing, records)
-    sends, topics, compactions = SendCalls(service), TopicCalls(service, parts.toolsets), CompactionCalls(service)
-    preferences = PreferenceCalls(service.chat, parts.settings)
-    files, commands = Files(service, filters), Commanding(service, filters)
-    calls: dict[str, dict[str, Handler]] = {
-        "views/*": {
-            "GET": lambda call: views.get(_name(call), Query(call.query)),
-            "PUT": _with_body(ViewWanted, lambda call, wanted: views.update(_name(call), wanted)),
-        },
-        "views/*/rows": {"GET": lambda call: views.rows(_name(call), Query(call.query))},
-        "views/*/place": {"GET": lambda call: views.place(_name(call), Query(call.query))},
-        "estimate": {"POST": _with_body(QuestionWanted, lambda _call, wanted: views.estimate(wanted))},
-        "preview": {"POST": _with_body(PreviewWanted, lambda _call, wanted: views.preview(wanted))},
-        "send": {"POST": _with_body(SendWanted, lambda _call, wanted: sends.send(wanted))},
-        "cancel": {"POST": _with_body(Nothing, lambda _call, _nothing: sends.cancel())},
-        "resume": {"POST": _with_body(ResumeWanted, lambda _call, wanted: sends.resume(wanted))},
-        "pairs/*": {"GET": lambda call: pairs.get(_name(call), Query(call.query))},
-        "pairs/*/media/*": {"GET": lambda call: pairs.media(_name(call), call.names[1], Query(call.query))},
-        "pairs/*/reask": {"POST": _with_body(ReaskWanted, lambda call, wanted: sends.reask(_name(call), wanted))},
-        "pairs/*/edit": {
-            "POST": _with_body(EditWanted, lambda call, wanted: pairs.edit(_name(call), wanted, Query(call.query)))
-        },
-        "pairs/*/swap": {
-            "POST": _with_body(SwapWanted, lambda call, wanted: pairs.swap(_name(call), wanted, Query(call.query)))
-        },
-        "mark": {"POST": _with_body(MarkWanted, lambda _call, wanted: pairs.mark(wanted))},
-        "delete": {"POST": _with_body(IdsWanted, lambda _call, wanted: pairs.delete(wanted))},
-        "restore": {"POST": _with_body(IdsWanted, lambda _call, wanted: pairs.restore(wanted))},
-        "topics": {
-            "GET": lambda _call: topics.list_topics(),
-            "POST": _with_body(TopicWanted, lambda _call, wanted: topics.add(wanted)),
-            # The topic of all topics has an empty id.
-            "PUT": _with_body(TopicChangeWanted, lambda _call, wanted: topics.change(ROOT, wanted)),
-        },
-        "topics/*": {
-            "PUT": _with_body(TopicChangeWanted, lambda call, wanted: topics.change(_name(call), wanted)),
-            "DELETE": lambda call: topics.remove(_name(call)),
-        },
-        "compaction": {"POST": _with_body(CompactionWanted, lambda _call, wanted: compactions.accept(wanted))},
-        "compaction/draft": {"POST": _with_body(DraftWanted, lambda _call, wanted: compactions.draft(wanted))},
-        "compaction/compare": {"POST": _with_body(CompareWanted, lambda _call, wanted: compactions.compare(wanted))},
-        "compaction/undo": {"POST": _with_body(CompactionUndoWanted, lambda _call, wanted: compactions.undo(wanted))},
-        "preferences": {
-            "GET": lambda _call: preferences.get(),
-            "PUT": _with_body(PreferencesWanted, lambda _call, wanted: preferences.update(wanted)),
-        },
-        "command": {"POST": _with_body(CommandWanted, lambda _call, wanted: commands.run(wanted))},
-        "export": {"GET": lambda call: files.export(Query(call.query))},
-        "import": {"POST": lambda call: files.bring_in(Query(call.query), call.receive)},
-        "filter": {"GET": lambda call: filters.describe(Query(call.query))},
-    }
-    return {
-        f"chat/{path}": {method: refusing(handler) for method, handler in methods.items()}
-        for path, methods in calls.items()
-    }
+class ChatListCalls:
+    """Lists chats, and makes, renames, forks and deletes them."""
+
+    def __init__(self, chats: Chats, records: Records, hub: Hub, now: Callable[[], float]) -> None:
+        self._chats = chats
+        self._records = records
+        self._hub = hub
+        self._now = now
+
+    async def list_chats(self, query: Query) -> list[ChatBrief]:
+        """All chats; with `text`, those with these words."""
+        return await self._chats.list_chats(query.text("text"))
+
+    async def get(self, chat: str) -> ChatBrief:
+        """One chat."""
+        return await self._chats.describe(chat)
+
+    async def create(self, wanted: ChatWanted) -> ChatBrief:
+        """Begin a chat."""
+        return await self.get(await self._chats.create(wanted.name))
+
+    async def fork(self, chat: str, wanted: ForkWanted) -> ChatBrief:
+        """Begin a chat with what another has up to a pair."""
+        return await self.get(await self._chats.fork(chat, wanted.pair, wanted.name))
+
+    async def rename(self, chat: str, wanted: ChatWanted) -> ChatBrief:
+        """Call a chat something else."""
+        await self._chats.rename(chat, wanted.name)
+        return await self.get(chat)
+
+    async def delete(self, chat: str, query: Query) -> ForgetResult:
+        """Delete a chat so that no file has it any more; with `requests`, also what is on record of its requests, and
+        its runs."""
+        brief, store = await self._chats.describe(chat), self._records.store
+        await self._chats.delete(chat)
+        if not query.is_set("requests"):
+            await store.forget([])  # it leaves no trace of what was removed just now
+            return ForgetResult(0, 0)
+        wanted = TextTerm("session", literal(brief.session))
+        found, ids = await forget_exchanges(store, wanted, now=self._now(), with_copies=True)
+        self._hub.announce("forgotten", {"exchanges": list(ids)})
+        return found
 
 
-def _with_body(kind: type[W], act: Callable[[ApiCall, W], Awaitable[object]]) -> Handler:
-    async def handle(call: ApiCall) -> object:
-        return await act(call, await read_body(call.receive, kind))
+class OneChat:
+    """The calls of one chat."""
+
+    def __init__(self, parts: ChatParts, service: ChatService, records: Records) -> None:
+        showing = PairShowing(service, parts.prices)
+        self.filters = Filters(service.chat, parts.zone, parts.models)
+        self.views = ViewCalls(service, self.filters, showing)
+        self.pairs = PairCalls(service, showing, records)
+        self.sends = SendCalls(service)
+        self.topics = TopicCalls(service, parts.toolsets)
+        self.compactions = CompactionCalls(service)
+        self.preferences = PreferenceCalls(service.chat, parts.settings)
+        self.files = Files(service, self.filters)
+        self.commands = Commanding(service, self.filters)
+
+
+ChatHandler: TypeAlias = Callable[[OneChat, ApiCall], Awaitable[object]]
+
+
+def _with_body(kind: type[W], act: Callable[[OneChat, ApiCall, W], Awaitable[object]]) -> ChatHandler:
+    async def handle(chat: OneChat, call: ApiCall) -> object:
+        return await act(chat, call, await read_body(call.receive, kind))
 
     return handle
 
@@ -325,3 +335,99 @@ def _with_body(kind: type[W], act: Callable[[ApiCall, W], Awaitable[object]]) ->
 def _name(call: ApiCall) -> str:
     """The id in the path; ids of imported pairs may contain any characters."""
     return unquote(call.name)
+
+
+_CALLS: Mapping[str, Mapping[str, ChatHandler]] = {
+    "views/*": {
+        "GET": lambda chat, call: chat.views.get(_name(call), Query(call.query)),
+        "PUT": _with_body(ViewWanted, lambda chat, call, wanted: chat.views.update(_name(call), wanted)),
+    },
+    "views/*/rows": {"GET": lambda chat, call: chat.views.rows(_name(call), Query(call.query))},
+    "views/*/place": {"GET": lambda chat, call: chat.views.place(_name(call), Query(call.query))},
+    "estimate": {"POST": _with_body(QuestionWanted, lambda chat, _call, wanted: chat.views.estimate(wanted))},
+    "preview": {"POST": _with_body(PreviewWanted, lambda chat, _call, wanted: chat.views.preview(wanted))},
+    "send": {"POST": _with_body(SendWanted, lambda chat, _call, wanted: chat.sends.send(wanted))},
+    "cancel": {"POST": _with_body(Nothing, lambda chat, _call, _nothing: chat.sends.cancel())},
+    "resume": {"POST": _with_body(ResumeWanted, lambda chat, _call, wanted: chat.sends.resume(wanted))},
+    "pairs/*": {"GET": lambda chat, call: chat.pairs.get(_name(call), Query(call.query))},
+    "pairs/*/media/*": {"GET": lambda chat, call: chat.pairs.media(_name(call), call.names[1], Query(call.query))},
+    "pairs/*/reask": {
+        "POST": _with_body(ReaskWanted, lambda chat, call, wanted: chat.sends.reask(_name(call), wanted))
+    },
+    "pairs/*/edit": {
+        "POST": _with_body(
+            EditWanted, lambda chat, call, wanted: chat.pairs.edit(_name(call), wanted, Query(call.query))
+        )
+    },
+    "pairs/*/swap": {
+        "POST": _with_body(
+            SwapWanted, lambda chat, call, wanted: chat.pairs.swap(_name(call), wanted, Query(call.query))
+        )
+    },
+    "mark": {"POST": _with_body(MarkWanted, lambda chat, _call, wanted: chat.pairs.mark(wanted))},
+    "delete": {"POST": _with_body(IdsWanted, lambda chat, _call, wanted: chat.pairs.delete(wanted))},
+    "restore": {"POST": _with_body(IdsWanted, lambda chat, _call, wanted: chat.pairs.restore(wanted))},
+    "topics": {
+        "GET": lambda chat, _call: chat.topics.list_topics(),
+        "POST": _with_body(TopicWanted, lambda chat, _call, wanted: chat.topics.add(wanted)),
+        # The topic of all topics has an empty id.
+        "PUT": _with_body(TopicChangeWanted, lambda chat, _call, wanted: chat.topics.change(ROOT, wanted)),
+    },
+    "topics/*": {
+        "PUT": _with_body(TopicChangeWanted, lambda chat, call, wanted: chat.topics.change(_name(call), wanted)),
+        "DELETE": lambda chat, call: chat.topics.remove(_name(call)),
+    },
+    "compaction": {"POST": _with_body(CompactionWanted, lambda chat, _call, wanted: chat.compactions.accept(wanted))},
+    "compaction/draft": {"POST": _with_body(DraftWanted, lambda chat, _call, wanted: chat.compactions.draft(wanted))},
+    "compaction/compare": {
+        "POST": _with_body(CompareWanted, lambda chat, _call, wanted: chat.compactions.compare(wanted))
+    },
+    "compaction/undo": {
+        "POST": _with_body(CompactionUndoWanted, lambda chat, _call, wanted: chat.compactions.undo(wanted))
+    },
+    "preferences": {
+        "GET": lambda chat, _call: chat.preferences.get(),
+        "PUT": _with_body(PreferencesWanted, lambda chat, _call, wanted: chat.preferences.update(wanted)),
+    },
+    "command": {"POST": _with_body(CommandWanted, lambda chat, _call, wanted: chat.commands.run(wanted))},
+    "export": {"GET": lambda chat, call: chat.files.export(Query(call.query))},
+    "import": {"POST": lambda chat, call: chat.files.bring_in(Query(call.query), call.receive)},
+    "filter": {"GET": lambda chat, call: chat.filters.describe(Query(call.query))},
+}
+"""The calls of a chat by the end of their path and by method."""
+
+
+def chat_calls(parts: ChatParts, records: Records) -> Calls:
+    """All calls below `/api/chats`. Those of the main chat are below `/api/chat`, too."""
+    chats = ChatListCalls(parts.chats, records, parts.hub, parts.now)
+
+    def in_chat(handler: ChatHandler, *, is_main: bool) -> Handler:
+        async def handle(call: ApiCall) -> object:
+            service = await parts.chats.get(MAIN if is_main else _name(call))
+            names = call.names if is_main else call.names[1:]
+            return await handler(OneChat(parts, service, records), replace(call, names=names))
+
+        return handle
+
+    calls: dict[str, dict[str, Handler]] = {
+        "chats": {
+            "GET": lambda call: chats.list_chats(Query(call.query)),
+            "POST": lambda call: _then(read_body(call.receive, ChatWanted), chats.create),
+        },
+        "chats/*": {
+            "GET": lambda call: chats.get(_name(call)),
+            "PUT": lambda call: _then(read_body(call.receive, ChatWanted), partial(chats.rename, _name(call))),
+            "DELETE": lambda call: chats.delete(_name(call), Query(call.query)),
+        },
+        "chats/*/fork": {
+            "POST": lambda call: _then(read_body(call.receive, ForkWanted), partial(chats.fork, _name(call)))
+        },
+    }
+    for path, methods in _CALLS.items():
+        calls[f"chat/{path}"] = {name: in_chat(handler, is_main=True) for name, handler in methods.items()}
+        calls[f"chats/*/{path}"] = {name: in_chat(handler, is_main=False) for name, handler in methods.items()}
+    return {path: {method: refusing(handler) for method, handler in methods.items()} for path, methods in calls.items()}
+
+
+async def _then(body: Awaitable[W], act: Callable[[W], Awaitable[object]]) -> object:
+    return await act(await body)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from itertools import islice
 from typing import Final, Literal, assert_never, cast
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from sightline.catalog.problem import likely, quote_word
 from sightline.chat.api.refusals import wrong_text
@@ -26,7 +26,7 @@ from sightline.chat.core.facts import PairsDeleted, PairsMoved, TopicAdded
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import Chat
+from sightline.chat.service.chat import MAIN, Chat
 from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking
 from sightline.errors import Code, Fault
@@ -178,7 +178,7 @@ class Commanding:
             case Hud(on=on):
                 return _result(command, pairs, f"the panel is {'on' if on else 'off'}", done=not is_dry, hud=on)
             case Export() as action:
-                address = _address(looking, command, action)
+                address = _address(self._service.chat.id, looking, command, action)
                 return _result(command, pairs, _count_text(pairs, "to export"), done=not is_dry, export=address)
             case Compact():
                 ids = tuple(pair.id for pair in pairs)
@@ -267,8 +267,9 @@ def _count_text(pairs: list[MessagePair], behind: str = "") -> str:
     return f"{count} {behind}".strip()
 
 
-def _address(looking: Looking, command: ChatCommand, action: Export) -> str:
+def _address(chat: str, looking: Looking, command: ChatCommand, action: Export) -> str:
     query = {"view": looking.id, "filter": command.filter, "as": action.to}
     query |= {"whole_topics": "1"} if action.whole_topics else {}
     query |= {"name": action.filename} if action.filename else {}
-    return f"/api/chat/export?{urlencode(query)}"
+    place = "chat" if chat == MAIN else f"chats/{quote(chat)}"
+    return f"/api/{place}/export?{urlencode(query)}"

@@ -323,6 +323,18 @@ class DraftShown(msgspec.Struct, frozen=True, kw_only=True):
     exchange: str
 
 
+class ChatWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The name of a chat; without one it is called after its first question."""
+
+    name: str = ""
+
+
+class ForkWanted(ChatWanted, frozen=True):
+    """A chat that begins with what another has up to this pair."""
+
+    pair: str = ""
+
+
 Ids: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=200_000)]
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 

@@ -17,6 +17,7 @@ from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.run_answer import ToolOpener, answer_of, messages_of
 from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.service.toolsets import KeptRules
+from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.cancellation import cancel_reason
@@ -31,15 +32,6 @@ from sightline.model.tools import Tool
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
-
-SESSION = "chat"
-"""How the chat's exchanges are labelled."""
-
-
-def conversation_in(topic: str) -> str:
-    """The name of the conversation in the record: each topic is one of its own."""
-    return f"{SESSION}:{topic}" if topic else SESSION
-
 
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 """Gets all rounds of a run so far, whenever a call or a result is new."""
@@ -61,11 +53,14 @@ async def _ignore_run(_run: str) -> None:
 class AnswerRequest:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
     each round; `budgeted` is what the record shall know of how it was planned. `began` is called with the id of a run
-    before that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256` its first
-    request is refused if another body would go out."""
+    before that begins, `went` of how far it has come. `chat` is the chat's id, `session` the label of its exchanges and
+    `conversation` the name of the conversation in it. With `expect_sha256` its first request is refused if another body
+    would go out."""
 
     pair: str
     prepared: Prepared
+    chat: str = MAIN
+    session: str = SESSION
     hold: bool = False
     step: bool = False
     toolsets: tuple[str, ...] = ()
@@ -118,7 +113,7 @@ class Answerer:
             on_event=on_event,
             tried=_ignore,
             paused=_ignore,
-            session=SESSION,
+            session=wanted.session,
             hold=wanted.hold,
             waits=False,
             on_recorded=on_recorded,
@@ -174,10 +169,11 @@ class ToolAnswerer(Answerer):
             prepared.request,
             prepared.choice,
             RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
-            SESSION,
+            wanted.session,
             run,
             origin={
                 "kind": "chat",
+                "chat": wanted.chat,
                 "pair": wanted.pair,
                 "toolsets": list(wanted.toolsets),
                 "conversation": wanted.conversation,

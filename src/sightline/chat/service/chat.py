@@ -1,4 +1,4 @@
-"""The one chat of a store: its history as the log has it, and the only way to add to it."""
+"""A chat of a store: its history as its log has it, and the only way to add to it."""
 
 import asyncio
 import gc
@@ -108,6 +108,12 @@ class Heartbeats:
 
 LOG = "chat"
 PREFERENCES = "chat-preferences"
+MAIN = "main"
+"""The id of the chat that every store has."""
+
+SESSION = "chat"
+"""How the exchanges of that chat are labelled; those of another have its id, too."""
+
 MOST_FILTERS = 1000
 
 T = TypeVar("T")
@@ -187,6 +193,16 @@ FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, _decoder(LOG, _FACT
 PREFERENCES_FORMAT: FactFormat[Preferences] = FactFormat(_encode_typed, _decoder(PREFERENCES, _PREFERENCES.decode))
 
 
+def log_of(chat: str) -> str:
+    """The name of a chat's log."""
+    return LOG if chat == MAIN else f"{LOG}:{chat}"
+
+
+def session_of(chat: str) -> str:
+    """How the exchanges of a chat are labelled."""
+    return SESSION if chat == MAIN else f"{SESSION}-{chat}"
+
+
 EVENT = "chat"
 """The name of the chat's events."""
 
@@ -212,7 +228,8 @@ Listener: TypeAlias = Callable[[HistoryChange | None], None]
 
 
 class Chat:
-    """The history, loaded when it is first needed, and the preferences. `version` is the number of facts in the log.
+    """The history, loaded when it is first needed, and the preferences, which all chats share. `version` is the number
+    of facts in the log.
 
     Several processes may have the chat of one store open: each reads what the others have added. `recovering` says how
     a pair ends whose run was under way when its process ended.
@@ -223,6 +240,7 @@ class Chat:
         logbook: Logbook,
         hub: Hub,
         *,
+        name: str = MAIN,
         settings: ChatSettings,
         now: Callable[[], float],
         make_id: Callable[[], str],
@@ -231,6 +249,7 @@ class Chat:
         is_alive: Callable[[str], bool] = lambda _process: True,
         recovering: Recovering | None = None,
     ) -> None:
+        self.id = name
         self.history = ChatHistory()
         self.preferences = Preferences()
         self.settings = settings
@@ -241,7 +260,7 @@ class Chat:
         self._configured = settings
         self._facts: Journal[ChatFact, ChatHistory, HistoryChange] = Journal(
             logbook,
-            LOG,
+            log_of(name),
             FACT_FORMAT,
             self.history,
             self._apply,
@@ -260,9 +279,18 @@ class Chat:
         self._warming: asyncio.Task[None] | None = None
 
     @property
+    def session(self) -> str:
+        """How its exchanges are labelled."""
+        return session_of(self.id)
+
+    @property
     def version(self) -> int:
         """The number of facts in the log that are known here."""
         return self._facts.version
+
+    def conversation_in(self, topic: str) -> str:
+        """The name of the conversation in the record: each topic is one of its own."""
+        return f"{self.session}:{topic}" if topic else self.session
 
     def listen(self, listener: Listener) -> None:
         """Call the listener with each change, before it is announced."""
@@ -270,7 +298,7 @@ class Chat:
 
     def announce(self, value: JsonObject) -> None:
         """Announce news to the watchers."""
-        self._hub.announce(EVENT, value)
+        self._hub.announce(EVENT, {"chat": self.id, **value})
 
     def touch(self, pair: str) -> None:
         """Tell that a pair can be seen differently although no fact has changed it."""

@@ -25,15 +25,7 @@ from sightline.chat.core.sending import (
     SendEnding,
     Step,
 )
-from sightline.chat.service.answerer import (
-    SESSION,
-    Answerer,
-    AnswerRequest,
-    AnswerResult,
-    RunToResume,
-    conversation_in,
-    measure,
-)
+from sightline.chat.service.answerer import Answerer, AnswerRequest, AnswerResult, RunToResume, measure
 from sightline.chat.service.blocks import Deltas, LiveAnswer, partial_of
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.views import Looking, ViewSend
@@ -282,18 +274,20 @@ class RunningSend(AnswerProgress):
         order = self._order
         ready = order.first if attempt.number == 1 else prepare(attempt.prompt, order.choice)
         self._live = LiveAnswer(ready.dialect, self._deltas)
-        self._predicted = (await measure(self._engine, self._engine.final(ready, session=SESSION))).tokens
-        conversation = conversation_in(self._chat.history.get(self.pair).topic)
+        chat = self._chat
+        self._predicted = (await measure(self._engine, self._engine.final(ready, session=chat.session))).tokens
         wanted = AnswerRequest(
             self.pair,
             ready,
+            chat.id,
+            chat.session,
             order.hold,
             order.step,
             order.toolsets,
             budgeted,
             self._begin_run,
             self._on_rounds,
-            conversation,
+            chat.conversation_in(chat.history.get(self.pair).topic),
             order.expect_sha256 if attempt.number == 1 else "",
         )
         return await self._abortable(self._answerer.answer(wanted, self._on_event, self._on_recorded))

@@ -14,7 +14,7 @@ from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_to
 from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.sizing import question
-from sightline.chat.service.answerer import SESSION, Answerer, measure
+from sightline.chat.service.answerer import Answerer, measure
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps, quota_for
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
@@ -61,6 +61,11 @@ class Sends:
         return self._chat.history.sending
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way here, nor about to begin."""
+        return self._running is None and not self._starting.locked()
+
+    @property
     def paused(self) -> Quota | None:
         """The limit of the account that the next attempt waits for, if it waits."""
         return None if self._running is None else self._running.paused
@@ -104,7 +109,7 @@ class Sends:
             plan = plan_of(looking.view, text, attachments, replaces=replaces)
             order = self._order(looking, plan, looking.choice, hold=hold, step=step)
             if expect_sha256:
-                refuse_other(expect_sha256, self._engine.final(order.first, session=SESSION).sha256)
+                refuse_other(expect_sha256, self._engine.final(order.first, session=self._chat.session).sha256)
                 # Masks may change until it goes out, so the relay looks once more.
                 order = replace(order, expect_sha256=expect_sha256)
             steps, first = self._first(order, quota)
@@ -301,7 +306,7 @@ class Previews:
         text, attachments = self.views.mask_question(text, attachments)
         try:
             plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
-            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+            ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
         except Fault as fault:
             return SendPreview(trouble=trouble_of(fault))
         left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
@@ -327,7 +332,7 @@ class Previews:
             return Sized(nothing, limit, True, _line(nothing))
         plan = plan_of(looking.view, text, attachments, replaces=replaces)
         try:
-            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+            ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
             estimate = await measure(self.engine, ready)
         except Fault:  # it cannot be written for this model, which the send will say
             estimate = plan.prompt

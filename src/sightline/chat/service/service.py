@@ -11,8 +11,8 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, answer_of
 from sightline.chat.core.rewriting import INSTRUCTION, Compaction, compaction_fact, compare, drafting
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.answerer import SESSION, Answerer, conversation_in
-from sightline.chat.service.chat import Chat
+from sightline.chat.service.answerer import Answerer
+from sightline.chat.service.chat import MAIN, Chat
 from sightline.chat.service.running_send import ending_of_interrupted_pair
 from sightline.chat.service.sends import Previews, Sends
 from sightline.chat.service.views import Models, Views
@@ -53,9 +53,9 @@ class Compacting:
                 on_event=_ignore_event,
                 tried=_ignore_event,
                 paused=_ignore_event,
-                session=SESSION,
+                session=self.chat.session,
                 on_recorded=lambda entry: exchanges.append(entry.exchange),
-                conversation=conversation_in(looking.view.topic),
+                conversation=self.chat.conversation_in(looking.view.topic),
             )
         if reply.fault is not None:
             raise reply.fault
@@ -113,6 +113,7 @@ def chat_service(
     hub: Hub,
     logbook: Logbook,
     *,
+    name: str = MAIN,
     catalog: Catalog,
     has_key: Callable[[Provider], bool],
     settings: ChatSettings,
@@ -122,12 +123,14 @@ def chat_service(
     process: str = "",
     is_alive: Callable[[str], bool] = lambda _process: True,
 ) -> ChatService:
-    """The chat of a logbook; it is read when it is first asked for. `process` is a name that no other process has, with
-    its machine before a colon, and `is_alive` says of such a name of this machine whether that process still runs."""
+    """The chat `name` of a logbook; it is read when it is first asked for. `process` is a name that no other process
+    has, with its machine before a colon, and `is_alive` says of such a name of this machine whether that process still
+    runs."""
     asking = answering or Answerer(engine)
     chat = Chat(
         logbook,
         hub,
+        name=name,
         settings=settings,
         now=engine.clock.now,
         make_id=make_id,

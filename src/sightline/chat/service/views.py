@@ -216,6 +216,11 @@ class Views:
         self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
         chat.listen(self._on_change)
 
+    @property
+    def session(self) -> str:
+        """How the chat's exchanges are labelled."""
+        return self._chat.session
+
     async def set_view(
         self,
         view: str,

@@ -1,7 +1,6 @@
 // @ts-check
 /** A model's answer: text, thinking, tool calls with their results, pictures and sources. None of it becomes markup. */
 
-import { addressOf } from "./api.js";
 import { h, html, useMemo, useState } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";
 import { argumentsLine, callState, sourcesOf } from "./core/answers.js";
@@ -21,14 +20,11 @@ const RASTER = /^image\/(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const LONGEST_RESULT = 20_000;
 
 /**
- * `pair` names whose answer it is, for its pictures, and `earlier` which of the pair's earlier answers, if it is one;
- * `from` is where its pictures are if it is not of a pair, with `#` for the number.
- * @param {{ answer: AnswerShown, isLive: boolean, pair?: string, earlier?: number, from?: string, key?: string }} props
+ * `files` is where its pictures are, with `#` for the number.
+ * @param {{ answer: AnswerShown, isLive: boolean, files?: string, key?: string }} props
  */
-export function AnswerBody({ answer, isLive, pair = "", earlier, from = "" }) {
+export function AnswerBody({ answer, isLive, files = "" }) {
   const blocks = answer.blocks ?? [];
-  const query = earlier === undefined ? "of=answer" : `of=answer&earlier=${earlier}`;
-  const files = pair ? addressOf(`/api/chat/pairs/${encodeURIComponent(pair)}/media/#?${query}`) : from;
   return html`<div class="answer-blocks">
     ${blocks.map((block, index) =>
       renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files),

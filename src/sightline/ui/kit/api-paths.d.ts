@@ -24,6 +24,7 @@ type GetAnswers = [
   ["/api/interception", api.Intercepting],
   ["/api/rules", api.Rule[]],
   ["/api/masks", api.Mask[]],
+  ["/api/chats", api.ChatBrief[]],
   ["/api/chat/preferences", api.PreferencesShown],
   ["/api/chat/topics", api.TopicShown[]],
   [`/api/chat/pairs/${Id}`, api.PairOpened],
@@ -47,6 +48,7 @@ type PutAnswers = [
   ["/api/caps", api.CapsShown],
   ["/api/chat/preferences", api.PreferencesShown],
   [`/api/chat/views/${Id}`, api.ViewShown],
+  [`/api/chats/${Id}`, api.ChatBrief],
 ];
 
 /** What `POST` answers. */
@@ -54,6 +56,8 @@ type PostAnswers = [
   [`/api/exchanges/${Id}/edits`, api.Changed],
   ["/api/forget", api.ForgetResult],
   ["/api/learned/forget", api.ForgottenShown],
+  ["/api/chats", api.ChatBrief],
+  [`/api/chats/${Id}/fork`, api.ChatBrief],
   ["/api/chat/preview", api.PreviewShown],
   ["/api/chat/estimate", api.EstimateShown],
   ["/api/chat/send", api.Asked],

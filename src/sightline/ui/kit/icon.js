@@ -17,6 +17,7 @@ const SHAPES = {
   check: "m3 8.5 3.2 3.2L13 5",
   more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
   pause: "M5.5 3.5v9M10.5 3.5v9",
+  chats: "M2.5 3h11v7.5H8l-3 3v-3H2.5Z",
   rules: "M2.5 4h11M4.5 8h7M6.5 12h3",
   plus: "M8 3v10M3 8h10",
   up: "m4 10 4-4 4 4",

@@ -9,10 +9,10 @@ import { hashOf, routeOf } from "./core/routes.js";
 /** @type {import("../vendor/preact.js").Signal<Route>} */
 export const route = signal(routeOf(location.hash));
 
-/** The exchange that was open last, and the filters that the list and the chat had: the ways back. */
+/** The exchange and the chat that were open last, and the filters that the list and the chat had: the ways back. */
 export const lastOpened = signal("");
 export const lastFilter = signal("");
-export const lastChatFilter = signal("");
+export const lastChat = signal(/** @type {Extract<Route, { view: "chat" }>} */ ({ view: "chat", filter: "" }));
 
 /** @type {string | null} */
 let seen = null;
@@ -26,7 +26,7 @@ function arrive() {
   const at = routeOf(seen);
   if (at.view === "request") lastOpened.value = at.id;
   if (at.view === "traffic") lastFilter.value = at.filter;
-  if (at.view === "chat") lastChatFilter.value = at.filter;
+  if (at.view === "chat") lastChat.value = at;
   route.value = at;
 }
 
@@ -55,7 +55,7 @@ export function toTraffic() {
 
 /** To the chat as it was. */
 export function toChat() {
-  go({ view: "chat", filter: lastChatFilter.value });
+  go(lastChat.value);
 }
 
 /** @param {string} id @param {string} [tab] */

@@ -2,13 +2,19 @@
 /** The page's location as the hash of its address, and back. */
 
 /**
- * @typedef {{ view: "traffic", filter: string } | { view: "costs", by: string, filter: string } | { view: "request",
- *   id: string, tab: string, against?: string } | { view: "session", name: string } | { view: "chat",
- *   filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?:
- *   string, order?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?:
- *   string, order?: string } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | {
- *   view: "eval-trend", suite: string } | { view: "runs", compare?: string } | { view: "run", id: string } | { view:
- *   "compare", a: string, b: string }} Route
+ * @typedef {{ view: "traffic", filter: string }
+ *   | { view: "costs", by: string, filter: string }
+ *   | { view: "request", id: string, tab: string, against?: string }
+ *   | { view: "session", name: string }
+ *   | { view: "chat", filter: string, chat?: string }
+ *   | { view: "evals", suite?: string, compare?: string }
+ *   | { view: "eval", id: string, filter?: string, order?: string }
+ *   | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?: string, order?: string }
+ *   | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string }
+ *   | { view: "eval-trend", suite: string }
+ *   | { view: "runs", compare?: string }
+ *   | { view: "run", id: string }
+ *   | { view: "compare", a: string, b: string }} Route
  */
 
 /** The tabs of a request; the first is the usual one. */
@@ -25,7 +31,8 @@ export function routeOf(hash) {
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
   if (place === "runs")
     return id ? { view: "run", id } : { view: "runs", compare: new URLSearchParams(query).get("compare") ?? "" };
-  return { view: place === "chat" ? "chat" : "traffic", filter: new URLSearchParams(query).get("filter") ?? "" };
+  const filter = new URLSearchParams(query).get("filter") ?? "";
+  return place === "chat" ? { view: "chat", filter, ...withoutEmpty({ chat: id }) } : { view: "traffic", filter };
 }
 
 /** @param {Route} route @returns {string} */
@@ -40,8 +47,9 @@ export function hashOf(route) {
     case "session":
       return `#/sessions/${encodeURIComponent(route.name)}`;
     case "chat":
+      return `#/chat${route.chat ? `/${encodeURIComponent(route.chat)}` : ""}${queryOf({ filter: route.filter })}`;
     case "traffic":
-      return `#/${route.view}` + (route.filter ? `?${new URLSearchParams({ filter: route.filter })}` : "");
+      return `#/traffic${queryOf({ filter: route.filter })}`;
     case "costs":
       return `#/costs${queryOf({ by: route.by === "day" ? "" : route.by, filter: route.filter })}`;
     case "run":

@@ -7,10 +7,12 @@ import { toExchange } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { signal } from "../../vendor/preact.js";
 import { onHeld } from "../traffic/feed.js";
+import { inChat, sessionOfChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, restoreDraft, take, write } from "./draft.js";
 import { inView, changeView, noteSent, onChat, sending, viewId } from "./feed.js";
 
+/** @import { ChatBrief } from "../../api-types.d.ts" */
 /** @import { CommandShown, PairShown } from "./core/chat.js" */
 /** @import { Draft } from "./draft.js" */
 /** @typedef {"ask" | "wait" | "anyway"} Quota */
@@ -24,7 +26,8 @@ import { inView, changeView, noteSent, onChat, sending, viewId } from "./feed.js
  *   | { kind: "topic", title: string, current: string, onPick: (topic: string) => void }
  * | { kind: "compact", ids: string[] } | { kind: "case", exchanges: string[] } | { kind: "code", title: string, text:
  * string }
- *   | { kind: "save", filter: string } | { kind: "topics" | "import" | "export" | "settings" }} Opened
+ *   | { kind: "save", filter: string } | { kind: "rename-chat" | "delete-chat", brief: ChatBrief }
+ *   | { kind: "topics" | "import" | "export" | "settings" }} Opened
  */
 
 /** @type {import("../../vendor/preact.js").Signal<Opened | null>} */
@@ -82,7 +85,7 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
   const stop = hold ? openWhenHeld() : () => {};
   isPosting.value = true;
   try {
-    const { pair } = await inView(() => post("/api/chat/send", own));
+    const { pair } = await inView(() => post(inChat("/api/chat/send"), own));
     if (hold) wait(pair, asked);
     noteSent(pair);
   } catch (error) {
@@ -111,11 +114,12 @@ function handleRefusal(error, { again, onCancel }) {
 
 /** A request of the chat that is held opens in the request's own page; those of other clients do not. */
 function openWhenHeld() {
+  const session = sessionOfChat();
   const stop = onHeld(async ({ id }) => {
     const response = await get(`/api/exchanges?${new URLSearchParams({ filter: `id:${id}`, limit: "1" })}`).catch(
       () => null,
     );
-    if (response?.exchanges[0]?.session !== "chat") return;
+    if (response?.exchanges[0]?.session !== session) return;
     stop();
     toExchange(id);
   });
@@ -127,7 +131,7 @@ function wait(pair, draft) {
   const stop = onChat(async (kind, ended) => {
     if (kind !== "answered" || ended !== pair) return;
     stop();
-    const response = await get(`/api/chat/pairs/${encodeURIComponent(pair)}`).catch(() => null);
+    const response = await get(inChat(`/api/chat/pairs/${encodeURIComponent(pair)}`)).catch(() => null);
     if (!response || response.state !== "error" || response.answer) return;
     restoreDraft({ ...draft, replaces: pair });
     toast("Nothing was sent.", { hint: "Your question is back in the input." });
@@ -137,7 +141,7 @@ function wait(pair, draft) {
 /** Stop the answer that is on its way; what has come of it stays. */
 export async function cancel() {
   try {
-    await post("/api/chat/cancel", {});
+    await post(inChat("/api/chat/cancel"), {});
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409) toastError(error);
   }
@@ -145,7 +149,7 @@ export async function cancel() {
 
 /** Go on with what waits for a quota. @param {boolean} anyway */
 export async function resume(anyway) {
-  await attempt(() => post("/api/chat/resume", { anyway }));
+  await attempt(() => post(inChat("/api/chat/resume"), { anyway }));
 }
 
 /**
@@ -158,7 +162,7 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
   const stop = hold ? openWhenHeld() : () => {};
   try {
     await inView(() =>
-      post(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`, {
+      post(inChat(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`), {
         view: viewId,
         quota,
         ...(model && { model }),
@@ -195,9 +199,8 @@ export async function revise(pair) {
 
 /** @param {string} pair @param {{ n: number, name: string, media_type: string }} attachment */
 async function fileOf(pair, { n, name, media_type }) {
-  const answer = await fetch(addressOf(`/api/chat/pairs/${encodeURIComponent(pair)}/media/${n}?of=question`), {
-    cache: "no-store",
-  });
+  const path = inChat(`/api/chat/pairs/${encodeURIComponent(pair)}/media/${n}?of=question`);
+  const answer = await fetch(addressOf(path), { cache: "no-store" });
   if (!answer.ok) throw new ApiError("http", "An attachment could not be loaded.", "Attach it again.", answer.status);
   return new File([await answer.arrayBuffer()], name || `attachment-${n + 1}`, { type: media_type });
 }
@@ -208,7 +211,7 @@ async function fileOf(pair, { n, name, media_type }) {
  */
 export async function mark(ids, how) {
   if (!ids.length) return;
-  await attempt(() => post("/api/chat/mark", { ids, ...how }));
+  await attempt(() => post(inChat("/api/chat/mark"), { ids, ...how }));
 }
 
 /** @typedef {{ undo: () => Promise<boolean>, close: () => void }} Step */
@@ -240,14 +243,15 @@ export async function undoLast(step = steps.at(-1)) {
 
 /** They go, and can be brought back. @param {readonly string[]} ids */
 export async function remove(ids) {
-  if (!ids.length || !(await attempt(() => post("/api/chat/delete", { ids })))) return;
+  if (!ids.length || !(await attempt(() => post(inChat("/api/chat/delete"), { ids })))) return;
   noteDeleted(ids);
 }
 
 /** Say so, and offer to bring them back. @param {readonly string[]} ids */
 function noteDeleted(ids) {
+  const restore = inChat("/api/chat/restore"); // of this chat, also if another is open by then
   offerUndo(`${countOf(ids.length, "pair")} deleted.`, async () => {
-    const isDone = await attempt(() => post("/api/chat/restore", { ids }));
+    const isDone = await attempt(() => post(restore, { ids }));
     if (isDone) toast(`${countOf(ids.length, "pair")} restored.`);
     return isDone;
   });
@@ -255,12 +259,12 @@ function noteDeleted(ids) {
 
 /** @param {string} pair @param {{ user_text?: string, assistant_text?: string }} texts */
 export async function edit(pair, texts) {
-  return attempt(() => post(`/api/chat/pairs/${encodeURIComponent(pair)}/edit`, texts));
+  return attempt(() => post(inChat(`/api/chat/pairs/${encodeURIComponent(pair)}/edit`), texts));
 }
 
 /** An earlier answer takes the place of the present one. @param {string} pair @param {number} [index] */
 export async function swap(pair, index = -1) {
-  return attempt(() => post(`/api/chat/pairs/${encodeURIComponent(pair)}/swap`, { index }));
+  return attempt(() => post(inChat(`/api/chat/pairs/${encodeURIComponent(pair)}/swap`), { index }));
 }
 
 /**
@@ -269,13 +273,13 @@ export async function swap(pair, index = -1) {
  * @returns {Promise<CommandShown>}
  */
 export async function tryCommand(text) {
-  return inView(() => post("/api/chat/command", { view: viewId, text, dry_run: true }));
+  return inView(() => post(inChat("/api/chat/command"), { view: viewId, text, dry_run: true }));
 }
 
 /** Do what a line says, and say what was done; what it deleted can be brought back. @param {string} text */
 export async function runCommand(text) {
   const outcome = /** @type {CommandShown} */ (
-    await inView(() => post("/api/chat/command", { view: viewId, text, dry_run: false }))
+    await inView(() => post(inChat("/api/chat/command"), { view: viewId, text, dry_run: false }))
   );
   if (outcome.ids?.length) noteDeleted(outcome.ids);
   else toast(outcome.message ? `${outcome.message[0].toUpperCase()}${outcome.message.slice(1)}.` : "Done.");

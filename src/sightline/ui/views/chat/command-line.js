@@ -6,10 +6,12 @@ import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
-import { go, route } from "../../kit/navigation.js";
+import { route } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, signal, useRef } from "../../vendor/preact.js";
 import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
+import { beginChat, ChatListButton } from "./chat-list.js";
+import { chat, current, goToChat, inChat } from "./chats.js";
 import { hasCommand } from "./core/chat.js";
 import { addToMemory, stepThrough } from "./core/memory.js";
 import { Counter } from "./counter.js";
@@ -19,11 +21,7 @@ import { COMMAND, mode, toView } from "./modes.js";
 /** @import { CommandShown, Mode } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
-const SOURCE = {
-  lookup: "/api/chat/filter",
-  cursor: "cursor",
-  placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete",
-};
+const SOURCE = { cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
 const MEMORY = "sightline.chat.filters";
 
 /** What the server said of the last line. @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
@@ -70,7 +68,7 @@ async function execute(text) {
     } else {
       await changeView({ filter: text.trim() });
       // A user who left meanwhile must not be brought back.
-      if (route.value.view === "chat") go({ view: "chat", filter: view.value?.filter ?? text.trim() });
+      if (route.value.view === "chat") goToChat(chat.value, view.value?.filter ?? text.trim());
       done.value += 1;
       toHistory();
     }
@@ -138,12 +136,12 @@ export function CommandLine() {
     return true;
   };
   return html`<div id=${COMMAND} class="command-line" data-zone="command">
-    ${h(ModeMark, {})}
+    ${h(ChatListButton, {})}${h(ModeMark, {})}
     ${h(FilterBox, {
       value: applied,
       refused: refused.value,
       isExecuted: true,
-      source: SOURCE,
+      source: { lookup: inChat("/api/chat/filter"), ...SOURCE },
       group: "Chat: anywhere",
       reset: done.value,
       onFilter: (text) => void execute(text),
@@ -189,7 +187,7 @@ function FilterMenu({ applied }) {
     ...list.map((each) => ({
       label: `@${each.name}`,
       detail: each.filter,
-      run: () => void go({ view: "chat", filter: `@${each.name}` }),
+      run: () => void goToChat(chat.value, `@${each.name}`),
     })),
     ...(list.length ? /** @type {Choice[]} */ (["line"]) : []),
     {
@@ -211,9 +209,17 @@ function FilterMenu({ applied }) {
 function ChatMenu() {
   /** @param {"topics" | "import" | "export" | "settings"} kind */
   const open = (kind) => () => void (dialog.value = { kind });
+  /** @param {"rename-chat" | "delete-chat"} kind */
+  const openOwn = (kind) => () => {
+    if (current.value) dialog.value = { kind, brief: current.value };
+  };
   return h(Menu, {
     label: "Chat",
     choices: [
+      { label: "New chat", run: () => void beginChat(), keys: h(KeyCaps, { keys: "alt+n" }) },
+      { label: "Rename this chat…", run: openOwn("rename-chat") },
+      { label: "Delete this chat…", isDanger: true, run: openOwn("delete-chat") },
+      "line",
       { label: "Topics…", run: open("topics"), keys: h(KeyCaps, { keys: "alt+shift+t" }) },
       { label: "Settings…", run: open("settings"), keys: h(KeyCaps, { keys: "ctrl+," }) },
       { label: "Show the HUD", run: () => showHud(true), keys: h(KeyCaps, { keys: "H" }) },

@@ -10,6 +10,7 @@ import { Icon } from "../../kit/icon.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { offerUndo } from "./actions.js";
+import { inChat } from "./chats.js";
 import { about } from "./core/chat.js";
 
 /** @import { Band } from "./core/chat.js" */
@@ -20,10 +21,11 @@ const TOGETHER = 400;
 /**
  * The summary goes, and the pairs that it stood for are back; whether that is settled.
  * @param {string} id of the summary's pair
+ * @param {string} [path] the call in the chat that has it
  */
-export async function undoCompaction(id) {
+export async function undoCompaction(id, path = inChat("/api/chat/compaction/undo")) {
   try {
-    await post("/api/chat/compaction/undo", { id });
+    await post(path, { id });
     return true;
   } catch (error) {
     toastError(error);
@@ -53,7 +55,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     setProblem(null);
     try {
       const response = await post(
-        "/api/chat/compaction/draft",
+        inChat("/api/chat/compaction/draft"),
         { view, ids, ...(instruction.trim() ? { instruction: instruction.trim() } : {}) },
         { signal: own.signal },
       );
@@ -70,9 +72,10 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
   const accept = async () => {
     setSaving(true);
     try {
-      const { pair } = await post("/api/chat/compaction", { ids, text });
+      const { pair } = await post(inChat("/api/chat/compaction"), { ids, text });
+      const undo = inChat("/api/chat/compaction/undo"); // of this chat, also if another is open by then
       offerUndo(`The summary stands for ${countOf(ids.length, "pair")} now; they are kept.`, () =>
-        undoCompaction(pair),
+        undoCompaction(pair, undo),
       );
       onDone?.(pair);
       onClose();
@@ -176,7 +179,7 @@ function useSizes(view, ids, text, isDrafting) {
     if (isDrafting) return undefined;
     const timer = setTimeout(async () => {
       try {
-        setSizes(await post("/api/chat/compaction/compare", { view, ids, text }, { signal: own.signal }));
+        setSizes(await post(inChat("/api/chat/compaction/compare"), { view, ids, text }, { signal: own.signal }));
       } catch {
         // The sizes that are shown stay until the next words; accepting says what is wrong.
       }

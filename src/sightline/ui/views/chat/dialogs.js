@@ -12,6 +12,8 @@ import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { dialog, edit, runCommand, swap } from "./actions.js";
+import { DeleteChat, RenameChat } from "./chat-list.js";
+import { inChat, mediaOf } from "./chats.js";
 import { CompactionDialog } from "./compaction.js";
 import { confirmationText, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { preferences, savePreferences, view, viewId } from "./feed.js";
@@ -81,6 +83,10 @@ export function Dialogs() {
       return h(ImportDialog, { onClose: close });
     case "export":
       return h(ExportDialog, { view: viewId, filter: view.value?.filter ?? "", onClose: close });
+    case "rename-chat":
+      return h(RenameChat, { brief: open.brief, onClose: close });
+    case "delete-chat":
+      return h(DeleteChat, { brief: open.brief, onClose: close });
     case "settings":
       return h(ChatSettingsDialog, { onClose: close });
   }
@@ -272,7 +278,7 @@ function EditDialog({ pair }) {
 function Earlier({ pair }) {
   const [answers, setAnswers] = useState(/** @type {AnswerShown[] | null} */ (null));
   useEffect(() => {
-    get(`/api/chat/pairs/${encodeURIComponent(pair.id)}`).then(
+    get(inChat(`/api/chat/pairs/${encodeURIComponent(pair.id)}`)).then(
       (response) => setAnswers(response.earlier_answers),
       (error) => {
         close();
@@ -304,7 +310,7 @@ function Earlier({ pair }) {
                     Use this answer
                   </button>
                 </div>
-                ${h(AnswerBody, { answer, isLive: false, pair: pair.id, earlier: index })}
+                ${h(AnswerBody, { answer, isLive: false, files: mediaOf(pair.id, index) })}
               </li>`,
             )}
           </ol>`,

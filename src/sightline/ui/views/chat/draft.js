@@ -4,7 +4,9 @@
 import { post } from "../../kit/api.js";
 import { effect, signal, untracked } from "../../vendor/preact.js";
 import { wireAttachments } from "./core/attachments.js";
+import { chat, inChat } from "./chats.js";
 import { inView, view, viewId } from "./feed.js";
+import { keyOf } from "./tab-memory.js";
 
 /** @import { EstimateShown } from "./core/chat.js" */
 /** @import { Item } from "./core/attachments.js" */
@@ -14,17 +16,21 @@ const NAME = "sightline.chat.draft";
 /** Tokens are counted so many milliseconds after the last key. */
 const PAUSE = 250;
 
-/** @returns {{ text: string, replaces: string }} */
-function readDraft() {
+/** @param {string} name @returns {{ text: string, replaces: string }} */
+function readDraft(name) {
   try {
-    const { text = "", replaces = "" } = JSON.parse(sessionStorage.getItem(NAME) ?? "{}");
+    const { text = "", replaces = "" } = JSON.parse(sessionStorage.getItem(keyOf(NAME, name)) ?? "{}");
     return { text, replaces };
   } catch {
     return { text: "", replaces: "" };
   }
 }
 
-const before = readDraft();
+/** The chat whose draft this is, and the files of the drafts of other chats. */
+let owner = chat.peek();
+/** @type {Map<string, Item[]>} */
+const kept = new Map();
+const before = readDraft(owner);
 export const text = signal(before.text);
 /** The pair that this question takes the place of. */
 export const replaces = signal(before.replaces);
@@ -33,9 +39,21 @@ export const items = signal(/** @type {Item[]} */ ([]));
 /** @type {import("../../vendor/preact.js").Signal<EstimateShown | null>} */
 export const size = signal(/** @type {EstimateShown | null} */ (null));
 
+// Another chat has a draft of its own.
+effect(() => {
+  const next = chat.value;
+  if (next === owner) return;
+  kept.set(
+    owner,
+    untracked(() => items.value),
+  );
+  owner = next;
+  write({ ...readDraft(next), items: kept.get(next) ?? [] });
+});
+
 effect(() => {
   try {
-    sessionStorage.setItem(NAME, JSON.stringify({ text: text.value, replaces: replaces.value }));
+    sessionStorage.setItem(keyOf(NAME, owner), JSON.stringify({ text: text.value, replaces: replaces.value }));
   } catch {
     // A browser that keeps nothing starts afresh next time.
   }
@@ -85,7 +103,7 @@ effect(() => {
   timer = setTimeout(async () => {
     try {
       const response = await inView(() =>
-        post("/api/chat/estimate", {
+        post(inChat("/api/chat/estimate"), {
           view: viewId,
           text: words,
           attachments: wireAttachments(files),

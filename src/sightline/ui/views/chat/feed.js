@@ -7,6 +7,7 @@ import { resource } from "../../kit/resource.js";
 import { computed, signal } from "../../vendor/preact.js";
 import { moreComplete, applyDelta, NOTHING } from "./core/live.js";
 import { Rows } from "./core/rows.js";
+import { chat, inChat } from "./chats.js";
 import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
 /** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "./core/chat.js" */
@@ -30,7 +31,7 @@ const NO_PREFERENCES = {
 
 /** This page's own, the same after a reload; a view that the server has forgotten is put there again. */
 const id = ownViewId();
-const path = /** @type {const} */ (`/api/chat/views/${id}`);
+const path = () => inChat(`/api/chat/views/${id}`);
 
 /** @type {import("../../vendor/preact.js").Signal<ViewShown | null>} */
 export const view = signal(/** @type {ViewShown | null} */ (null));
@@ -58,7 +59,7 @@ const measured = new Map();
  * What the view is wanted to be, so that it can be put there again.
  * @type {{ filter: string, model?: string, topic?: string }}
  */
-let wanted = { filter: "", ...lastChoice() };
+let wanted = { filter: "", ...lastChoice(chat.peek()) };
 let inSight = { first: 0, last: 0 };
 /** Goes up with each look: what was asked for before is then not shown any more. */
 let looks = 0;
@@ -88,9 +89,10 @@ function notify(kind, pair) {
 export async function changeView(change) {
   let next = { ...wanted, ...change };
   const own = (looks += 1);
+  const at = chat.peek();
   if (!view.value) condition.value = "loading";
   try {
-    const fresh = await (view.value ? put(path, next) : openView(next)).catch((error) => {
+    const fresh = await (view.value ? put(path(), next) : openView(next)).catch((error) => {
       const isOld =
         !view.value &&
         error instanceof ApiError &&
@@ -99,17 +101,18 @@ export async function changeView(change) {
         (next.model || next.topic);
       if (!isOld) throw error;
       next = { filter: next.filter }; // what this tab remembers is gone
-      return put(path, next);
+      return put(path(), next);
     });
     if (own !== looks) return;
     wanted = next;
-    rememberChoice(wanted);
+    rememberChoice(chat.peek(), wanted);
     await showView(fresh, own);
     if (own !== looks) return;
     condition.value = "ready";
     trouble.value = null;
     if (change.filter !== undefined) notify("filter", "");
   } catch (error) {
+    if (at !== chat.peek()) return; // another chat is open by now
     if (!view.value) {
       trouble.value = error instanceof ApiError ? error : new ApiError("page", String(error));
       condition.value = "failed";
@@ -124,10 +127,10 @@ export async function changeView(change) {
  * @returns {Promise<ViewShown>}
  */
 async function openView(next) {
-  const current = await put(path, {});
+  const current = await put(path(), {});
   const isSame =
     current.filter === next.filter && current.topic === (next.topic ?? "") && current.selected === (next.model ?? "");
-  return isSame ? current : put(path, next);
+  return isSame ? current : put(path(), next);
 }
 
 /** @param {ViewShown} fresh @param {number} own */
@@ -173,7 +176,10 @@ function noteOvertaken() {
 
 /** @param {number} from @param {number} limit */
 async function fetchRows(from, limit) {
-  return inView(() => get(`${path}/rows?from=${from}&limit=${limit}`));
+  const at = chat.peek();
+  const page = await inView(() => get(`${path()}/rows?from=${from}&limit=${limit}`));
+  if (at !== chat.peek()) throw new ApiError("page", "Another chat is open.");
+  return page;
 }
 
 /**
@@ -183,11 +189,13 @@ async function fetchRows(from, limit) {
  * @returns {Promise<T>}
  */
 export async function inView(order) {
+  const at = chat.peek();
   try {
     return await order();
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404 || !view.value) throw error;
-    await put(path, wanted);
+    const isForgotten = error instanceof ApiError && error.status === 404 && view.value;
+    if (!isForgotten || at !== chat.peek()) throw error;
+    await put(path(), wanted);
     return order();
   }
 }
@@ -242,7 +250,7 @@ async function fetchMissing() {
 export async function indexOfPair(pair) {
   const known = rows.places.get(pair);
   if (known !== undefined) return known;
-  return (await inView(() => get(`${path}/place?pair=${encodeURIComponent(pair)}`))).index;
+  return (await inView(() => get(`${path()}/place?pair=${encodeURIComponent(pair)}`))).index;
 }
 
 /**
@@ -291,10 +299,10 @@ export async function catchUp() {
   isCatchingUp = true;
   const own = looks;
   try {
-    let fresh = /** @type {ViewShown} */ (await inView(() => get(path)));
+    let fresh = /** @type {ViewShown} */ (await inView(() => get(path())));
     const fetched = await fetchVisible(fresh.rows);
     // Rows that are ahead of the view would show an answer that has come, and a view that still waits for it.
-    if (fetched.total && fetched.version !== fresh.version) fresh = await inView(() => get(path));
+    if (fetched.total && fetched.version !== fresh.version) fresh = await inView(() => get(path()));
     if (own !== looks) return void noteChange(ids, wide);
     if (wide || fetched.total !== rows.total) rows.clear(fetched.total);
     else rows.forget(ids);
@@ -325,7 +333,7 @@ async function fetchVisible(total) {
   let from = isAtEnd ? total - size : first;
   const reading = rows.at(Math.floor((first + last) / 2))?.id;
   if (!isAtEnd && total !== rows.total && reading) {
-    const { index } = await inView(() => get(`${path}/place?pair=${encodeURIComponent(reading)}`));
+    const { index } = await inView(() => get(`${path()}/place?pair=${encodeURIComponent(reading)}`));
     if (index !== null) from = index - Math.floor(size / 2);
   }
   from = Math.max(Math.min(from, total - size), 0);
@@ -391,8 +399,10 @@ function drawPieces() {
 async function fetchLive(pair) {
   if (asking.has(pair)) return;
   asking.add(pair);
+  const at = chat.peek();
   try {
-    const response = await get(`/api/chat/pairs/${encodeURIComponent(pair)}`);
+    const response = await get(inChat(`/api/chat/pairs/${encodeURIComponent(pair)}`));
+    if (at !== chat.peek()) return;
     if (response.state === "sending") liveOf(pair).value = response.answer;
     else endLive(pair);
   } catch {
@@ -424,6 +434,7 @@ function onRunEvent() {
 
 /** @param {any} event */
 function onChatEvent(event) {
+  if (event.chat !== chat.peek() && event.kind !== "preferences") return;
   if (event.kind === "delta") {
     pieces.push(event);
     drawing ??= setTimeout(drawPieces, DRAWN);
@@ -447,6 +458,26 @@ async function onReturn() {
 /** @param {{ settings?: Record<string, any>, saved_filters?: SavedFilter[] }} change */
 export async function savePreferences(change) {
   storedPreferences.value.value = await put("/api/chat/preferences", change);
+}
+
+/** Open another chat: nothing of the one before is shown any more. @param {string} name */
+export function openChat(name) {
+  if (name === chat.peek()) return;
+  looks += 1;
+  chat.value = name;
+  view.value = null;
+  trouble.value = null;
+  condition.value = "loading";
+  wanted = { filter: "", ...lastChoice(name) };
+  inSight = { first: 0, last: 0 };
+  awaited = toldOf = "";
+  touched = new Set();
+  pieces = [];
+  live.clear();
+  measured.clear();
+  rows.clear(0);
+  arrangeHeights();
+  tick.value += 1;
 }
 
 let isFollowed = false;

@@ -6,10 +6,10 @@
 import { about } from "../../kit/about.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
-import { go } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { h, html } from "../../vendor/preact.js";
 import { dialog } from "./actions.js";
+import { chat, goToChat } from "./chats.js";
 import { standingOf } from "./core/chat.js";
 import { condition, heights, changeView, showRows, noteHeight, rows, tick, trouble, view } from "./feed.js";
 import { setCursor, cursor, isTypewriter, list, mark, selectionRange, useCursor } from "./modes.js";
@@ -128,7 +128,7 @@ function NothingFound({ shown }) {
     ${h(Icon, { name: "search", class: "state-icon" })}
     <h2>No pair matches this filter</h2>
     <p class="soft"><code>${shown.filter}</code> shows nothing, so your next question is sent alone.</p>
-    <button type="button" class="button" onClick=${() => go({ view: "chat", filter: "" })}>Show everything</button>
+    <button type="button" class="button" onClick=${() => goToChat(chat.value)}>Show everything</button>
   </div>`;
 }
 

@@ -5,6 +5,7 @@ import { copyText } from "../../kit/copy.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";
 import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, undoLast } from "./actions.js";
+import { beginChat, isListOpen, showList } from "./chat-list.js";
 import { nextStar, standingOf } from "./core/chat.js";
 import { heights, idsOf, rows, sending, view } from "./feed.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
@@ -21,7 +22,7 @@ import {
   toCommand,
   toInput,
 } from "./modes.js";
-import { bothSides, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
+import { bothSides, forkFrom, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "./core/chat.js" */
 /** @import { Wanted } from "../../kit/keyboard.js" */
@@ -264,6 +265,7 @@ function askKeys(onPreview) {
     { keys: "R", label: "Change the question and ask", run: withPair(reviseHere) },
     { keys: "w", label: "Edit the texts", run: withPair((pair) => void (dialog.value = { kind: "edit", pair })) },
     { keys: "", label: "Make a case of this pair for evals", run: withPair(makeCaseOf) },
+    { keys: "", label: "Fork the chat from this pair", run: withPair((pair) => void forkFrom(pair)) },
     { keys: "p", label: "Preview of the next request", run: onPreview },
     { keys: "T", label: "Topic of the next question", run: pickTopicOfNext },
     { keys: "M", label: "Model of the next question", run: pickModel },
@@ -326,6 +328,8 @@ function copyKeys() {
 function generalKeys(onPreview) {
   const whileTyping = true;
   return [
+    { keys: "alt+c", label: "List of chats", run: () => showList(!isListOpen.value), whileTyping },
+    { keys: "alt+n", label: "New chat", run: () => void beginChat(), whileTyping },
     { keys: "ctrl+i", label: "To the input (INPUT)", run: toInput, whileTyping, isHidden: true },
     { keys: "ctrl+d", label: "To the command line (COMMAND)", run: () => toCommand(), whileTyping, isHidden: true },
     { keys: ":", label: "Begin a command", run: () => toCommand(":"), isHidden: true },

@@ -5,11 +5,13 @@ import { ApiError } from "../../kit/api.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { hasHud, send } from "./actions.js";
+import { ChatList, goToFound, isListOpen } from "./chat-list.js";
+import { MAIN } from "./chats.js";
 import { CommandLine, refused } from "./command-line.js";
 import { takesFocus } from "./core/chat.js";
 import { Dialogs } from "./dialogs.js";
 import { isEmpty, items, replaces, text } from "./draft.js";
-import { startChat, changeView, onChat, preferences, rows, sending, view } from "./feed.js";
+import { startChat, changeView, onChat, openChat, preferences, rows, sending, view } from "./feed.js";
 import { History } from "./history.js";
 import { Hud } from "./hud.js";
 import { Input } from "./input.js";
@@ -35,8 +37,8 @@ const TOUCHES = matchMedia("(pointer: coarse)");
 /** Announced to assistive technology. */
 const hasAnswered = signal(false);
 
-/** @param {{ filter: string }} props */
-export function Chat({ filter }) {
+/** @param {{ filter: string, chat?: string }} props */
+export function Chat({ filter, chat: name = MAIN }) {
   const [isPreviewing, setPreviewing] = useState(false);
   useModes();
   // Before the next key: users who open the chat write at once.
@@ -45,10 +47,14 @@ export function Chat({ filter }) {
     if (!TOUCHES.matches) toInput();
     return onChat(followPair);
   }, []);
+  useLayoutEffect(() => openChat(name), [name]);
   useEffect(() => {
     if (view.value && view.value.filter === filter) return;
     changeView({ filter }).then(
-      () => (refused.value = null),
+      () => {
+        refused.value = null;
+        goToFound();
+      },
       (error) => {
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && view.value) refused.value = error;
         else if (error instanceof ApiError && error.status >= 400 && error.status < 500)
@@ -59,14 +65,15 @@ export function Chat({ filter }) {
         else if (view.value) toastError(error);
       },
     );
-  }, [filter]);
+  }, [name, filter]);
   const preview = () => setPreviewing((before) => !before);
   useChatKeys({ onPreview: preview });
   const shown = view.value;
   return html`<main class="chat" aria-label="Chat">
     ${h(CommandLine, {})}
     <div class="chat-middle">
-      <div class="chat-column">${h(History, {})}${h(Input, { isPreviewing, onPreview: preview })}</div>
+      ${isListOpen.value ? h(ChatList, {}) : null}
+      <div class="chat-column">${h(History, { key: name })}${h(Input, { isPreviewing, onPreview: preview })}</div>
       ${
         isPreviewing &&
         shown &&
@@ -92,7 +99,7 @@ export function Chat({ filter }) {
       ${hasHud.value ? h(Hud, {}) : null}
     </div>
     <p class="unseen" role="status" aria-live="polite">
-      ${sending.value ? "An answer is on its way." : hasAnswered.value ? "The answer has come." : ""}
+      ${sending.value ? "An answer is on its way." : hasAnswered.value ? "Answer received." : ""}
     </p>
     ${h(Dialogs, {})}
   </main>`;

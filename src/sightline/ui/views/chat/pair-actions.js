@@ -3,12 +3,14 @@
 
 import { about } from "../../kit/about.js";
 import { copyText } from "../../kit/copy.js";
+import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
-import { toast } from "../../kit/toast.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { h, html } from "../../vendor/preact.js";
 import { dialog, mark, reask, remove, revise, swap } from "./actions.js";
+import { chat, forkChat, goToChat } from "./chats.js";
 import { undoCompaction } from "./compaction.js";
 import { nextStar } from "./core/chat.js";
 import { idsOf, view } from "./feed.js";
@@ -30,6 +32,19 @@ export function makeCaseOf(pair) {
 /** Where the pair is on record; its request holds the conversation before it. @param {PairShown} pair */
 function exchangeOf(pair) {
   return pair.answer?.exchange || pair.exchange;
+}
+
+/** Open a new chat with everything up to this pair. @param {PairShown} pair */
+export async function forkFrom(pair) {
+  const before = chat.value;
+  try {
+    const made = await forkChat(pair.id);
+    toast(`A new chat with ${countOf(made.pairs, "pair")}.`, {
+      action: { label: "Back", run: () => goToChat(before) },
+    });
+  } catch (error) {
+    toastError(error);
+  }
 }
 
 /** Choose the model that answers again. @param {PairShown} pair */
@@ -141,6 +156,7 @@ export function PairActions({ pair, standing, isMeant }) {
         ...(exchangeOf(pair) && about.value.places?.includes("evals")
           ? [{ label: "Make a case of this…", detail: "the conversation up to here", run: () => makeCaseOf(pair) }]
           : []),
+        { label: "Fork from here", detail: "a new chat with all pairs up to this one", run: () => void forkFrom(pair) },
         {
           label: "Copy question and answer",
           run: () => void copyText(bothSides(pair), "Pair"),

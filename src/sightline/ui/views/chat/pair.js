@@ -12,6 +12,7 @@ import { memo } from "../../kit/memo.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { ApprovalCard } from "../runs/approval.js";
 import { cancel, dialog, remove, resume, revise } from "./actions.js";
+import { inChat, mediaOf } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
 import { whyIncomplete, isLeft, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { liveOf } from "./feed.js";
@@ -150,7 +151,8 @@ function Question({ pair }) {
       pair.attachments.length
         ? html`<ul class="question-files" aria-label="Attachments">
             ${pair.attachments.map((each) => {
-              const href = addressOf(`/api/chat/pairs/${encodeURIComponent(pair.id)}/media/${each.n}?of=question`);
+              const file = inChat(`/api/chat/pairs/${encodeURIComponent(pair.id)}/media/${each.n}?of=question`);
+              const href = addressOf(file);
               return html`<li key=${each.n}>
                 ${
                   RASTER.test(each.media_type)
@@ -173,7 +175,7 @@ function Question({ pair }) {
 function Answer({ pair, answer }) {
   const why = whyIncomplete(answer);
   return html`
-    ${h(AnswerBody, { answer, isLive: false, pair: pair.id })}
+    ${h(AnswerBody, { answer, isLive: false, files: mediaOf(pair.id) })}
     <footer class="pair-foot number">
       ${why ? html`<span class="badge cut-off">${why}</span>` : null}
       ${
@@ -214,7 +216,7 @@ function Arriving({ pair, paused }) {
   const run = answer?.run || pair.run;
   const now = useNow();
   return html`
-    ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, pair: pair.id }) : null}
+    ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, files: mediaOf(pair.id) }) : null}
     ${run ? h(ApprovalCard, { run }) : null}
     ${paused ? h(PauseNote, { paused, now }) : null}
     <div class="arriving" role="status">

@@ -7,6 +7,7 @@ import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { Bytes, sha256Of } from "../request/wire.js";
+import { inChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { about } from "./core/chat.js";
 import { outline } from "./core/preview.js";
@@ -123,7 +124,7 @@ function usePreview(view, about, text, attachments, before, replaces, isNothing)
     const ask = async () => {
       try {
         const body = { view, text, attachments: wireAttachments(attachments), before, replaces };
-        const response = await post("/api/chat/preview", body, { signal: own.signal });
+        const response = await post(inChat("/api/chat/preview"), body, { signal: own.signal });
         setShown(response);
         setTrouble(null);
       } catch (error) {

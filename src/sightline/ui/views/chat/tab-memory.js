@@ -17,10 +17,23 @@ export function ownViewId() {
   }
 }
 
-/** The model and the topic that this tab had last. @returns {{ model?: string, topic?: string }} */
-export function lastChoice() {
+/**
+ * Where this tab keeps what it remembers of a chat.
+ * @param {string} name as it is for the main chat
+ * @param {string} chat
+ */
+export function keyOf(name, chat) {
+  return chat === "main" ? name : `${name}.${chat}`;
+}
+
+/**
+ * The model and the topic that this tab had last.
+ * @param {string} chat
+ * @returns {{ model?: string, topic?: string }}
+ */
+export function lastChoice(chat) {
   try {
-    const { model, topic } = JSON.parse(sessionStorage.getItem("sightline.chat.view") ?? "{}");
+    const { model, topic } = JSON.parse(sessionStorage.getItem(keyOf("sightline.chat.view", chat)) ?? "{}");
     const usual = model || localStorage.getItem("sightline.chat.model");
     return { ...(usual && { model: usual }), ...(topic && { topic }) };
   } catch {
@@ -28,10 +41,10 @@ export function lastChoice() {
   }
 }
 
-/** @param {{ model?: string, topic?: string }} choice */
-export function rememberChoice({ model, topic }) {
+/** @param {string} chat @param {{ model?: string, topic?: string }} choice */
+export function rememberChoice(chat, { model, topic }) {
   try {
-    sessionStorage.setItem("sightline.chat.view", JSON.stringify({ model, topic }));
+    sessionStorage.setItem(keyOf("sightline.chat.view", chat), JSON.stringify({ model, topic }));
     if (model) localStorage.setItem("sightline.chat.model", model);
   } catch {
     // A browser that keeps nothing starts afresh next time.

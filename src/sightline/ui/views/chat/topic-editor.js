@@ -8,6 +8,7 @@ import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
+import { inChat } from "./chats.js";
 import { bodyOf, formOf, inheritanceOf, parentsFor, problemsOf, tree } from "./core/topics.js";
 import { fetchTopics, useTopics } from "./topic-feed.js";
 
@@ -55,10 +56,10 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
       const { name, parent: above, ...body } = bodyOf(form);
       // The one above all has no name and no place, and its address no id.
       const kept = isRoot
-        ? await put("/api/chat/topics", body)
+        ? await put(inChat("/api/chat/topics"), body)
         : topic
-          ? await put(`/api/chat/topics/${encodeURIComponent(topic.id)}`, { name, parent: above, ...body })
-          : await post("/api/chat/topics", { name, parent: above, ...body });
+          ? await put(inChat(`/api/chat/topics/${encodeURIComponent(topic.id)}`), { name, parent: above, ...body })
+          : await post(inChat("/api/chat/topics"), { name, parent: above, ...body });
       await fetchTopics();
       onDone?.(kept);
       onClose();

@@ -1,13 +1,29 @@
 // @ts-check
 /** The topics as the server has them, fetched when first needed and kept in step. */
 
-import { onAnnounced } from "../../kit/api.js";
-import { resource } from "../../kit/resource.js";
+import { get, onAnnounced, onReconnect } from "../../kit/api.js";
+import { Resource } from "../../kit/core/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { useEffect } from "../../vendor/preact.js";
+import { chat, inChat } from "./chats.js";
 
-const topics = resource("/api/chat/topics", (again) =>
-  onAnnounced("chat", (event) => (event.kind === "topics" || (event.kind === "changed" && event.wide)) && again()),
+/** @import { ApiError } from "../../kit/api.js" */
+/** @import { TopicShown } from "../../api-types.d.ts" */
+
+/** @type {Resource<TopicShown[], ApiError>} */
+const topics = new Resource(
+  () => get(inChat("/api/chat/topics")),
+  (again) => {
+    const stops = [
+      onAnnounced("chat", (event) => (event.kind === "topics" || (event.kind === "changed" && event.wide)) && again()),
+      onReconnect(again),
+      chat.subscribe(() => {
+        topics.value.value = null;
+        again();
+      }),
+    ];
+    return () => stops.forEach((stop) => stop());
+  },
 );
 let isStarted = false;
 

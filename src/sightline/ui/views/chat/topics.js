@@ -8,6 +8,7 @@ import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
+import { inChat } from "./chats.js";
 import { topicToCreate, findRows, tree, whyKept } from "./core/topics.js";
 import { TopicEditor } from "./topic-editor.js";
 import { fetchTopics, useTopics } from "./topic-feed.js";
@@ -36,7 +37,7 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
   };
   const create = async (/** @type {{ name: string, parent: string }} */ { name, parent }) => {
     try {
-      const made = await post("/api/chat/topics", { name, parent });
+      const made = await post(inChat("/api/chat/topics"), { name, parent });
       await fetchTopics();
       pick(made.id);
     } catch (error) {
@@ -189,7 +190,7 @@ function TopicRow({ topic, topics, label, depth, onEdit }) {
     if (why) return void setAsking(!isAsking);
     if (!isAsking) return void setAsking(true);
     try {
-      await remove(`/api/chat/topics/${encodeURIComponent(topic.id)}`);
+      await remove(inChat(`/api/chat/topics/${encodeURIComponent(topic.id)}`));
       await fetchTopics();
       toast(`The topic “${topic.name}” is gone.`);
     } catch (error) {

@@ -7,6 +7,7 @@ import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { inChat } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
 
 /** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
@@ -139,7 +140,7 @@ export function ImportDialog({ onClose, files = [] }) {
 
 /** @param {File} file @param {boolean} isDry */
 function addressOf(file, isDry) {
-  return `/api/chat/import?${new URLSearchParams({ name: file.name, dry_run: isDry ? "1" : "0" })}`;
+  return inChat(`/api/chat/import?${new URLSearchParams({ name: file.name, dry_run: isDry ? "1" : "0" })}`);
 }
 
 /** @param {unknown} error */
@@ -236,7 +237,7 @@ export function ExportDialog({ view, filter, onClose }) {
     });
     const ending = KINDS.find(([name]) => name === kind)?.[3] ?? "txt";
     setSaving(true);
-    if (await saveFile(`/api/chat/export?${query}`, `chat.${ending}`)) onClose();
+    if (await saveFile(inChat(`/api/chat/export?${query}`), `chat.${ending}`)) onClose();
     else setSaving(false);
   };
   return h(Dialog, {

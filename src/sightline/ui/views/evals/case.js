@@ -343,7 +343,7 @@ function Talk({ id, shown }) {
             <div class="case-message assistant is-answer">
               ${
                 shown.answer.length
-                  ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, from })
+                  ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, files: from })
                   : html`<p class="faint">An empty answer.</p>`
               }
               ${
@@ -375,7 +375,7 @@ function CaseMessage({ message, from = "" }) {
     <h3>${message.role}${message.name ? html` <span class="soft">${message.name}</span>` : null}</h3>
     ${
       message.blocks.length
-        ? h(AnswerBody, { answer: { blocks: [...message.blocks], citations: [] }, isLive: false, from })
+        ? h(AnswerBody, { answer: { blocks: [...message.blocks], citations: [] }, isLive: false, files: from })
         : html`<p class="faint">empty</p>`
     }
   </article>`;
@@ -426,7 +426,7 @@ function TurnView({ turn, number, from }) {
       turn.answer.length
         ? html`<div class="case-message assistant">
             <h3>assistant</h3>
-            ${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false, from })}
+            ${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false, files: from })}
           </div>`
         : null
     }

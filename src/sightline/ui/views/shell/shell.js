@@ -8,16 +8,7 @@ import { Icon } from "../../kit/icon.js";
 import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
-import {
-  go,
-  lastChatFilter,
-  lastFilter,
-  lastOpened,
-  route,
-  toChat,
-  toExchange,
-  toTraffic,
-} from "../../kit/navigation.js";
+import { go, lastChat, lastFilter, lastOpened, route, toChat, toExchange, toTraffic } from "../../kit/navigation.js";
 import { Toasts, toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Chat } from "../chat/page.js";
@@ -143,7 +134,7 @@ export function Shell() {
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "costs" ? h(Costs, { by: at.by, filter: at.filter }) : null}
       ${at.view === "session" ? h(Session, { key: at.name, name: at.name }) : null}
-      ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
+      ${at.view === "chat" ? h(Chat, { filter: at.filter, chat: at.chat }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
     </div>
     <div class="shell-frame" data-view="shell interception">${panels[panel]()}</div>
@@ -223,8 +214,7 @@ function Places() {
       href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }),
     });
   for (const place of about.value.places ?? []) {
-    if (place === "chat")
-      places.push({ view: place, label: "Chat", href: hashOf({ view: place, filter: lastChatFilter.value }) });
+    if (place === "chat") places.push({ view: place, label: "Chat", href: hashOf(lastChat.value) });
   }
   const isEval = view === "evals" || view.startsWith("eval-") || view === "eval";
   if (isEval || about.value.places?.includes("evals"))

@@ -63,7 +63,8 @@ export function Forget({ filter, what, onClose, onGone }) {
 
 /** @param {{ found: ForgetResult, withCopies: boolean, onCopies: (isOn: boolean) => void }} props */
 function Planned({ found, withCopies, onCopies }) {
-  const removable = found.copies.filter((log) => log !== "chat");
+  const isChat = (/** @type {string} */ log) => log === "chat" || log.startsWith("chat:");
+  const removable = found.copies.filter((log) => !isChat(log));
   const names = removable.slice(0, 3).join(", ") + (removable.length > 3 ? ` and ${removable.length - 3} more` : "");
   return html`<div class="forget" role="status">
     <p>
@@ -88,6 +89,6 @@ function Planned({ found, withCopies, onCopies }) {
           </label>`
         : null
     }
-    ${found.copies.includes("chat") ? html`<p class="soft">The chat keeps its own copy, which stays.</p>` : null}
+    ${found.copies.some(isChat) ? html`<p class="soft">The chat keeps its own copy, which stays.</p>` : null}
   </div>`;
 }

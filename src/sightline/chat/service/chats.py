@@ -1,0 +1,294 @@
+"""All chats of a store: their names, those that are open here, and how a chat begins, forks and goes."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from sightline.chat.core.facts import ChatFact, ChatImported, TopicChanged
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.topics import ROOT, Topic
+from sightline.chat.service.chat import FACT_FORMAT, LOG, MAIN, log_of, session_of
+from sightline.chat.service.service import ChatService
+from sightline.errors import Code, Fault
+from sightline.exchange.hub import Hub
+from sightline.filters.predicate import fold_case
+from sightline.journal.journal import FactFormat, Journal
+from sightline.store.store import Line, Log, Logbook
+
+NAME_LOG = "chat-name:"
+"""The name of the log with the names of a chat, followed by the chat's id. Every chat but the main one has one."""
+
+MOST_OPEN = 32
+"""So many chats are kept in memory; the one that was left alone for longest goes first."""
+
+LONGEST_NAME = 200
+_LONGEST_TITLE = 80
+_BEFORE_HIT, _AFTER_HIT = 30, 70
+_UNNAMED = {MAIN: "Main chat"}
+_LOG = logging.getLogger(__name__)
+
+
+class ChatName(msgspec.Struct, frozen=True):
+    """What a chat is called from now on; empty is its first question."""
+
+    name: str
+
+
+_ENCODER = msgspec.json.Encoder()
+_NAMES = msgspec.json.Decoder(ChatName)
+
+
+def _encode_name(name: ChatName) -> tuple[bytes, ChatName]:
+    return _ENCODER.encode(name), name
+
+
+def _decode_name(line: Line) -> ChatName:
+    return _NAMES.decode(line.data)
+
+
+NAME_FORMAT: FactFormat[ChatName] = FactFormat(_encode_name, _decode_name)
+
+
+class ChatBrief(msgspec.Struct, frozen=True):
+    """A chat in the list. `name` is what a person called it, `title` that or how its first question begins. `latest` is
+    when anything happened in it, and `session` the label of its requests in the record. `found` is the text around the
+    words that were searched for, in the pair `found_in`."""
+
+    id: str
+    name: str
+    title: str
+    pairs: int
+    latest: float
+    session: str
+    is_sending: bool = False
+    found: str = ""
+    found_in: str = ""
+
+
+class Chats:
+    """The main chat, which is always there, and those beside it. `open_service` opens a chat by its id."""
+
+    def __init__(
+        self,
+        logbook: Logbook,
+        hub: Hub,
+        open_service: Callable[[str], ChatService],
+        *,
+        now: Callable[[], float],
+        make_id: Callable[[], str],
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self._logbook = logbook
+        self._hub = hub
+        self._open_service = open_service
+        self._now = now
+        self._make_id = make_id
+        self._secrets = secrets
+        self._open: dict[str, ChatService] = {}
+        self._briefs: dict[str, tuple[tuple[int, int], ChatBrief]] = {}
+
+    @property
+    def main(self) -> ChatService:
+        """The chat that is always there."""
+        return self._service(MAIN)
+
+    async def get(self, chat: str) -> ChatService:
+        """The chat with this id, opened where it is not; a fault if there is none."""
+        if chat not in self._open and chat != MAIN:
+            await self._check(chat)
+        service = self._service(chat)
+        await self._close_idle()
+        return service
+
+    async def list_chats(self, words: str = "") -> list[ChatBrief]:
+        """All chats, the one in which something happened last first; with `words`, those in whose name, questions or
+        answers they are."""
+        logs = {log.name: log for log in await self._logbook.logs(LOG)}
+        named = [name.removeprefix(NAME_LOG) for name in logs if name.startswith(NAME_LOG)]
+        briefs = [await self._brief(chat, logs) for chat in dict.fromkeys((MAIN, *named))]
+        if wanted := fold_case(" ".join(words.split())):
+            briefs = [found for brief in briefs if (found := await self._search(brief, wanted)) is not None]
+        return sorted(briefs, key=lambda brief: brief.latest, reverse=True)
+
+    async def describe(self, chat: str) -> ChatBrief:
+        """One chat; a fault if there is none."""
+        await self._check(chat)
+        return await self._brief(chat, {log.name: log for log in await self._logbook.logs(LOG)})
+
+    async def create(self, name: str = "") -> str:
+        """Begin an empty chat with the settings that the main chat has for all topics. Returns its id."""
+        history = await self.main.chat.load()
+        return await self._begin(name, _root_facts(history))
+
+    async def fork(self, chat: str, pair: str, name: str = "") -> str:
+        """Begin a chat with the pairs of another up to this one, and with its topics. Returns its id."""
+        brief = await self.describe(chat)
+        history = await (await self.get(chat)).chat.load()
+        if pair not in history or not history.is_live(pair):
+            hint = "It may have been deleted in another window; load the page again."
+            raise Fault(Code.USAGE, f"there is no pair {pair[:80]!r} in this chat", hint=hint, status=404)
+        end = history.key(pair)
+        pairs = tuple(each for each in history if history.key(each.id) <= end)
+        copied = ChatImported(tuple(topic for topic in history.topics if topic.id != ROOT), pairs)
+        return await self._begin(name or f"{brief.title} (fork)"[-LONGEST_NAME:], [*_root_facts(history), copied])
+
+    async def rename(self, chat: str, name: str) -> None:
+        """Call a chat something else; an empty name is its first question."""
+        await self._check(chat)
+        await self._write_name(chat, name)
+        self._announce()
+
+    async def delete(self, chat: str) -> None:
+        """Take a chat away with all that it has; the main chat is empty afterwards. A fault while it waits for an
+        answer. What is on record of its requests is for the caller to forget."""
+        await self._check(chat)
+        service = self._service(chat)
+        if (await service.chat.load()).sending or not service.sends.is_idle:
+            hint, details = "Stop it first, or wait for it.", {"code": "already_sending"}
+            raise Fault(
+                Code.USAGE, "an answer is still on its way in this chat", hint=hint, status=409, details=details
+            )
+        self._open.pop(chat, None)
+        await service.close(0)
+        await self._forget(chat)
+        self._announce()
+
+    async def resume_run(self, chat: str, pair: str, run: str) -> bool:
+        """Resume the run of a pair, as `Sends.resume_run` does; False if the chat is gone."""
+        if chat != MAIN and not await self._logbook.lines(NAME_LOG + chat):
+            return False
+        return await (await self.get(chat)).sends.resume_run(pair, run)
+
+    async def close(self, grace: float) -> None:
+        """Let what is under way in all chats end within so many seconds."""
+        await asyncio.gather(*(service.close(grace) for service in self._open.values()))
+
+    # --- what is open ---
+
+    def _service(self, chat: str) -> ChatService:
+        """The open chat, marked as used last."""
+        service = self._open.pop(chat, None) or self._open_service(chat)
+        self._open[chat] = service
+        return service
+
+    async def _close_idle(self) -> None:
+        """Close the chats beyond `MOST_OPEN` that were left alone for longest, but none that waits for an answer."""
+        for chat, service in list(self._open.items())[:-1]:
+            if len(self._open) <= MOST_OPEN:
+                return
+            if chat != MAIN and service.sends.is_idle and not service.chat.history.sending:
+                del self._open[chat]
+                await service.close(0)
+
+    # --- the logs ---
+
+    async def _check(self, chat: str) -> None:
+        if chat != MAIN and not await self._logbook.lines(NAME_LOG + chat):
+            hint = "It may have been deleted in another window. GET /api/chats lists the chats."
+            raise Fault(Code.USAGE, f"there is no chat {chat[:80]!r}", hint=hint, status=404)
+
+    async def _begin(self, name: str, facts: list[ChatFact]) -> str:
+        chat = self._make_id()
+        await self._write_name(chat, name)
+        try:
+            for fact in facts:
+                await self._service(chat).chat.happen(fact)
+        except BaseException:
+            self._open.pop(chat, None)
+            await self._forget(chat)
+            raise
+        self._announce()
+        return chat
+
+    async def _write_name(self, chat: str, name: str) -> None:
+        name = " ".join(name.split())
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            hint = f"Use one line of up to {LONGEST_NAME} characters."
+            raise Fault(Code.INVALID_REQUEST, "no chat can have this name", hint=hint, status=422)
+        journal: Journal[ChatName, None, None] = Journal(
+            self._logbook, NAME_LOG + chat, NAME_FORMAT, None, _ignore, now=self._now, secrets=self._secrets
+        )
+        await journal.append((ChatName(name),))
+        self._briefs.pop(chat, None)
+
+    async def _forget(self, chat: str) -> None:
+        await self._logbook.forget(log_of(chat))
+        await self._logbook.forget(NAME_LOG + chat)
+        self._briefs.pop(chat, None)
+
+    async def _brief(self, chat: str, logs: dict[str, Log]) -> ChatBrief:
+        """A chat in the list. It is read again only if its log has grown."""
+        log, of_name = logs.get(log_of(chat)), logs.get(NAME_LOG + chat)
+        lines = 0 if log is None else log.lines, 0 if of_name is None else of_name.lines
+        known = self._briefs.get(chat)
+        if known is not None and known[0] == lines:
+            return known[1]
+        history = await self._history(chat)
+        names = await self._logbook.lines(NAME_LOG + chat)
+        name = _decode_name(names[-1]).name if names else ""
+        first = next(iter(history), None)
+        asked = "" if first is None or chat in _UNNAMED else " ".join(first.user_text.split())
+        brief = ChatBrief(
+            chat,
+            name,
+            name or _shorten(asked) or _UNNAMED.get(chat, "New chat"),
+            len(history),
+            max((each.latest for each in (log, of_name) if each is not None), default=0.0),
+            session_of(chat),
+            bool(history.sending),
+        )
+        self._briefs[chat] = lines, brief
+        return brief
+
+    async def _history(self, chat: str) -> ChatHistory:
+        """The history of a chat, also of one that is not open."""
+        service = self._open.get(chat)
+        if service is not None:
+            return await service.chat.load()
+        history = ChatHistory()
+        for number, line in enumerate(await self._logbook.lines(log_of(chat)), 1):
+            fact = FACT_FORMAT.decode(line)
+            try:
+                history.apply(fact)
+            except Fault as fault:  # only the log of another version has such a fact; see `Chat`
+                _LOG.warning("line %d of the chat %s changes nothing: %s", number, chat, fault.message)
+            if not number % 100:
+                await asyncio.sleep(0)
+        return history
+
+    async def _search(self, brief: ChatBrief, wanted: str) -> ChatBrief | None:
+        """The chat with the newest place of these words; None if they are nowhere in it."""
+        history = await self._history(brief.id)
+        for pair in reversed(list(history)):
+            if history.words.hold(wanted, pair):
+                found = _around(wanted, f"{pair.user_text}\n{pair.assistant_text}")
+                return msgspec.structs.replace(brief, found=found, found_in=pair.id)
+        return brief if wanted in fold_case(brief.title) else None
+
+    def _announce(self) -> None:
+        """Tell pages that the list of chats has changed."""
+        self._hub.announce(LOG, {"kind": "chats"})
+
+
+def _root_facts(history: ChatHistory) -> list[ChatFact]:
+    """What gives a new chat the settings that another has for all topics."""
+    root = history.topics.get(ROOT)
+    return [] if root == Topic(id=ROOT) else [TopicChanged(root)]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1].rstrip()}…"
+
+
+def _around(words: str, text: str) -> str:
+    """The text around the first place of these words, on one line."""
+    at = fold_case(text).find(words)
+    first, last = max(0, at - _BEFORE_HIT), at + len(words) + _AFTER_HIT
+    shown = " ".join(text[first:last].split())
+    return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
+
+
+def _ignore(_name: ChatName, _at: float) -> None:
+    """The names are read from the log."""
