@@ -52,10 +52,10 @@ async def _turn(connection: ClientConnection) -> list[float]:
             return took
 
 
-async def _figures(folder: Path) -> tuple[float, float, float, float]:
+async def _figures(folder: Path, compression: str | None) -> tuple[float, float, float, float]:
     """The median of a frame in ms, direct and through Sightline; and the own memory in MB before and with idle
     sockets."""
-    async with serve(_answer, "127.0.0.1", 0, compression=None) as server:
+    async with serve(_answer, "127.0.0.1", 0, compression=compression) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         config = folder / "sightline.toml"
         config.write_text(CONFIG.format(port=port))
@@ -69,14 +69,17 @@ async def _figures(folder: Path) -> tuple[float, float, float, float]:
             await _until_listening(own, tree)
             direct: list[float] = []
             through: list[float] = []
-            async with connect(places[0], compression=None) as first, connect(places[1], compression=None) as second:
+            async with (
+                connect(places[0], compression=compression) as first,
+                connect(places[1], compression=compression) as second,
+            ):
                 await _turn(second)
                 for _ in range(TURNS):  # in turn, so that what else the machine does is in both
                     direct += await _turn(first)
                     through += await _turn(second)
             await asyncio.to_thread(tree.settled_cpu_seconds)
             before = tree.own_memory()
-            sockets = [await connect(places[1], compression=None) for _ in range(IDLE)]
+            sockets = [await connect(places[1], compression=compression) for _ in range(IDLE)]
             await asyncio.to_thread(tree.settled_cpu_seconds)
             idle = tree.own_memory()
             for each in sockets:
@@ -107,22 +110,21 @@ def _free_port() -> int:
 
 
 def report() -> str:
-    """The table of both."""
-    with tempfile.TemporaryDirectory() as folder:
-        direct, through, before, idle = asyncio.run(_figures(Path(folder)))
-    added, cost = through - direct, idle - before
-    verdicts = (
-        f"Added to a frame: {added:.3f} ms (aim: at most {MOST_ADDED_MS}): "
-        f"{'held' if added <= MOST_ADDED_MS else '**not held**'}.",
-        f"{IDLE} idle sockets, each with one to the provider: {cost:.1f} MB (aim: at most {MOST_IDLE_MB}): "
-        f"{'held' if cost <= MOST_IDLE_MB else '**not held**'}.",
-    )
-    return "\n".join(
-        [
-            "### WebSocket\n",
-            "| | frame, median ms | own MB before | own MB with idle sockets |\n|---|---:|---:|---:|",
-            f"| direct | {direct:.3f} | | |",
-            f"| Sightline | {through:.3f} | {before:.1f} | {idle:.1f} |\n",
-            *verdicts,
+    """The table of both, with frames as they are and compressed."""
+    rows, verdicts = [], []
+    for name, compression in (("plain", None), ("compressed", "deflate")):
+        with tempfile.TemporaryDirectory() as folder:
+            direct, through, before, idle = asyncio.run(_figures(Path(folder), compression))
+        rows += [
+            f"| direct, {name} | {direct:.3f} | | |",
+            f"| Sightline, {name} | {through:.3f} | {before:.1f} | {idle:.1f} |",
         ]
-    )
+        added, cost = through - direct, idle - before
+        verdicts += [
+            f"Added to a frame, {name}: {added:.3f} ms (aim: at most {MOST_ADDED_MS}): "
+            f"{'held' if added <= MOST_ADDED_MS else '**not held**'}.",
+            f"{IDLE} idle sockets, {name}, each with one to the provider: {cost:.1f} MB (aim: at most {MOST_IDLE_MB}): "
+            f"{'held' if cost <= MOST_IDLE_MB else '**not held**'}.",
+        ]
+    head = "| | frame, median ms | own MB before | own MB with idle sockets |\n|---|---:|---:|---:|"
+    return "\n".join(["### WebSocket\n", head, *rows, "", *verdicts])

@@ -71,7 +71,7 @@ def test_frames_pass_as_they_are_and_each_request_is_an_exchange(server: Served,
     assert handshake.path == "/v1/responses?x=1"
     assert handshake.headers["Authorization"] == "Bearer sk-client-1"
     assert handshake.headers["OpenAI-Beta"] == "responses_websockets=2026-02-06"
-    assert "Sec-WebSocket-Extensions" not in handshake.headers
+    assert handshake.headers["Sec-WebSocket-Extensions"].startswith("permessage-deflate; ")
     for frame, each in zip(asked, exchanges(server), strict=True):
         assert (each["state"], each["transport"], each["session"]) == ("finished", "websocket", "task")
         assert each["hashes"]["received"] == each["hashes"]["sent"] == sha256(frame.encode()).hexdigest()
@@ -81,6 +81,34 @@ def test_frames_pass_as_they_are_and_each_request_is_an_exchange(server: Served,
     listed = server.api("/api/exchanges?filter=transport:websocket")["exchanges"]
     assert [each["transport"] for each in listed] == ["websocket", "websocket"]
     assert server.api("/api/exchanges?filter=transport:tls")["exchanges"] == []
+
+
+def test_messages_are_compressed_where_the_client_wants_it_and_proven_as_they_read(
+    server: Served, upstream: SocketUpstream
+) -> None:
+    long = json.dumps({**ASK, "input": "again and again " * 50_000})
+    with client_of(server) as socket, client_of(server, compression=None) as plain:
+        for each in (socket, plain):
+            each.send(long)
+            assert read_response(each) == events("resp_1", "answer number 1")
+        agreed = [each.protocol.extensions for each in (socket, plain)]
+    assert [[extension.name for extension in each] for each in agreed] == [["permessage-deflate"], []]
+    assert ["Sec-WebSocket-Extensions" in each.headers for each in upstream.handshakes] == [True, False]
+    assert upstream.frames == [long, long]
+    for each in exchanges(server):
+        assert each["hashes"]["sent"] == sha256(long.encode()).hexdigest()
+
+
+def test_a_provider_that_does_not_compress_is_not_asked_twice(tmp_path: Path) -> None:
+    with (
+        socket_upstream(answer_all, compression=None) as upstream,
+        served(tmp_path, ACME.format(url=upstream.url)) as server,
+        client_of(server) as socket,
+    ):
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == events("resp_1", "answer number 1")
+        assert [extension.name for extension in socket.protocol.extensions] == ["permessage-deflate"]
+    assert len(upstream.handshakes) == 1
 
 
 def test_close_codes_and_reasons_pass_both_ways(server: Served, upstream: SocketUpstream) -> None:

@@ -6,6 +6,7 @@ import os
 import socket as sockets
 import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,27 @@ def test_a_frame_that_is_none_closes_the_socket_with_its_code(server: Served, se
             data += piece
     assert data[0] == 0x88
     assert struct.unpack("!H", data[2:4])[0] == code
+
+
+def test_a_small_message_that_unpacks_to_a_huge_one_is_refused(server: Served) -> None:
+    packer = zlib.compressobj(wbits=-12)
+    packed = packer.compress(b" " * (1 << 24)) + packer.flush(zlib.Z_SYNC_FLUSH)
+    with shake_hands(server, Sec_WebSocket_Extensions="permessage-deflate; client_max_window_bits=12") as made:
+        assert b"permessage-deflate" in read_head(made)
+        made.sendall(frame(0x41, packed.removesuffix(b"\0\0\xff\xff")))
+        closing = made.recv(4)
+    assert struct.unpack("!H", closing[2:4])[0] == 1009
+
+
+@pytest.mark.parametrize(
+    "offer",
+    ["permessage-deflate; server_max_window_bits=8", "permessage-deflate; what=1", "x-webkit-deflate-frame", "; ; ="],
+)
+def test_an_offer_to_compress_that_means_nothing_here_is_declined(server: Served, offer: str) -> None:
+    with shake_hands(server, Sec_WebSocket_Extensions=offer) as made:
+        told = read_head(made)
+        assert told.startswith(b"HTTP/1.1 101 ")
+        assert b"sec-websocket-extensions" not in told.lower()
 
 
 def test_frames_that_come_with_the_handshake_or_byte_by_byte_are_read(server: Served) -> None:

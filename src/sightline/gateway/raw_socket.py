@@ -72,9 +72,12 @@ async def pass_socket(
         return
     record.begin(choice, handshake.url)
     offered = protocols_for(choice, subprotocols(headers))
+    client = ClientSocket(scope, upgrade, longest)
     seconds = choice.provider.connect_timeout_ms / 1000
     try:
-        dialled = await relay.dial_socket(handshake, seconds, protocols=offered, longest=longest)
+        dialled = await relay.dial_socket(
+            handshake, seconds, protocols=offered, longest=longest, compresses=client.wants_compression
+        )
     except RefusedSocket as error:
         record.refuse(error)
         _LOG.info("the provider refused a WebSocket with status %d", error.status)
@@ -91,7 +94,6 @@ async def pass_socket(
         record.cancel("client_gone")
         raise
     record.open(dialled.headers)
-    client = ClientSocket(scope, upgrade, longest)
     passed = [
         each
         for each in headers_for_client(dialled.headers, relay.secrets)

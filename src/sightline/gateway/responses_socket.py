@@ -331,7 +331,9 @@ class ResponsesSocket(SocketEvents):
         if known is not None and known.is_open:
             return known
         assert self._relay is not None
-        dialled = await self._relay.dial_socket(handshake, seconds, longest=self._longest)
+        dialled = await self._relay.dial_socket(
+            handshake, seconds, longest=self._longest, compresses=self._client.wants_compression
+        )
         link = SocketLink(dialled, handshake.url, self._take_stray, self._link_closed)
         link.texts = self._texts
         self._links[provider] = link

@@ -13,7 +13,7 @@ from websockets.utils import accept_key
 
 from sightline.errors import Code, Fault
 from sightline.gateway.refusal import refusal_response
-from sightline.transport.web_socket import FRAMES_LOG, MessageSocket
+from sightline.transport.web_socket import FRAMES_LOG, MessageSocket, accept_compression
 from sightline.web.asgi import AsgiScope, Headers, Upgradable, WebResponse, header
 
 _MOST_WAITING: Final = 1 << 20
@@ -80,6 +80,17 @@ class ClientSocket:
         self._waiter: asyncio.Future[None] | None = None
         self._is_lost = False
 
+    @property
+    def _offers(self) -> str:
+        """What the client offers in Sec-WebSocket-Extensions."""
+        named = (value for name, value in self._scope["headers"] if name == b"sec-websocket-extensions")
+        return ", ".join(value.decode("latin-1") for value in named)
+
+    @property
+    def wants_compression(self) -> bool:
+        """Whether the client compresses its messages, so that the provider may, too."""
+        return accept_compression(self._offers) is not None
+
     def accept(self, passed: Headers, subprotocol: str = "") -> None:
         """Answer the handshake; `passed` are headers of the provider's answer."""
         key = header(self._scope["headers"], b"sec-websocket-key").strip()
@@ -88,11 +99,15 @@ class ClientSocket:
             (b"connection", b"Upgrade"),
             (b"sec-websocket-accept", accept_key(key).encode()),
         ]
+        agreed = accept_compression(self._offers)
+        if agreed is not None:
+            headers.append((b"sec-websocket-extensions", agreed[0].encode()))
         if subprotocol:
             headers.append((b"sec-websocket-protocol", subprotocol.encode()))
         transport = self._send.upgrade([*headers, *passed], self)
         _keep_awake(transport)
         protocol = FrameProtocol(SERVER, max_size=self._longest, logger=FRAMES_LOG)
+        protocol.extensions = [] if agreed is None else [agreed[1]]
         self.socket = MessageSocket(protocol, transport, self)
 
     async def next_message(self) -> tuple[bytes, bool] | None:
