@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -16,8 +17,16 @@ from tests.local_model import needs_model
 ROOT = Path(__file__).parents[2]
 
 
+SDK = """
+import openai
+client = openai.OpenAI()
+answer = client.chat.completions.create(model="local", messages=[{"role": "user", "content": "Hi"}], max_tokens=4)
+print("the SDK got", answer.choices[0].message.content)
+"""
+
+
 class Installed:
-    """An environment that has the wheel and what it depends on, and nothing else."""
+    """An environment that has the wheel and what it depends on, and nothing else: no compiler, and no checkout."""
 
     def __init__(self, folder: Path, lent: dict[str, str]) -> None:
         self.folder = folder
@@ -25,7 +34,19 @@ class Installed:
         kept = {
             name: value for name, value in os.environ.items() if not name.endswith("_API_KEY") and name != "PYTHONPATH"
         }
-        self.environment = {**kept, **lent, "SIGHTLINE_DATA": str(folder / "data"), "SIGHTLINE_SERVER_PORT": "0"}
+        commands = folder / "commands"
+        commands.mkdir()
+        for name in ("env", "sh"):
+            (commands / name).symlink_to(shutil.which(name) or "")
+        self.environment = {
+            **kept,
+            **lent,
+            "PATH": os.pathsep.join(map(str, (self.bin, commands))),
+            "HOME": str(folder / "home"),
+            "XDG_CONFIG_HOME": str(folder / "home" / "config"),
+            "SIGHTLINE_DATA": str(folder / "data"),
+            "SIGHTLINE_SERVER_PORT": "0",
+        }
 
     def run(self, *words: str) -> str:
         """What a command of the environment prints; it must succeed."""
@@ -37,7 +58,7 @@ class Installed:
         return done.stdout
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def lent() -> Iterator[dict[str, str]]:
     """The embedded model of the tests' own environment, lent to the other one."""
     command = [str(Path(sys.executable).parent / "sightline"), "local"]
@@ -50,14 +71,15 @@ def lent() -> Iterator[dict[str, str]]:
             lender.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def installed(tmp_path_factory: pytest.TempPathFactory, lent: dict[str, str]) -> Installed:
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
     venv.create(folder / "environment", with_pip=True)
     (wheel,) = (folder / "dist").glob("*.whl")
-    command = [folder / "environment/bin/python", "-m", "pip", "install", "-q", wheel, "-c", ROOT / "requirements.lock"]
+    pip = [folder / "environment/bin/python", "-m", "pip", "install", "-q", "--only-binary=:all:"]
+    command = [*pip, wheel, "openai", "-c", ROOT / "requirements.lock"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600, check=False)
     if done.returncode and "Could not fetch" in done.stderr + done.stdout:
         pytest.skip("pip reaches no registry here, so that the wheel's dependencies cannot be installed")
@@ -66,11 +88,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory, lent: dict[str, str]) ->
 
 
 @needs_model
-def test_the_first_things_work_from_the_wheel_alone(installed: Installed) -> None:
+def test_from_the_first_answer_to_the_end_from_the_wheel_alone(installed: Installed) -> None:
+    use(installed)
+    open_page(installed)
+    uninstall(installed)
+
+
+def use(installed: Installed) -> None:
+    """The README's first things, an SDK and an eval."""
     assert "environment" in installed.run("python", "-c", "import sightline; print(sightline.__file__)")
     installed.run("sightline", "examples", "examples")
     assert installed.run("sightline", "ask", "Say hello in one short sentence.", "--max-tokens", "8")
     assert installed.run("sightline", "run", "--", str(installed.bin / "python"), "examples/client.py")
+    (installed.folder / "sdk.py").write_text(SDK)
+    assert "the SDK got" in installed.run("sightline", "run", "--session", "sdk", "--", "python", "sdk.py")
+    assert "OpenAI" in installed.run("sightline", "traffic", "session:sdk")
     assert "local" in installed.run("sightline", "traffic", "model:* & age<1h")
     assert installed.run("sightline", "harness", "examples/harness.json")
     wire = installed.run(
@@ -81,8 +113,8 @@ def test_the_first_things_work_from_the_wheel_alone(installed: Installed) -> Non
     assert "as this version uses it" in installed.run("sightline", "upgrade", "check")
 
 
-@needs_model
-def test_the_page_is_served_from_the_wheel_alone(installed: Installed) -> None:
+def open_page(installed: Installed) -> None:
+    """The page and every file that it names."""
     command = [str(installed.bin / "sightline"), "chat", "--no-open"]
     with subprocess.Popen(
         command, cwd=installed.folder, env=installed.environment, stdout=subprocess.PIPE, text=True
@@ -102,3 +134,13 @@ def test_the_page_is_served_from_the_wheel_alone(installed: Installed) -> None:
                     assert answer.read()
         finally:
             server.terminate()
+
+
+def uninstall(installed: Installed) -> None:
+    """Everything that Sightline has put anywhere is gone."""
+    listed = installed.run("sightline", "uninstall")
+    assert f"data      {installed.folder / 'data'}  (" in listed
+    installed.run("sightline", "uninstall", "--remove", "all", "--yes")
+    assert not (installed.folder / "data").exists()
+    assert not (installed.bin / "sightline").exists()
+    assert "NO" in installed.run("python", "-c", "import importlib.util as u; print(u.find_spec('sightline') or 'NO')")

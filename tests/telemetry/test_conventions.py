@@ -1,5 +1,6 @@
 """Everything that is sent to a collector, by the conventions' own registry and by the JSON form of OTLP."""
 
+import base64
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -202,6 +203,50 @@ async def test_a_run_of_a_suite_is_one_trace_with_cases_and_scores(tmp_path: Pat
         }  # fmt: skip
         explained = ["gen_ai.evaluation.explanation" in values(log) for log in sent.logs]
         assert any(explained) == (with_content and any(each.score.scores[0].reason for each in standing.results))
+
+
+IDS = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
+
+
+def with_binary_ids(value: Any) -> Any:
+    """OTLP in JSON as the definitions read it, which have ids in base64: OTLP's own rule is hexadecimal."""
+    if isinstance(value, list):
+        return [with_binary_ids(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    for name in IDS.keys() & value.keys():
+        data = bytes.fromhex(value[name])
+        assert len(data) == IDS[name]
+        assert any(data), "an id of zeros is none"
+        value = {**value, name: base64.b64encode(data).decode()}
+    return {name: each if name in IDS else with_binary_ids(each) for name, each in value.items()}
+
+
+async def test_a_collectors_own_definitions_take_everything(tmp_path: Path) -> None:
+    """By OTLP's protocol buffers: a field that they do not have, and a value of another type, is refused."""
+    pytest.importorskip("opentelemetry.proto.collector", reason="opentelemetry-proto is not installed")
+    from google.protobuf import json_format
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    requests = {
+        "/v1/traces": ExportTraceServiceRequest,
+        "/v1/logs": ExportLogsServiceRequest,
+        "/v1/metrics": ExportMetricsServiceRequest,
+    }
+    failed = ExchangeFailed("timeout", "no answer came", hint="Try again.")
+    async with open_stage(tmp_path) as (stage, upstream):
+        upstream.script = [plays(calls(count(1, "a"))), plays(says("Done.")), knows(upstream, KNOWN)]
+        async with observed(stage, with_content=True) as collector:
+            await stage.run()
+            await EvalStage(stage, tmp_path).run(targets=(ACME,))
+            stage.hub.observer.took(told(RECEIVED, ATTEMPT, failed))  # type: ignore[attr-defined]
+        assert {seen.target for seen in collector.seen} == set(requests)
+        for seen in collector.seen:
+            sent = with_binary_ids(seen.json())
+            read = json_format.ParseDict(sent, requests[seen.target]())
+            assert json_format.MessageToDict(read, use_integers_for_enums=True) == sent, "nothing is in another form"
 
 
 def test_ids_are_the_same_in_every_process() -> None:
