@@ -244,9 +244,10 @@ PluginName: TypeAlias = Annotated[
 
 class PluginSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[plugins]`: what is loaded, and nothing else is: files of the folder `plugins` beside the configuration file,
-    and entry points of installed packages."""
+    and entry points of installed packages. A call of one that takes longer than `timeout_s` is ended."""
 
     use: tuple[PluginName, ...] = ()
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 10.0
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

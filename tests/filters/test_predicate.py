@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression, Latest, TopicTerm, both, either, negate
-from sightline.filters.parsing import parse
+from sightline.filters.fields import FilterField, FilterScope, Kind, add_field, remove_field
+from sightline.filters.parsing import completions, parse
 from sightline.filters.predicate import (
     Context,
     Known,
@@ -27,6 +28,7 @@ from sightline.filters.predicate import (
     plain,
     select,
 )
+from sightline.filters.sql import Columns, condition
 from tests.filters.expressions import CHAT_TERMS, NOW, PATTERNS, SINGLE_TERMS, SUBJECTS, TEXTS, joined
 
 CLAUDE = Known(
@@ -324,3 +326,30 @@ def test_the_order_stays_and_nothing_is_doubled(expression: Expression, subjects
     chosen = [id(each) for each in select(expression, subjects, context=context)]
     rest = iter([id(each) for each in subjects])
     assert all(each in rest for each in chosen)
+
+
+def test_a_field_that_was_added_is_read_from_the_others() -> None:
+    team = FilterField("team", Kind.TEXT, "the team", read=lambda each: str(each.value("session")).partition(".")[0])
+    late = FilterField("late", Kind.YES_NO, "it was slow", read=lambda each: each.value("time") == 9)
+    size = FilterField("size", Kind.NUMBER, "how much was said", read=lambda each: 3 if each.says("a*") else None)
+    for field in (team, late, size):
+        add_field(field)
+    add_field(team)  # a plug-in may be loaded again
+    try:
+        subject = Known({"session": "billing.x", "time": 9}, "abc")
+        for text, is_taken in (("team:bill*", True), ("team:shop", False), ("late:yes", True), ("size>2", True)):
+            assert matches(parse(text, scope=FilterScope.TRAFFIC), subject, now=0.0) is is_taken
+        assert not matches(parse("late:yes | size>2"), Known(), now=0.0)
+        assert condition(parse("team:x"), Columns({}), now=0.0).is_complete is False
+        assert [each.text for each in completions("tea", 3, scope=FilterScope.TRAFFIC)] == ["team:"]
+    finally:
+        for field in (team, late, size):
+            remove_field(field.name)
+    with pytest.raises(Fault, match="there is no field"):
+        parse("team:x")
+
+
+@pytest.mark.parametrize(("name", "words"), [("model", "built in"), ("b", "built in"), ("Team", "no name")])
+def test_a_field_with_a_name_that_is_taken_or_cannot_be_written_is_refused(name: str, words: str) -> None:
+    with pytest.raises(Fault, match=words):
+        add_field(FilterField(name, Kind.TEXT, "the team", read=lambda _: None))

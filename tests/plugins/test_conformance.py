@@ -1,8 +1,11 @@
 """The conformance run says which law a plug-in breaks."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +16,7 @@ from sightline.dialects.dialect import Dialect
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended
-from sightline.plugins import HttpRequest, Plugin, SigningContext
+from sightline.plugins import ExchangeField, FilterSubject, HttpRequest, Panel, Plugin, SigningContext
 from sightline.plugins.conformance import check_plugin
 from tests.dialects.plain_dialect import DIALECT as PLAIN
 
@@ -131,6 +134,60 @@ def undocumented(n: int) -> int:
 def test_other_kinds_are_called_with_samples(plugin: Plugin, problem: str) -> None:
     (found,) = broken(plugin).values()
     assert problem in found
+
+
+def _change_case(case: dict[str, object]) -> float:
+    case["output"] = ""
+    return 1.0
+
+
+def _field(read: Callable[[FilterSubject], Any], kind: Any = "text", meaning: str = "the team") -> ExchangeField:
+    return ExchangeField(kind, meaning, read)
+
+
+def _panel(module: str) -> Plugin:
+    return Plugin(name="p", panels={"p": Panel("P", module)})
+
+
+IN_TEXT, OF_KIND = "law 10: finds values that are in the text", "has a value of its kind, also where nothing is known"
+COUNT = count()
+SHOW = "export default function show(element) { element.append('hi'); }"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "rule"),
+    [
+        (Plugin(name="p", graders={"rubrics": lambda _case: 1.0}), "has a name of its own"),
+        (Plugin(name="p", graders={"x": lambda _case: 2}), "gives a score from 0 to 1"),
+        (Plugin(name="p", graders={"x": lambda case: 1 / len(str(case["output"]))}), "gives a score from 0 to 1"),
+        (Plugin(name="p", graders={"x": _change_case}), "leaves the case as it is"),  # type: ignore[dict-item]
+        (Plugin(name="p", redactors={"x": lambda _text: ["made up"]}), IN_TEXT),
+        (Plugin(name="p", redactors={"x": lambda _text: [None]}), IN_TEXT),  # type: ignore[dict-item,list-item]
+        (Plugin(name="p", redactors={"x": lambda text: [text] if text else []}), "law 10: leaves stand-ins alone"),
+        (Plugin(name="p", fields={"model": _field(lambda _: "m")}), "has a name of its own"),
+        (Plugin(name="p", fields={"team": _field(lambda _: "m", meaning=" ")}), "says what it means"),
+        (Plugin(name="p", fields={"team": _field(lambda each: str(each.value("session")).index("."))}),
+         OF_KIND),
+        (Plugin(name="p", fields={"team": _field(lambda _: 7)}), OF_KIND),
+        (Plugin(name="p", fields={"team": _field(lambda _: "m", "date")}),
+         OF_KIND),
+        (Plugin(name="p", fields={"team": _field(lambda _: str(next(COUNT)))}), "has the same value every time"),
+        (Plugin(name="p", panels={"My panel": Panel("P", SHOW)}), "has a name that can be an address"),
+        (Plugin(name="p", panels={"p": Panel("", SHOW)}), "has a title"),
+        (_panel("function show() {}"), "its module has a default export"),
+        (_panel(f"{SHOW} element.innerHTML = exchange.id;"), "the page's policy lets it run"),
+        (_panel(f"import x from 'https://cdn.example/x.js'; {SHOW}"), "law 10: it asks this server alone"),
+        (_panel(f"{SHOW} fetch(`https://tell.example/${{1}}`)"), "law 10: it asks this server alone"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_is_broken_is_named(plugin: Plugin, rule: str) -> None:
+    assert rule in broken(plugin)
+
+
+def test_a_check_that_does_not_end_is_a_broken_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.plugins.conformance.CHECK_SECONDS", 0.2)
+    plugin = Plugin(name="p", hooks=(lambda _event: time.sleep(3600),))
+    assert broken(plugin) == {"takes events": "it did not return within 0.2 s"}
 
 
 def test_the_command_says_what_is_wrong_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

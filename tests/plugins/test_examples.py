@@ -5,6 +5,7 @@ import hmac
 import json
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -14,6 +15,8 @@ from sightline.app.configuration import Configuration, configuration
 from sightline.app.tools import tool_surroundings
 from sightline.cli.program import main
 from sightline.dialects.registry import unregister
+from sightline.evals.core.graders.grade import remove_grader
+from sightline.filters.fields import remove_field
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.plugins.test_signed_requests import REPLY, post
@@ -129,3 +132,91 @@ def test_the_format_writes_the_record_and_reads_it_into_another(
     assert "1 exchange imported" in capsys.readouterr().err
     assert main(["export", "--as", "xml", *options]) == 2
     assert "Formats are jsonl, har, html, markdown, url-list." in capsys.readouterr().err
+
+
+def ask(folder: Path, text: str, sessions: dict[str, str]) -> None:
+    """Record one exchange for each session, with these words."""
+    with upstream_in_background() as upstream:
+        upstream.script = [says(REPLY)]
+        with served(folder, text + f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n') as server:
+            for session, words in sessions.items():
+                body = {"model": "m", "messages": [{"role": "user", "content": words}]}
+                post(server, f"/p/acme/s/{quote(session, safe='')}/v1/chat/completions", body)
+
+
+def test_the_field_is_asked_for_in_filters_on_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        ask(tmp_path, install(tmp_path, "team_field.py"), {"billing": "1", "billing.daily": "2", "shop.x": "3"})
+        place = ["--data", str(tmp_path / "data"), "--config", str(tmp_path / "sightline.toml")]
+        assert main(["traffic", "team:bill*", "--json", *place]) == 0
+        assert [json.loads(line)["session"] for line in capsys.readouterr().out.splitlines()] == ["billing.daily"]
+        assert main(["export", "team:shop", "-o", str(tmp_path / "shop.jsonl"), *place]) == 0
+        assert main(["forget", "team:shop", "--dry-run", *place]) == 0
+        assert "1 exchange would be forgotten" in capsys.readouterr().err
+    finally:
+        remove_field("team")
+
+
+def test_the_field_is_offered_while_one_types_and_is_for_lists_alone(tmp_path: Path) -> None:
+    try:
+        with served(tmp_path, install(tmp_path, "team_field.py")) as server:
+            offers = server.api("/api/filter?text=te&at=2")["completions"]
+            helped = [(each["text"], each["help"]) for each in offers]
+            assert ("team:", "the team that the session belongs to") in helped
+            refused = server.api("/api/filter?text=team:x&at=6&for=rules")["error"]
+            assert "means nothing for rules" in refused["message"]
+    finally:
+        remove_field("team")
+
+
+def test_the_redactor_finds_what_no_pattern_can(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask(tmp_path, install(tmp_path, "customer_numbers.py"), {"one": "Refund 12345670? No, 12345678."})
+    place = ["--data", str(tmp_path / "data"), "--config", str(tmp_path / "sightline.toml")]
+    file, other = tmp_path / "shared.har", tmp_path / "other.har"
+    assert main(["export", "--redact", "--as", "har", "-o", str(file), *place]) == 0
+    assert "customer: 12345678 → customer-1" in capsys.readouterr().err  # 1 + 2 + … + 7 is 28
+    assert "Refund 12345670? No, customer-1." in file.read_text()
+    (tmp_path / "plugins" / "customer_numbers.py").write_text(
+        "from sightline.plugins import Plugin\nPLUGIN = Plugin(name='c', redactors={'customer': lambda text: 1 / 0})"
+    )
+    assert main(["export", "--redact", "--as", "har", "-o", str(other), *place]) != 0
+    assert "the plug-in 'customer_numbers.py' (redactor customer) failed" in capsys.readouterr().err
+    assert not other.exists()
+
+
+SUITE = """
+tests:
+  - id: plain
+    input: "Say something."
+    assertions:
+      - type: plain-words
+        jargon: {jargon}
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "jargon", "status", "words"),
+    [
+        ("We build things.", "[synergy]", 0, "Mean score 1"),
+        ("Synergy is synergy.", "[synergy]", 1, "synergy"),
+        ("We build things.", "many", 1, "jargon is not a list of words"),
+    ],
+)
+def test_the_grader_grades_the_cases_of_a_suite(
+    tmp_path: Path, answer: str, jargon: str, status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = {**REPLY, "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": answer}}]}
+    suite = tmp_path / "words.eval.yaml"
+    suite.write_text(SUITE.format(jargon=jargon))
+    with upstream_in_background() as upstream:
+        upstream.script = [says(reply)]
+        tables = f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n'
+        try:
+            load(tmp_path, install(tmp_path, "plain_words_grader.py") + tables)
+            place = ["--config", str(tmp_path / "sightline.toml"), "--data", str(tmp_path / "data")]
+            ended = main(["eval", "run", str(suite), "--target", "acme/m", *place])
+        finally:
+            remove_grader("plain-words")
+    said = capsys.readouterr()
+    assert ended == status, said
+    assert words in said.out + said.err

@@ -118,7 +118,7 @@ def test_a_hook_that_fails_is_switched_off_and_the_others_hear_everything(
                 assert b"Hello" in post(server, "/p/acme/v1/chat/completions", REQUESTS["openai-chat"])
     assert log.read_text().split() == ["received", "attempt", "finished"] * 2
     failures = [each.getMessage() for each in caplog.records if "plug-in" in each.getMessage()]
-    assert failures == ["the plug-in 'hooks.py' (hook hook) failed: RuntimeError: no disk"]
+    assert failures == ["the plug-in 'hooks.py' (hook hook) failed: RuntimeError: no disk (hooks.py, line 6)"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The active configuration: the built-in catalogue, the user's file and the environment."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from sightline.catalog.toml import TomlText
 from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.platform.files import FolderKind, user_folder
-from sightline.settings import Settings
+from sightline.settings import PluginSettings, Settings
 
 if TYPE_CHECKING:
     from sightline.plugins.loading import Plugins
@@ -97,10 +97,12 @@ def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedCon
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
     read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
-    plugins = load_named(read.settings.plugins.use, None if path is None else path.absolute().parent)
+    plugins = load_named(read.settings.plugins, None if path is None else path.absolute().parent)
     if plugins is not None:  # what they add may be what the file is about, so it is read once more
         documents[len(_BUILT_IN) : len(_BUILT_IN)] = plugins.catalogues(documents[: len(_BUILT_IN)])
+        plugins.stand_in(documents[-1].text)
         read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
+        read = replace(read, catalog=plugins.refuse_missing(read.catalog))
     loaded = check(read)
     catalog, window = loaded.catalog, loaded.settings.local.context_window
     served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
@@ -109,7 +111,16 @@ def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedCon
         for name, model in catalog.models.items()
     }
     catalog = msgspec.structs.replace(catalog, models=models)
-    return Configuration(catalog, loaded.settings, path, dict(os.environ), loaded.problems, plugins)
+    problems = (*loaded.problems, *_plugin_problems(plugins, catalog, path))
+    return Configuration(catalog, loaded.settings, path, dict(os.environ), problems, plugins)
+
+
+def _plugin_problems(plugins: "Plugins | None", catalog: Catalog, path: Path | None) -> Iterable[ConfigProblem]:
+    if plugins is None and not any(provider.sign for provider in catalog.providers.values()):
+        return ()
+    from sightline.plugins.loading import Plugins
+
+    return (plugins or Plugins()).problems(catalog, str(path or FILE_NAME))
 
 
 def plugins_named(loaded: Configuration) -> tuple[tuple[str, ...], str]:
@@ -119,13 +130,13 @@ def plugins_named(loaded: Configuration) -> tuple[tuple[str, ...], str]:
     return loaded.plugins.names, str(loaded.plugins.folder or "")
 
 
-def load_named(names: Sequence[str], folder: Path | None) -> "Plugins | None":
-    """The plug-ins of these names, whose files are in `plugins/` of this folder; None where none is named."""
-    if not names:
+def load_named(settings: PluginSettings, folder: Path | None) -> "Plugins | None":
+    """The plug-ins that the settings name, whose files are in `plugins/` of this folder; None where none is named."""
+    if not settings.use:
         return None
     from sightline.plugins.loading import load_plugins
 
-    return load_plugins(names, folder)
+    return load_plugins(settings.use, folder, settings.timeout_s)
 
 
 def built_in_catalogue() -> list[TomlText]:

@@ -204,13 +204,11 @@ async def make_relay(
 
     exporter = await open_exporter(loaded, means.client, stack, metrics) if is_told else None
     if is_told and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.found()):
-        from sightline.plugins.hooks import HookThread, record_for_hooks
+        from sightline.plugins.hooks import open_hooks
 
-        hooks = HookThread(loaded.plugins)
-        stack.callback(hooks.close)
-        record = record_for_hooks(record, hooks)
+        record = _record_and_observe(record, stack.enter_context(open_hooks(loaded.plugins)))
     observer = exporter or metrics  # the exporter counts as well
-    hub = Hub(record if observer is None else _record_and_observe(record, observer))
+    hub = Hub(record if observer is None else _record_and_observe(record, observer.took))
     hub.observer = observer
     holds = Holds(means.memory, SystemClock.now, interception, unattended)
     return relay_of(loaded, means, hub, holds, own), hub
@@ -253,10 +251,12 @@ def _signers(loaded: Configuration, client: HttpClient) -> "dict[str, Signer]":
     return plugins.signers(loaded.catalog.providers, loaded.environment, SystemClock.now, fetch)
 
 
-def _record_and_observe(record: "Record", observer: "Exporter | Metrics") -> "Record":
+def _record_and_observe(record: "Record", took: "Record") -> "Record":
+    """Record first, then tell: what an observer hears of is on record."""
+
     def record_both(entries: Sequence["Entry"]) -> None:
         record(entries)
-        observer.took(entries)
+        took(entries)
 
     return record_both
 

@@ -166,8 +166,9 @@ async def find_exchanges_async(
     data: str | None = None,
 ) -> tuple[Summary, ...]:
     """The newest recorded exchanges that a filter takes, newest first. Raises a Fault for a filter that is none."""
+    loaded = configuration(config)  # first: plug-ins add fields to filters
     wanted = parse(filter)
-    async with open_record(configuration(config), data) as store:
+    async with open_record(loaded, data) as store:
         return tuple(await store.find(wanted, now=SystemClock.now(), limit=limit))
 
 

@@ -53,6 +53,7 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.resend import Resender, ResendSources
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
+from sightline.plugins.loading import Plugins, list_panels, plugin_calls
 from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
@@ -105,6 +106,7 @@ class Parts:
     further: Calls = field(default_factory=dict)
     example: ExampleRecord | None = None
     caps: Caps | None = None
+    plugins: Plugins | None = None
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
@@ -169,6 +171,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             places=_places(parts),
             toolsets=parts.toolsets,
             workers=1 if parts.workers is None else parts.workers.serving,
+            panels=list_panels(parts.plugins),
         ),
         deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds, parts.hub),
@@ -186,6 +189,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
             **({} if providers is None else {"providers": {"GET": lambda _call: providers.list_providers()}}),
+            **plugin_calls(parts.plugins),
             **parts.further,
         },
     )
@@ -250,6 +254,7 @@ async def open_server(
             now=clock.now,
             prices=price_list(loaded.catalog),
             toolsets=tuple(loaded.settings.tools),
+            plugins=loaded.plugins,
         )
         handler: RequestHandler
         # It is asked for when the gateway and the server are there.
@@ -281,9 +286,8 @@ async def open_server(
 
         longest = loaded.settings.server.max_message_mb << 20
         gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, served.relay, longest)
-        app = App(guard, gateway, assemble_workbench(served))
         # The relay tells each client that it has to end; only a client that does not react is disconnected.
-        listening = ListeningServer(app, ending=ending, grace=GRACE + 2)
+        listening = ListeningServer(App(guard, gateway, assemble_workbench(served)), ending=ending, grace=GRACE + 2)
 
         async def end() -> None:
             await served.close(0 if listening.force_exit else GRACE)
@@ -394,7 +398,7 @@ def _make_workers(
 ) -> Workers:
     """So many workers with this configuration, for the server that listens at this address."""
 
-    plugins, plugin_folder = plugins_named(loaded)
+    _, plugin_folder = plugins_named(loaded)
 
     def parameters(channel: int, memory: int) -> bytes:
         return msgspec.json.encode(
@@ -410,7 +414,6 @@ def _make_workers(
                 origins=tuple(guard.origins),
                 log_level=logging.getLogger().level,
                 store=store,
-                plugins=plugins,
                 plugin_folder=plugin_folder,
             )
         )

@@ -79,7 +79,6 @@ class WorkerParameters(msgspec.Struct, frozen=True):
     origins: tuple[str, ...]
     log_level: int
     store: str = ""
-    plugins: tuple[str, ...] = ()
     plugin_folder: str = ""
 
 
@@ -181,8 +180,9 @@ class ServingWorker:
     async def run(self) -> None:
         """Serve until the main process says that it is enough."""
         parameters, clock = self._parameters, SystemClock()
-        plugins = load_named(parameters.plugins, Path(parameters.plugin_folder))
-        loaded = Configuration(parameters.catalog, parameters.settings, None, dict(os.environ), plugins=plugins)
+        plugins = load_named(parameters.settings.plugins, Path(parameters.plugin_folder))
+        catalog = parameters.catalog if plugins is None else plugins.refuse_missing(parameters.catalog)
+        loaded = Configuration(catalog, parameters.settings, None, dict(os.environ), plugins=plugins)
         folder = Path(parameters.folder)
         async with AsyncExitStack() as stack:
             journal = JournalWriter(folder / "journal", is_forced=parameters.settings.store.fsync == "records")

@@ -65,13 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.exchange.recording.sharing import Redactor
     from sightline.store.archive import write_archive
 
+    loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
-    loaded = configuration(arguments.config)
     formats = {} if loaded.plugins is None else loaded.plugins.exporters()
     if arguments.form not in (*_FORMS, *formats):
         hint = f"Formats are {', '.join((*_FORMS, *formats))}. See `sightline export --help`."
         raise Fault(Code.USAGE, f"there is no format {arguments.form!r}", hint=hint)
-    redactor = Redactor(loaded.settings.export.patterns) if arguments.redact or arguments.preview else None
+    finders = {} if loaded.plugins is None else loaded.plugins.redactors()
+    redactor = Redactor(loaded.settings.export.patterns, finders) if arguments.redact or arguments.preview else None
 
     async def export() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:

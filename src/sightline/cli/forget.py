@@ -33,9 +33,11 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what will go, ask, and remove it."""
+    from sightline.app.configuration import configuration
     from sightline.cli.program import EXIT_FAILED
     from sightline.cli.traffic import parse_filter
 
+    configuration(arguments.config)  # first: plug-ins add fields to filters
     parse_filter(arguments.filter)  # what is wrong with it is said here, with its place
     if not " ".join(arguments.filter).strip():
         raise Fault(Code.USAGE, "the filter is empty", hint="`id:*` takes every exchange.")

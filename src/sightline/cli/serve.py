@@ -81,8 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
             await server.run_on(sockets)
         return EXIT_INTERRUPTED if server.asked_by is signal.SIGINT else 0
 
+    loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
     wanted = _recordings(arguments)
-    loaded = configuration(arguments.config)
     configured = loaded.settings.server
     host = arguments.host or configured.host
     logging.basicConfig(stream=sys.stderr, level=arguments.log_level.upper(), format="%(levelname)s: %(message)s")

@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sightline.app.configuration import configuration
 
+    loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
-    loaded = configuration(arguments.config)
     limit = _USUAL if arguments.limit is None else arguments.limit
 
     async def list_exchanges() -> int:

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from sightline.dialects.registry import names
+from sightline.errors import Code, Fault
 from sightline.filters.expression import DateTerm, NumberTerm, Operator, TextTerm
 from sightline.model.exchange import RAW_HTTP, State
+
+if TYPE_CHECKING:
+    from sightline.filters.predicate import FilterSubject, Value
 
 
 class Kind(StrEnum):
@@ -42,7 +46,8 @@ class FilterScope(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FilterField:
     """`letter` is its short form, `aliases` are other names, `values` the only values there are, if they are few. It is
-    refused outside of its `scopes`: there nothing has a value, so that a rule with it would never match."""
+    refused outside of its `scopes`: there nothing has a value, so that a rule with it would never match. A field that
+    was added has `read`, which makes its value of the other fields."""
 
     name: str
     kind: Kind
@@ -51,6 +56,7 @@ class FilterField:
     aliases: tuple[str, ...] = ()
     values: Callable[[], tuple[str, ...]] = tuple
     scopes: frozenset[FilterScope] = frozenset(FilterScope)
+    read: "Callable[[FilterSubject], Value] | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +125,32 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("context", Kind.CONTEXT, "what is sent with the next question", "o", scopes=_CHAT),
 )
 
-BY_NAME: Mapping[str, FilterField] = {name: field for field in FIELDS for name in field.names}
+BY_NAME: dict[str, FilterField] = {name: field for field in FIELDS for name in field.names}
+ADDED: dict[str, FilterField] = {}
+"""Fields from outside this package, by their names."""
+
+
+def check_field_name(name: str) -> None:
+    """Raise a Fault if the name is that of a built-in field, or cannot be written in a filter."""
+    known = BY_NAME.get(name)
+    if (known is not None and known.read is None) or name in WORDS:
+        raise Fault(Code.USAGE, f"the filter field {name!r} is built in", hint="Give yours another name.")
+    if not _NAME.fullmatch(name):
+        hint = "Write two or more small letters, digits and underscores, and begin with a letter."
+        raise Fault(Code.USAGE, f"{name!r} is no name for a filter field", hint=hint)
+
+
+def add_field(field: FilterField) -> None:
+    """Add a field from outside this package, which has one name and `read`. Raises as `check_field_name` does."""
+    check_field_name(field.name)
+    ADDED[field.name] = BY_NAME[field.name] = field
+
+
+def remove_field(name: str) -> None:
+    """Remove a field that was added."""
+    del ADDED[name], BY_NAME[name]
+
+
 WORDS: Mapping[str, TextTerm | NumberTerm] = {
     "b": TextTerm("flag", "blue"),
     "g": TextTerm("flag", "grey"),
@@ -131,6 +162,7 @@ SUMS: Mapping[str, tuple[str, ...]] = {"tokens": ("input", "output")}
 """Numbers that are made of others, as far as those are known."""
 
 
+_NAME = re.compile(r"[a-z][a-z0-9_]+")
 _NUMBER = re.compile(r"(-?)\$?(\d{1,30}(?:_\d{1,30})*(?:\.\d{1,30})?|\.\d{1,30})([a-z]?)\$?", re.ASCII)
 _TIME = re.compile(r"(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})([a-z]+)", re.ASCII)
 _BARE = re.compile(r"\d{1,30}(?:\.\d{1,30})?|\.\d{1,30}", re.ASCII)

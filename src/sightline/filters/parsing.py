@@ -32,7 +32,17 @@ from sightline.filters.expression import (
     either,
     negate,
 )
-from sightline.filters.fields import BY_NAME, FIELDS, WORDS, FilterField, FilterScope, Kind, number_text, seconds_text
+from sightline.filters.fields import (
+    ADDED,
+    BY_NAME,
+    FIELDS,
+    WORDS,
+    FilterField,
+    FilterScope,
+    Kind,
+    number_text,
+    seconds_text,
+)
 from sightline.filters.predicate import literal
 from sightline.filters.terms import FieldComparison, Piece, Sign, Source, count, term
 
@@ -157,7 +167,7 @@ def term_start(text: str, at: int) -> int:
 
 def _fields(begun: str, start: int, scope: FilterScope, first: Sequence[str]) -> Iterator[Completion]:
     wanted, places = begun.lower(), {name: place for place, name in enumerate(first)}
-    for each in sorted(FIELDS, key=lambda known: places.get(known.name, len(places))):
+    for each in sorted((*FIELDS, *ADDED.values()), key=lambda known: places.get(known.name, len(places))):
         if scope in each.scopes and any(name.startswith(wanted) for name in each.names):
             yield Completion(f"{each.name}:", each.name, each.meaning, start)
 
@@ -375,7 +385,7 @@ class _Reader:
         return self._wrong(word, f"there is no field {quote_word(word.text)}", hint)
 
     def _names(self) -> list[str]:
-        return [field.name for field in FIELDS if self.scope is None or self.scope in field.scopes]
+        return [field.name for field in (*FIELDS, *ADDED.values()) if self.scope is None or self.scope in field.scopes]
 
     def _wrong(self, piece: Piece, message: str, hint: str) -> Fault:
         return self.source.wrong(piece.start, piece.end, message, hint)

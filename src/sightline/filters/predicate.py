@@ -39,7 +39,7 @@ from sightline.filters.expression import (
     negate,
     set_terms,
 )
-from sightline.filters.fields import SUMS
+from sightline.filters.fields import ADDED, SUMS
 
 _APART = re.compile("([\u0130\u212a])")  # a dotted I and the sign for kelvin, which would turn into ASCII letters
 
@@ -220,12 +220,12 @@ def matches(
         case AgeTerm() | DateTerm() | FlagTerm():
             meant = meaning(expression, now)
             if isinstance(meant, FlagTerm):
-                return subject.value(meant.field) is True
+                return _value(subject, meant.field) is True
             return matches(meant, subject, now=now)
         case ContentTerm(pattern=pattern):
             return subject.says(pattern)
         case TextTerm(field=name, pattern=pattern):
-            return _is_named(subject.value(name), pattern)
+            return _is_named(_value(subject, name), pattern)
         case NumberTerm(field=name, operator=operator, number=number):
             counted = _number(subject, name)
             return counted is not None and _COMPARED[operator](counted, number)
@@ -247,13 +247,18 @@ def is_filed(term: TopicTerm, path: tuple[str, ...]) -> bool:
     return all(fits(pattern, name) for pattern, name in zip(term.names, path, strict=False))
 
 
+def _value(subject: FilterSubject, name: str) -> Value:
+    read = ADDED[name].read if name in ADDED else None
+    return subject.value(name) if read is None else read(subject)
+
+
 def _is_named(value: Value, pattern: str) -> bool:
     names = value if isinstance(value, tuple) else (value,) if isinstance(value, str) else ()
     return any(fits(pattern, name) for name in names) if pattern else not any(names)
 
 
 def _number(subject: FilterSubject, name: str) -> float | None:
-    values = [subject.value(part) for part in SUMS.get(name, (name,))]
+    values = [_value(subject, part) for part in SUMS.get(name, (name,))]
     known = [value for value in values if isinstance(value, int | float)]
     return sum(known) if known else None
 

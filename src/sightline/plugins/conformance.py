@@ -5,9 +5,10 @@ sent, 7 valid after every operation, 10 no secrets at rest and none astray, 11 t
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,7 +17,14 @@ from sightline.catalog.toml import TomlText
 from sightline.dialects.dialect import Client, Dialect, Target
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Code, Fault
+from sightline.evals.core.graders.command import from_value
+from sightline.evals.core.graders.finding import Grading, GradingSubject
+from sightline.evals.core.graders.grade import check_grader_name
+from sightline.evals.core.graders.payload import payload_of
+from sightline.evals.core.result import CaseObservation
 from sightline.exchange.recording.har_import import read_har
+from sightline.filters.fields import check_field_name
+from sightline.filters.predicate import Known
 from sightline.model.events import Ended, Failed, Finished, Started, StreamEvent, TextReceived, UsageReceived
 from sightline.model.exchange import ExchangeFailed
 from sightline.model.fold import fold
@@ -24,15 +32,31 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.model.report import Report
 from sightline.model.usage import Usage
+from sightline.plugins.adding import FIELD_VALUES, check_panel_name
+from sightline.plugins.guard import OverdueError, call_within, describe_error
 from sightline.plugins.hooks import event_of
 from sightline.plugins.loading import check_catalogue
-from sightline.plugins.plugin import ExportFormat, ImportFormat, MakeSigner, Plugin, SigningContext, name_of
+from sightline.plugins.plugin import (
+    ExchangeField,
+    ExportFormat,
+    FindValues,
+    GradeAnswer,
+    ImportFormat,
+    MakeSigner,
+    Panel,
+    Plugin,
+    SigningContext,
+    name_of,
+)
 from sightline.store.entries import FactEntry
 from sightline.transport.http.framing import around_length
 from sightline.transport.http.target import target
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
+
+CHECK_SECONDS: Final = 10.0
+"""How long one rule may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,53 +69,58 @@ class PluginFinding:
 
 
 Check = Callable[[], None]
-"""Raises a `_BrokenRule` where the rule is broken; any other exception is a problem as well."""
+"""Raises a `_BrokenRuleError` where the rule is broken; any other exception is a problem as well."""
 
 
-class _BrokenRule(Exception):
+class _BrokenRuleError(Exception):
     """What a plug-in does instead."""
 
 
 def check_plugin(plugin: Plugin, built_in: Sequence[TomlText]) -> Iterator[PluginFinding]:
     """Check all that a plug-in adds; `built_in` are Sightline's own tables of providers and models."""
-    for added in plugin.dialects:
-        yield from _run(f"dialect {added.name}", _dialect_checks(added))
-    for name, make in plugin.signers.items():
-        yield from _run(f"signer {name}", _signer_checks(make))
-    for tool in plugin.tools:
-        yield from _run(f"tool {name_of(tool)}", {"its parameters are described": partial(_check_tool, tool)})
-    if plugin.catalogue:
-        text = plugin.catalogue
-        yield from _run("catalogue models", {"law 10: no key goes astray": lambda: check_catalogue(text, built_in)})
-    for hook in plugin.hooks:
-        yield from _run(f"hook {name_of(hook)}", {"takes events": partial(hook, event_of(_EVENT))})
-    for name, write in plugin.exporters.items():
-        yield from _run(f"exporter {name}", {"writes exchanges, and none": partial(_check_export, write)})
-    for name, read in plugin.importers.items():
-        writer = plugin.exporters.get(name)
-        checks: dict[str, Check] = {"leaves files of others alone": partial(_check_foreign, read)}
-        if writer is not None:
-            checks["reads back what it wrote"] = partial(_check_return, read, writer)
-        yield from _run(f"importer {name}", checks)
+    for what, checks in _all_checks(plugin, built_in).items():
+        yield from _run(what, checks)
+
+
+def _all_checks(plugin: Plugin, built_in: Sequence[TomlText]) -> dict[str, Mapping[str, Check]]:
+    """The rules of each part, by what it is called in `Plugin.contents`."""
+    law_10, events = "law 10: no key goes astray", "takes events"
+    catalogue = partial(check_catalogue, plugin.catalogue, built_in)
+    described, written = "its parameters are described", "writes exchanges, and none"
+    return {
+        **{f"dialect {each.name}": _dialect_checks(each) for each in plugin.dialects},
+        **{f"signer {name}": _signer_checks(make) for name, make in plugin.signers.items()},
+        **{f"tool {name_of(each)}": {described: partial(_check_tool, each)} for each in plugin.tools},
+        **({"catalogue models": {law_10: catalogue}} if plugin.catalogue else {}),
+        **{f"hook {name_of(each)}": {events: partial(each, event_of(_EVENT))} for each in plugin.hooks},
+        **{f"exporter {name}": {written: partial(_check_export, each)} for name, each in plugin.exporters.items()},
+        **{f"importer {name}": _importer_checks(plugin, name) for name in plugin.importers},
+        **{f"grader {name}": _grader_checks(name, grade) for name, grade in plugin.graders.items()},
+        **{f"redactor {name}": _redactor_checks(find) for name, find in plugin.redactors.items()},
+        **{f"field {name}": _field_checks(name, field) for name, field in plugin.fields.items()},
+        **{f"panel {name}": _panel_checks(name, panel) for name, panel in plugin.panels.items()},
+    }
 
 
 def _run(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
     for rule, check in checks.items():
         try:
-            check()
-        except _BrokenRule as broken:
+            call_within(CHECK_SECONDS, check, lambda: None)
+        except OverdueError as error:
+            yield PluginFinding(what, rule, str(error))
+        except _BrokenRuleError as broken:
             yield PluginFinding(what, rule, str(broken))
         except Fault as fault:
             yield PluginFinding(what, rule, f"it refuses: {fault.message}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plug-in raises is what the author wants to know
-            yield PluginFinding(what, rule, f"it raised {type(error).__name__}: {error}")
+            yield PluginFinding(what, rule, f"it raised {describe_error(error)}")
         else:
             yield PluginFinding(what, rule, None)
 
 
 def _require(is_kept: object, problem: str) -> None:
     if not is_kept:
-        raise _BrokenRule(problem)
+        raise _BrokenRuleError(problem)
 
 
 # --- dialects ---------------------------------------------------------------------------------------
@@ -143,7 +172,7 @@ def _dialect_checks(added: Dialect) -> dict[str, Check]:
     }
 
 
-def _written(added: Dialect, report: Report) -> JsonObject:
+def _write_sample(added: Dialect, report: Report) -> JsonObject:
     document = added.write_request(dialect("openai-chat").read_request(_REQUEST), Target(), report)
     _require(isinstance(document, dict), f"write_request returned {type(document).__name__}, not an object")
     assert isinstance(document, dict)
@@ -152,7 +181,7 @@ def _written(added: Dialect, report: Report) -> JsonObject:
 
 def _check_loss(added: Dialect) -> None:
     report = Report()
-    text = encode(_written(added, report)).decode()
+    text = encode(_write_sample(added, report)).decode()
     lost = [loss.pointer for loss in report.losses]
     for place, value in _MARKS.items():
         is_reported = any(pointer and (place == pointer or place.startswith(f"{pointer}/")) for pointer in lost)
@@ -160,13 +189,13 @@ def _check_loss(added: Dialect) -> None:
 
 
 def _check_unknown(added: Dialect) -> None:
-    document = _written(added, Report()) | {"x_of_tomorrow": {"kept": True}}
+    document = _write_sample(added, Report()) | {"x_of_tomorrow": {"kept": True}}
     again = added.write_request(added.read_request(document), Target(), Report())
     _require(isinstance(again, dict) and again.get("x_of_tomorrow") == {"kept": True}, "an unknown field is lost")
 
 
 def _check_valid(added: Dialect) -> None:
-    problems = added.problems(added.read_request(_written(added, Report())))
+    problems = added.problems(added.read_request(_write_sample(added, Report())))
     errors = [f"{each.pointer}: {each.message}" for each in problems if each.severity == "error"]
     _require(not errors, "; ".join(errors))
 
@@ -293,42 +322,21 @@ def _signer_checks(make: MakeSigner) -> dict[str, Check]:
 # --- tools, hooks and formats -----------------------------------------------------------------------
 
 _EVENT: Final = FactEntry("x_conformance", 1, 1_760_000_000.0, ExchangeFailed("rate_limited", "Slow down, please."))
+_JSON: Final[JsonObject] = {"name": "content-type", "value": "application/json"}
+_HEAD: Final[JsonObject] = {
+    "httpVersion": "HTTP/1.1", "headers": [_JSON], "cookies": [], "headersSize": -1, "bodySize": -1
+}  # fmt: skip
 _ENTRY: Final[JsonObject] = {
-    "startedDateTime": "2026-01-02T03:04:05.000Z",
-    "time": 12.5,
-    "request": {
-        "method": "POST",
-        "url": "https://api.openai.com/v1/chat/completions",
-        "httpVersion": "HTTP/1.1",
-        "headers": [{"name": "content-type", "value": "application/json"}],
-        "queryString": [],
-        "cookies": [],
-        "headersSize": -1,
-        "bodySize": -1,
-        "postData": {
-            "mimeType": "application/json",
-            "text": '{"model":"m","messages":[{"role":"user","content":"hi"}]}',
-        },
-    },
-    "response": {
-        "status": 200,
-        "statusText": "OK",
-        "httpVersion": "HTTP/1.1",
-        "headers": [{"name": "content-type", "value": "application/json"}],
-        "cookies": [],
-        "redirectURL": "",
-        "headersSize": -1,
-        "bodySize": -1,
-        "content": {
-            "size": 0,
-            "mimeType": "application/json",
-            "text": '{"id":"r","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant",'
-            '"content":"Hello."}}]}',
-        },
-    },
-    "cache": {},
-    "timings": {"send": 0, "wait": 12.5, "receive": 0},
-}
+    "startedDateTime": "2026-01-02T03:04:05.000Z", "time": 12.5,
+    "request": {**_HEAD, "method": "POST", "url": "https://api.openai.com/v1/chat/completions", "queryString": [],
+                "postData": {"mimeType": "application/json",
+                             "text": '{"model":"m","messages":[{"role":"user","content":"hi"}]}'}},
+    "response": {**_HEAD, "status": 200, "statusText": "OK", "redirectURL": "",
+                 "content": {"size": 0, "mimeType": "application/json",
+                             "text": '{"id":"r","model":"m","choices":[{"index":0,"finish_reason":"stop",'
+                                     '"message":{"role":"assistant","content":"Hello."}}]}'}},
+    "cache": {}, "timings": {"send": 0, "wait": 12.5, "receive": 0},
+}  # fmt: skip
 
 
 def _archive(*entries: Json) -> JsonObject:
@@ -348,6 +356,14 @@ def _check_export(write: ExportFormat) -> None:
         _require(isinstance(data, bytes), f"it returned {type(data).__name__}, not bytes")
 
 
+def _importer_checks(plugin: Plugin, name: str) -> dict[str, Check]:
+    read, write = plugin.importers[name], plugin.exporters.get(name)
+    checks: dict[str, Check] = {"leaves files of others alone": partial(_check_foreign, read)}
+    if write is not None:
+        checks["reads back what it wrote"] = partial(_check_return, read, write)
+    return checks
+
+
 def _check_foreign(read: ImportFormat) -> None:
     for data in (b"", b"\x00\x01\xff", b"[1, 2]", b'{"sightline":"record","version":1}\n', encode(_archive(_ENTRY))):
         _require(read(data) is None, f"it takes {data[:20]!r} for a file of its own; it has to return None")
@@ -359,3 +375,108 @@ def _check_return(read: ImportFormat, write: ExportFormat) -> None:
     assert archive is not None
     found = read_har(encode(archive), lambda _url: "openai")
     _require(len(found.exchanges) == 1, f"one exchange became {len(found.exchanges)}")
+
+
+# --- graders, redactors, fields and panels ----------------------------------------------------------
+
+_ANSWERS: Final = ("", "About 384,400 km.", 'Ünïcode 🙂, quotes " and\nlines. ' * 100)
+
+
+def _grader_checks(name: str, grade: GradeAnswer) -> dict[str, Check]:
+    def payload(answer: str) -> JsonObject:
+        observation = CaseObservation(text=answer, question="How far is the moon?")
+        return payload_of(GradingSubject(observation, Grading(criteria="It says how far the moon is.")), None)
+
+    def check_scores() -> None:
+        for answer in _ANSWERS:
+            finding = from_value(grade(payload(answer)))
+            _require(finding.score is not None, f"for the answer {answer[:20]!r}: {finding.reason}")
+
+    def check_payload() -> None:
+        given, kept = payload(_ANSWERS[1]), payload(_ANSWERS[1])
+        grade(given)
+        _require(given == kept, "it changes the case that it gets, which other graders get as well")
+
+    return {
+        "has a name of its own": lambda: check_grader_name(name),
+        "gives a score from 0 to 1": check_scores,
+        "leaves the case as it is": check_payload,
+    }
+
+
+def _redactor_checks(find: FindValues) -> dict[str, Check]:
+    texts = (*_ANSWERS, "12345678 90 /home/ada ada@example.com AKIAIOSFODNN7EXAMPLE", "a" * 10_000)
+
+    def check_values() -> None:
+        for text in texts:
+            for value in find(text):
+                _require(isinstance(value, str), f"it found {value!r}, which is no text")
+                _require(value and value in text, f"it found {value!r}, which is not in the text")
+
+    def check_again() -> None:
+        for text in texts:
+            found = sorted(find(text), key=len, reverse=True)
+            redacted = reduce(lambda left, value: left.replace(value, "redacted-1"), found, text)
+            left = [value for value in find(redacted) if value not in text]
+            _require(not left, f"it takes the stand-in for a value: {left[:1]}")
+
+    return {"law 10: finds values that are in the text": check_values, "law 10: leaves stand-ins alone": check_again}
+
+
+_FULL: Final = Known(
+    {
+        "id": "x_1", "model": "m", "provider": "acme", "dialect": "raw", "session": "team.task",
+        "client": "sdk", "path": "/v1/chat/completions", "method": "POST", "status": 200, "state": "finished",
+        "finish": "stop", "fault": "", "input": 11, "output": 7, "cached": 0, "cost": 0.25, "losses": 0, "attempts": 1,
+        "time": 1.5, "first": 0.5, "stream": True, "side": False, "origin": "", "tool": ("measure",),
+        "at": 1_760_000_000.0,
+    },
+    "How far is the moon? About 384,400 km.",
+)  # fmt: skip
+
+
+def _field_checks(name: str, field: ExchangeField) -> dict[str, Check]:
+    def check_value() -> None:
+        for subject in (_FULL, Known()):
+            _check_field_value(field, field.read(subject))
+
+    def check_stable() -> None:
+        _require(field.read(_FULL) == field.read(_FULL), "the same exchange has another value the second time")
+
+    return {
+        "has a name of its own": lambda: check_field_name(name),
+        "says what it means": lambda: _require(
+            field.meaning.strip(), "`meaning` is empty; it is shown while one types"
+        ),
+        "has a value of its kind, also where nothing is known": check_value,
+        "has the same value every time": check_stable,
+    }
+
+
+def _check_field_value(field: ExchangeField, value: object) -> None:
+    _require(field.kind in FIELD_VALUES, f"there is no kind {field.kind!r}; kinds are {', '.join(FIELD_VALUES)}")
+    is_value = value is None or isinstance(value, FIELD_VALUES[field.kind])
+    _require(is_value, f"its kind is {field.kind!r}, and its value {value!r} is of type {type(value).__name__}")
+
+
+_EVADING: Final = re.compile(r"\b(?:eval\s*\(|new\s+Function\b|innerHTML\b|outerHTML\b|insertAdjacentHTML\b)")
+_ELSEWHERE: Final = re.compile(r"""(?:from|import)\s*\(?\s*["'`]|["'`](?:https?|wss?)://""")
+_EXPORTED: Final = re.compile(r"export\s+default\b|export\s*\{[^}]*\bas\s+default\b")
+
+
+def _panel_checks(name: str, panel: Panel) -> dict[str, Check]:
+    found = _EVADING.search(panel.module)
+    other = _ELSEWHERE.search(panel.module)
+    return {
+        "has a name that can be an address": lambda: check_panel_name(name),
+        "has a title": lambda: _require(panel.title.strip(), "`title` is empty; it is the name of the tab"),
+        "its module has a default export": lambda: _require(
+            _EXPORTED.search(panel.module), "write `export default function show(element, exchange, sightline)`"
+        ),
+        "the page's policy lets it run": lambda: _require(
+            found is None, f"the page refuses {found and found[0]!r}; use textContent and append"
+        ),
+        "law 10: it asks this server alone": lambda: _require(
+            other is None, f"the page refuses addresses and modules from elsewhere: {other and other[0]!r}"
+        ),
+    }

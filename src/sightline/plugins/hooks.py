@@ -1,15 +1,19 @@
-"""Calls the hooks of plug-ins with what happens to exchanges, in a thread of its own: none can delay a request."""
+"""Calls the hooks of plug-ins with what happens to exchanges, each in a thread of its own: none can delay a request, or
+another hook."""
 
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 
+from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
-from sightline.plugins.loading import LoadedPlugin, Plugins
+from sightline.plugins.guard import LoadedPlugin
+from sightline.plugins.loading import Plugins
 from sightline.plugins.plugin import ExchangeEvent, ExchangeHook, name_of
 from sightline.store.entries import Entry, FactEntry
 
@@ -18,64 +22,85 @@ _LOG = logging.getLogger("sightline")
 _MOST_WAITING: Final = 10_000
 """Facts that wait while hooks are slower than the traffic; later ones are left out, with a note in the log."""
 
+HOOK_SECONDS: Final = 60.0
+"""How long a hook may take for one event."""
+
 _LAST_SECONDS: Final = 5.0
 """How long hooks may take at the end for what still waits."""
 
 
 class HookThread:
-    """Gives every recorded fact but frames to the hooks. One that raises is switched off until the next start."""
+    """Gives every recorded fact but frames to one hook. If it raises, or hangs, it is switched off until the next
+    start."""
 
-    def __init__(self, plugins: Plugins) -> None:
-        self._hooks: list[tuple[LoadedPlugin, str, ExchangeHook]] = [
-            (owner, f"hook {name_of(hook)}", hook) for owner, plugin in plugins.found() for hook in plugin.hooks
-        ]
+    def __init__(self, owner: LoadedPlugin, hook: ExchangeHook) -> None:
+        self._what = f"hook {name_of(hook)}"
+        self._owner = owner
+        self._hook = owner.guard(self._what, hook, seconds=HOOK_SECONDS)
         self._waiting: queue.Queue[FactEntry | None] = queue.Queue(_MOST_WAITING)
         self._left_out = 0
-        self._thread = threading.Thread(target=self._run, name="plug-in hooks", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"plug-in {self._what}", daemon=True)
         self._thread.start()
 
     def took(self, entries: Sequence[Entry]) -> None:
         """Take what was recorded."""
+        if self._what in self._owner.off:
+            return
         for entry in entries:
             if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
                 try:
                     self._waiting.put_nowait(entry)
                 except queue.Full:
                     if not self._left_out:
-                        _LOG.warning("hooks of plug-ins are slower than the traffic: they miss events")
+                        _LOG.warning(
+                            "the plug-in %r (%s) is slower than the traffic: it misses events",
+                            self._owner.named,
+                            self._what,
+                        )
                     self._left_out += 1
 
-    def close(self) -> None:
-        """Let the hooks have what waits, for a few seconds at most."""
+    def end(self) -> None:
+        """Let the hook know that nothing follows."""
         try:
-            self._waiting.put(None, timeout=_LAST_SECONDS)
+            self._waiting.put_nowait(None)
         except queue.Full:
-            return  # a hook hangs; the thread ends with the process
-        self._thread.join(_LAST_SECONDS)
+            return  # it hangs; the thread ends with the process
+
+    def join(self, seconds: float) -> None:
+        """Wait for what the hook still has to do."""
+        if self._what not in self._owner.off:
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         while (entry := self._waiting.get()) is not None:
-            event = event_of(entry)
-            for each in self._hooks[:]:
-                owner, what, hook = each
-                try:
-                    hook(event)
-                except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises, the others are called
-                    owner.fail(what, error)
-                    self._hooks.remove(each)
+            try:
+                self._hook(event_of(entry))
+            except Fault as fault:
+                self._owner.fail(self._what, fault)  # also one of its own: there is no request to fail
+                self._owner.off.add(self._what)
+                return
+
+
+@contextmanager
+def open_hooks(plugins: Plugins) -> Iterator[Callable[[Sequence[Entry]], None]]:
+    """Run the hooks of plug-ins, each in a thread of its own, so that none waits for another. Gives the function that
+    takes what was recorded; at the end the hooks have a few seconds for what still waits."""
+    hooks = [HookThread(owner, hook) for owner, plugin in plugins.found() for hook in plugin.hooks]
+
+    def took(entries: Sequence[Entry]) -> None:
+        for each in hooks:
+            each.took(entries)
+
+    try:
+        yield took
+    finally:
+        for each in hooks:
+            each.end()
+        for each in hooks:
+            each.join(_LAST_SECONDS)
 
 
 def event_of(entry: FactEntry) -> ExchangeEvent:
     """A fact as hooks get it."""
     fact = msgspec.to_builtins(entry.fact, builtin_types=())
     return ExchangeEvent(entry.exchange, entry.at, fact["kind"], fact)
-
-
-def record_for_hooks(record: Callable[[Sequence[Entry]], None], hooks: HookThread) -> Callable[[Sequence[Entry]], None]:
-    """Record first, then tell the hooks: what they hear of is on record."""
-
-    def record_both(entries: Sequence[Entry]) -> None:
-        record(entries)
-        hooks.took(entries)
-
-    return record_both

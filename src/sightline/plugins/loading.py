@@ -1,70 +1,52 @@
-"""Loads the plug-ins that the user names, and keeps each failure with the plug-in that caused it."""
+"""Loads the plug-ins that the user names, and gives out what they add, each part with a guard."""
 
 import importlib.util
-import logging
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
+import msgspec
+
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.loading import load
+from sightline.catalog.problem import ConfigProblem
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.dialect import Dialect
-from sightline.dialects.registry import PROVIDER_DIALECTS, register
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.plugins.plugin import ExportFormat, Fetch, ImportFormat, Plugin, SigningContext
+from sightline.plugins.adding import MISSING, STAND_INS, add_parts, add_stand_in
+from sightline.plugins.guard import FILE_SECONDS, LOAD_SECONDS, LoadedPlugin, OverdueError, call_within
+from sightline.plugins.plugin import (
+    ExchangeField,
+    ExportFormat,
+    Fetch,
+    FindValues,
+    ImportFormat,
+    Panel,
+    Plugin,
+    SigningContext,
+)
 from sightline.plugins.signing import BUILT_IN
-from sightline.settings import Settings
+from sightline.settings import PluginSettings, Settings
 from sightline.transport.sender import Signer
+from sightline.web import replies
+from sightline.web.asgi import WebResponse
+from sightline.web.routes import ApiCall, Calls
 from sightline.wire.call import HttpRequest
-
-_LOG = logging.getLogger("sightline")
+from sightline.workbench.shapes import PanelShown, PluginShown
 
 GROUP: Final = "sightline.plugins"
 FOLDER: Final = "plugins"
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-@dataclass(slots=True)
-class LoadedPlugin:
-    """A plug-in that the user has named. `place` is the file or the package that it is from; `failures` say what of it
-    is switched off, and why, by what it adds (`hook notify`); the key is empty where nothing of it could be loaded."""
-
-    named: str
-    place: str
-    plugin: Plugin | None = None
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def fail(self, what: str, error: BaseException) -> Fault:
-        """Note that this part of the plug-in has failed, and say so in the log the first time."""
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        label = f"the plug-in {self.named!r}{f' ({what})' if what else ''}"
-        if what not in self.failures:
-            self.failures[what] = reason
-            _LOG.warning("%s failed: %s", label, reason, exc_info=error)
-        hint = f"Run `sightline plugin test {self.place}`, or take it out of [plugins]."
-        return Fault(Code.CONFIG, f"{label} failed: {reason}", hint=hint)
-
-    def guard(self, what: str, call: Callable[P, R]) -> Callable[P, R]:
-        """The same call, whose unexpected errors are faults that name the plug-in. Its own faults pass."""
-
-        def guarded(*args: P.args, **options: P.kwargs) -> R:
-            try:
-                return call(*args, **options)
-            except Fault:
-                raise
-            except Exception as error:
-                raise self.fail(what, error) from error
-
-        return guarded
+_SIGN_SECONDS: Final = 60.0
+"""A signer may have to fetch a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +69,7 @@ class Plugins:
     def exporters(self) -> dict[str, ExportFormat]:
         """The formats of all plug-ins, by name."""
         return {
-            name: owner.guard(f"exporter {name}", format_)
+            name: owner.guard(f"exporter {name}", format_, bytes, seconds=FILE_SECONDS)
             for owner, plugin in self.found()
             for name, format_ in plugin.exporters.items()
         }
@@ -96,11 +78,28 @@ class Plugins:
         """The HTTP archive that the first fitting importer makes of a file; None where none knows it."""
         for owner, plugin in self.found():
             for name, format_ in plugin.importers.items():
-                reading: ImportFormat = owner.guard(f"importer {name}", format_)
-                archive = reading(data)
+                read: ImportFormat = owner.guard(f"importer {name}", format_, (dict, type(None)), seconds=FILE_SECONDS)
+                archive = read(data)
                 if archive is not None:
                     return archive
         return None
+
+    def redactors(self) -> dict[str, FindValues]:
+        """What finds values that are not to be shared, by name."""
+        return {
+            name: owner.guard(f"redactor {name}", partial(_find_all, find))
+            for owner, plugin in self.found()
+            for name, find in plugin.redactors.items()
+        }
+
+    def panels(self) -> dict[str, tuple[str, Panel]]:
+        """The panels for the page by name, each with what the user calls its plug-in."""
+        return {
+            name: (owner.named, panel)
+            for owner, plugin in self.found()
+            for name, panel in plugin.panels.items()
+            if f"panel {name}" not in owner.failures
+        }
 
     def catalogues(self, built_in: Sequence[TomlText]) -> list[TomlText]:
         """The models and providers of all plug-ins. A catalogue with a problem is left out."""
@@ -114,6 +113,59 @@ class Plugins:
                 else:
                     texts.append(TomlText(f"the plug-in {owner.named}", plugin.catalogue, builtin=True))
         return texts
+
+    # --- providers whose dialect or signer is missing ---
+
+    def stand_in(self, text: str) -> None:
+        """If a plug-in has failed, let the dialects exist that providers of this configuration file speak: which of
+        them the plug-in would have had is not known."""
+        if not any(each.failures for each in self.loaded):
+            return
+        try:
+            providers = tomllib.loads(text).get("providers")
+        except tomllib.TOMLDecodeError:
+            return  # the reader of the file says so
+        for table in providers.values() if isinstance(providers, dict) else ():
+            name = table.get("dialect") if isinstance(table, dict) else None
+            if isinstance(name, str) and name and name not in PROVIDER_DIALECTS:
+                add_stand_in(name, self._missing_dialect(name))
+
+    def refuse_missing(self, catalog: Catalog) -> Catalog:
+        """The catalogue in which providers that speak a dialect of a failed plug-in refuse every request. The others
+        work as usual, and so does the server."""
+        providers = dict(catalog.providers)
+        for name, provider in catalog.providers.items():
+            if provider.sign == MISSING and provider.dialect not in PROVIDER_DIALECTS:  # this is a worker
+                add_stand_in(provider.dialect, self._missing_dialect(provider.dialect))
+            if provider.dialect in STAND_INS:
+                providers[name] = msgspec.structs.replace(provider, sign=MISSING, key_env="")
+        return msgspec.structs.replace(catalog, providers=providers)
+
+    def problems(self, catalog: Catalog, file: str) -> Iterator[ConfigProblem]:
+        """What of a configuration cannot be used: plug-ins that have failed, and providers that ask for a dialect or
+        a signer that is not there."""
+        for each in self.loaded:
+            for what, reason in each.failures.items():
+                fault = each.fault_of(what, reason)
+                yield ConfigProblem(file, 0, "plugins.use", fault.message, fault.hint)
+        for name, provider in catalog.providers.items():
+            if provider.dialect in STAND_INS:
+                fault = self._missing_dialect(provider.dialect)
+                yield ConfigProblem(file, 0, f"providers.{name}.dialect", fault.message, fault.hint)
+            elif provider.sign and provider.sign not in self.signer_names():
+                fault = self._missing_signer(provider.sign)
+                yield ConfigProblem(file, 0, f"providers.{name}.sign", fault.message, fault.hint)
+
+    def _missing_dialect(self, name: str) -> Fault:
+        failed = ", ".join(each.named for each in self.loaded if each.failures)
+        message = f"the dialect {name!r} is not there, and these plug-ins have failed: {failed}"
+        return Fault(Code.CONFIG, message, hint="`sightline plugin list` says why. Nothing is sent to this provider.")
+
+    def _missing_signer(self, name: str) -> Fault:
+        hint = f"Known are {', '.join(sorted(self.signer_names()))}; `sightline plugin list` shows what failed."
+        return Fault(Code.CONFIG, f"nothing signs requests as {name!r}", hint=hint)
+
+    # --- signers ---
 
     def signer_names(self) -> frozenset[str]:
         """All ways of signing that a provider can name."""
@@ -146,9 +198,10 @@ class Plugins:
                 except Fault as fault:
                     return _RefusingSigner(fault)
                 return _GuardedSigner(signer, owner, what)
-        hint = f"Known are {', '.join(sorted(self.signer_names()))}; `sightline plugin list` shows what failed."
-        message = f"nothing signs requests as {provider.sign!r} (sign of [providers.{context.provider}])"
-        return _RefusingSigner(Fault(Code.CONFIG, message, hint=hint))
+        is_missing = provider.sign == MISSING
+        return _RefusingSigner(
+            self._missing_dialect(provider.dialect) if is_missing else self._missing_signer(provider.sign)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,41 +220,71 @@ class _GuardedSigner:
     what: str
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
-        try:
-            signed: object = await self.signer.sign(request)
-        except Fault:
-            raise
-        except Exception as error:
-            raise self.owner.fail(self.what, error) from error
+        signing = self.owner.guard(self.what, self.signer.sign, Awaitable)
+        signed: object = await self.owner.wait(self.what, signing(request), seconds=_SIGN_SECONDS)
         if not isinstance(signed, HttpRequest):
             raise self.owner.fail(self.what, TypeError(f"sign returned {type(signed).__name__}, not an HttpRequest"))
         return signed
 
 
+# --- for the page ---------------------------------------------------------------------------------
+
+
+def list_panels(plugins: Plugins | None) -> list[PanelShown]:
+    """The panels of all plug-ins."""
+    found = {} if plugins is None else plugins.panels()
+    return [PanelShown(name, panel.title, owner) for name, (owner, panel) in found.items()]
+
+
+def plugin_calls(plugins: Plugins | None) -> Calls:
+    """`GET /api/plugins`, and `GET /api/panels/NAME` with the module of a panel."""
+    panels = {} if plugins is None else plugins.panels()
+
+    async def list_plugins(_call: ApiCall) -> list[PluginShown]:
+        return [
+            PluginShown(each.named, each.place, tuple(each.plugin.contents()) if each.plugin else (), each.failures)
+            for each in (() if plugins is None else plugins.loaded)
+        ]
+
+    async def panel(call: ApiCall) -> WebResponse:
+        if call.name not in panels:
+            raise replies.not_found(f"panel {call.name[:200]!r}")
+        _, found = panels[call.name]
+        headers = [(b"content-type", b"text/javascript; charset=utf-8"), *replies.GUARDED]
+        return WebResponse(200, found.module.encode(), headers)
+
+    return {"plugins": {"GET": list_plugins}, "panels/*": {"GET": panel}}
+
+
 # --- loading ----------------------------------------------------------------------------------------
 
 
-def load_plugins(names: Iterable[str], folder: Path | None) -> Plugins:
+def load_plugins(names: Iterable[str], folder: Path | None, seconds: float = PluginSettings().timeout_s) -> Plugins:
     """The plug-ins of these names: `NAME.py` is a file in `plugins/` of this folder, any other an entry point of an
-    installed package. Their dialects can be used from now on. Nothing is raised: failures are with each plug-in."""
+    installed package. What they add can be used from now on; a call may take so many `seconds`. Nothing is raised:
+    failures are with each plug-in."""
     plugins = Plugins(tuple(_load(name, folder) for name in dict.fromkeys(names)), folder)
     for owner, plugin in plugins.found():
-        for dialect in plugin.dialects:
-            try:
-                register(_guard_dialect(dialect, owner))
-            except Fault as fault:
-                owner.fail(f"dialect {dialect.name}", fault)
+        owner.seconds = seconds
+        add_parts(owner, plugin)
     return plugins
 
 
 def load_file(path: Path) -> LoadedPlugin:
     """The plug-in in this file."""
     loaded = LoadedPlugin(path.name, str(path))
-    try:
-        loaded.plugin = _checked(_module_of(path))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the plug-in's code, which may do anything
-        loaded.fail("", error)
+    _load_into(loaded, lambda: _module_of(path))
     return loaded
+
+
+def _load_into(loaded: LoadedPlugin, find: Callable[[], object]) -> None:
+    """Importing runs the plug-in's code, which may do anything."""
+    try:
+        loaded.plugin = _read_plugin(call_within(LOAD_SECONDS, find, lambda: None))
+    except OverdueError as error:
+        loaded.fail("", TimeoutError(str(error)))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
+        loaded.fail("", error)
 
 
 def _load(name: str, folder: Path | None) -> LoadedPlugin:
@@ -212,15 +295,17 @@ def _load(name: str, folder: Path | None) -> LoadedPlugin:
             return loaded
         return load_file(folder / FOLDER / name)
     loaded = LoadedPlugin(name, f"entry point {name!r} of {GROUP}")
-    try:
+
+    def find() -> object:
         entry = next(iter(entry_points(group=GROUP, name=name)), None)
         if entry is None:
             raise LookupError(f"no installed package has an entry point {name!r} of {GROUP}; a file is named NAME.py")
         if entry.dist is not None:
             loaded.place = f"package {entry.dist.name} {entry.dist.version}"
-        loaded.plugin = _checked(entry.load())
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the plug-in's code, which may do anything
-        loaded.fail("", error)
+        found: object = entry.load()
+        return found
+
+    _load_into(loaded, find)
     return loaded
 
 
@@ -237,14 +322,41 @@ def _module_of(path: Path) -> ModuleType:
     return module
 
 
-def _checked(loaded: Any) -> Plugin:
-    """The plug-in that a module holds as PLUGIN, or the object itself."""
+def _read_plugin(loaded: Any) -> Plugin:
+    """The plug-in that a module holds as PLUGIN, or the object itself. Raises where it is none, or holds something of
+    another type than its kind has."""
     plugin = getattr(loaded, "PLUGIN", loaded)
     if not isinstance(plugin, Plugin):
         raise TypeError("it has no `PLUGIN = Plugin(name=…)`; Plugin is from sightline.plugins")
+    for name, (container, member) in _SHAPES.items():
+        value: object = getattr(plugin, name)
+        if not isinstance(value, container):
+            raise TypeError(f"{name} is of type {type(value).__name__}, not {container.__name__}")
+        held: Any = value
+        odd = [each for each in (held.values() if isinstance(held, Mapping) else held) if not isinstance(each, member)]
+        odd += [each for each in held if isinstance(held, Mapping) and not isinstance(each, str)]
+        if odd:
+            raise TypeError(f"{name} holds {odd[0]!r}, which is no {member.__name__}")
     if not plugin.contents():
         raise ValueError(f"the plug-in {plugin.name!r} adds nothing")
     return plugin
+
+
+_SHAPES: Final[Mapping[str, tuple[type, Any]]] = {
+    "name": (str, str),
+    "dialects": (tuple, Dialect),
+    "signers": (Mapping, Callable),
+    "tools": (tuple, Callable),
+    "catalogue": (str, str),
+    "hooks": (tuple, Callable),
+    "exporters": (Mapping, Callable),
+    "importers": (Mapping, Callable),
+    "graders": (Mapping, Callable),
+    "redactors": (Mapping, Callable),
+    "fields": (Mapping, ExchangeField),
+    "panels": (Mapping, Panel),
+}
+"""What each field of a plug-in is, and what it holds."""
 
 
 def check_catalogue(text: str, built_in: Sequence[TomlText]) -> None:
@@ -270,39 +382,9 @@ def check_catalogue(text: str, built_in: Sequence[TomlText]) -> None:
                 raise Fault(Code.CONFIG, message, hint=hint)
 
 
-_GUARDED: Final = (
-    "read_request",
-    "write_request",
-    "read_reply",
-    "write_reply",
-    "read_error",
-    "write_error",
-    "problems",
-)
-
-
-def _guard_dialect(dialect: Dialect, owner: LoadedPlugin) -> Dialect:
-    """The dialect, whose unexpected errors are faults of the request that they came with."""
-    what = f"dialect {dialect.name}"
-    calls: dict[str, Any] = {name: owner.guard(what, getattr(dialect, name)) for name in _GUARDED}
-    for name in ("stream_reader", "stream_writer"):
-        make = getattr(dialect, name)
-
-        def guarded(*args: Any, _make: Callable[..., object] = make) -> _GuardedStream:
-            return _GuardedStream(owner.guard(what, _make)(*args), owner, what)
-
-        calls[name] = guarded
-    return replace(dialect, **calls)
-
-
-class _GuardedStream:
-    """A reader or a writer of a stream whose calls are guarded."""
-
-    def __init__(self, stream: object, owner: LoadedPlugin, what: str) -> None:
-        self._stream = stream
-        self._owner = owner
-        self._what = what
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._stream, name)
-        return self._owner.guard(self._what, found) if callable(found) else found
+def _find_all(find: FindValues, text: str) -> list[str]:
+    values: list[Any] = list(find(text))
+    odd = next((each for each in values if not isinstance(each, str)), None)
+    if odd is not None:
+        raise TypeError(f"it found a value of type {type(odd).__name__}, not str")
+    return values

@@ -1,10 +1,11 @@
 """What a plug-in can add, as types: the one value `Plugin` that its module holds under the name `PLUGIN`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from sightline.model.json import JsonObject
+from sightline.filters.predicate import FilterSubject, Value
+from sightline.model.json import Json, JsonObject
 from sightline.transport.sender import Signer
 from sightline.wire.call import HttpRequest
 
@@ -62,13 +63,49 @@ class ImportFormat(Protocol):
     def __call__(self, data: bytes, /) -> JsonObject | None: ...
 
 
+class GradeAnswer(Protocol):
+    """Grades the answer to one case of a suite. It gets the object that grading commands get: `output`, `question`,
+    `expected_output`, `config` and others. Returns a score from 0 to 1, True or False, or an object with `score`,
+    `assertions` and `reasoning`. It is called in a thread of its own."""
+
+    def __call__(self, case: JsonObject, /) -> Json: ...
+
+
+class FindValues(Protocol):
+    """Finds what is not to leave in a text that is about to be shared. Returns the values as they are in the text."""
+
+    def __call__(self, text: str, /) -> Iterable[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeField:
+    """A field for filters on the record. `read` gets an exchange as filters see it, `exchange.value("model")` and
+    `exchange.says("refund")`, and returns the field's value: a text or a tuple of texts, a number, or True and False,
+    by `kind`; None where the exchange has none."""
+
+    kind: Literal["text", "number", "yes or no"]
+    meaning: str
+    read: Callable[[FilterSubject], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A tab on the page of an exchange. `module` is the text of an ES module whose default export is called with the
+    element to fill, the exchange, and what it may use of the page. It may return a function that is called when the tab
+    closes."""
+
+    title: str
+    module: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
     """All that one plug-in adds; what it does not add is left out.
 
-    `signers`, `exporters` and `importers` are by the names under which a user asks for them. `tools` are functions with
-    annotated parameters and a docstring. `catalogue` is TOML with tables `[providers.…]` and `[models.…]`, as in
-    sightline.toml, whose own tables win.
+    What is in mappings is by the names under which a user asks for it: in `sign` of a provider, in `--as`, as the
+    `type` of a grader, in filters, or in the address of a panel. `tools` are functions with annotated parameters and a
+    docstring. `catalogue` is TOML with tables `[providers.…]` and `[models.…]`, as in sightline.toml, whose own tables
+    win.
     """
 
     name: str
@@ -79,6 +116,10 @@ class Plugin:
     hooks: tuple[ExchangeHook, ...] = ()
     exporters: Mapping[str, ExportFormat] = field(default_factory=dict)
     importers: Mapping[str, ImportFormat] = field(default_factory=dict)
+    graders: Mapping[str, GradeAnswer] = field(default_factory=dict)
+    redactors: Mapping[str, FindValues] = field(default_factory=dict)
+    fields: Mapping[str, ExchangeField] = field(default_factory=dict)
+    panels: Mapping[str, Panel] = field(default_factory=dict)
 
     def contents(self) -> list[str]:
         """What it adds, in words: `signer acme-hmac`."""
@@ -90,6 +131,10 @@ class Plugin:
             "hook": map(name_of, self.hooks),
             "exporter": self.exporters,
             "importer": self.importers,
+            "grader": self.graders,
+            "redactor": self.redactors,
+            "field": self.fields,
+            "panel": self.panels,
         }
         return [f"{kind} {name}" for kind, names in named.items() for name in names]
 

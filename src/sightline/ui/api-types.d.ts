@@ -3,7 +3,7 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment. */
+/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add. */
 export interface About {
   version: string;
   address: string;
@@ -14,6 +14,7 @@ export interface About {
   dialects: DialectShown[];
   toolsets: string[];
   workers: number;
+  panels: PanelShown[];
 }
 
 /** One thing that the target demands and the source did not say. `pointer` is its place in the target document. */
@@ -1129,6 +1130,13 @@ export interface PairShown {
   tokens: TokenBand;
   run: string;
   is_edited: boolean;
+}
+
+/** A tab for the page of an exchange that the plug-in `plugin` adds. Its module is at `/api/panels/{name}`. */
+export interface PanelShown {
+  name: string;
+  title: string;
+  plugin: string;
 }
 
 /** The comparison of pass rates; `p` is McNemar's exact test if each case has one trial. */

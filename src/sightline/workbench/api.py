@@ -32,7 +32,7 @@ from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
-from sightline.workbench.shapes import About, ClientShown, DialectShown, ModelShown, Place, ProviderShown
+from sightline.workbench.shapes import About, ClientShown, DialectShown, ModelShown, PanelShown, Place, ProviderShown
 
 
 def about(
@@ -44,6 +44,7 @@ def about(
     places: tuple[Place, ...] = ("traffic",),
     toolsets: Sequence[str] = (),
     workers: int = 1,
+    panels: Sequence[PanelShown] = (),
 ) -> About:
     """The current state."""
     models = [
@@ -58,9 +59,10 @@ def about(
         models=(*models, *(each for each in _keyless(catalog) if (each.id, each.provider) not in known)),
         providers=tuple(_provider(name, each, has_key) for name, each in catalog.providers.items()),
         clients=tuple(_client(each, address) for each in KNOWN_CLIENTS),
-        dialects=tuple(_dialect(each, catalog) for each in dialects()),
+        dialects=tuple(filter(None, (_dialect(each, catalog) for each in dialects()))),
         toolsets=tuple(toolsets),
         workers=workers,
+        panels=tuple(panels),
     )
 
 
@@ -86,14 +88,18 @@ def _provider(name: str, provider: Provider, has_key: Callable[[Provider], bool]
     return ProviderShown(name, ready=False, why=f"{provider.key_env} is not set. {provider.key_help}".strip())
 
 
-def _dialect(dialect: Dialect, catalog: Catalog) -> DialectShown:
+def _dialect(dialect: Dialect, catalog: Catalog) -> DialectShown | None:
+    """What the page needs of a dialect; None for one of a plug-in that fails, for which the page has no form."""
     editing = dialect.editing
     # Of several homes the last one is asked, as when a request is routed.
     home = next((name for name, each in reversed(catalog.providers.items()) if dialect.name in each.home), "")
     messages: dict[str, Json] = {}
     for role in ("user", "assistant"):
         request = Request("", (Message(role, (Text("New message"),)),))
-        body = dialect.write_request(request, Target(), Report())
+        try:
+            body = dialect.write_request(request, Target(), Report())
+        except Fault:
+            return None
         written = body.get(editing.container) if isinstance(body, dict) else None
         if isinstance(written, list) and written:
             messages[role] = written[0]

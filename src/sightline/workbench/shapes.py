@@ -197,9 +197,27 @@ class DialectShown(msgspec.Struct, frozen=True):
     messages: dict[str, Json]
 
 
+class PanelShown(msgspec.Struct, frozen=True):
+    """A tab for the page of an exchange that the plug-in `plugin` adds. Its module is at `/api/panels/{name}`."""
+
+    name: str
+    title: str
+    plugin: str
+
+
+class PluginShown(msgspec.Struct, frozen=True):
+    """A plug-in that the user has named: where it is from, what it adds, and what of it has failed in this process and
+    why. The key of a failure is empty where nothing of the plug-in could be loaded."""
+
+    name: str
+    place: str
+    adds: tuple[str, ...]
+    failures: dict[str, str]
+
+
 class About(msgspec.Struct, frozen=True):
     """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers`
-    is how many processes serve clients at the moment."""
+    is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add."""
 
     version: str
     address: str
@@ -210,3 +228,4 @@ class About(msgspec.Struct, frozen=True):
     dialects: tuple[DialectShown, ...]
     toolsets: tuple[str, ...] = ()
     workers: int = 1
+    panels: tuple[PanelShown, ...] = ()

@@ -16,6 +16,7 @@ from sightline.evals.core.delivery.content import flat_question
 from sightline.evals.core.graders.finding import (
     PYTHON,
     Answer,
+    CallAdded,
     CallPython,
     Execute,
     Executed,
@@ -292,6 +293,10 @@ class Graders:
                 began = self.clock.monotonic()
                 found = self._path(step.path)
                 value = await self.python.call(found, step.function, step.payload, step.timeout)
+                return Returned(value=value, seconds=self.clock.monotonic() - began)
+            case CallAdded():
+                began = self.clock.monotonic()
+                value = await step.call(step.payload, step.timeout)
                 return Returned(value=value, seconds=self.clock.monotonic() - began)
             case NeedFile(path):
                 where = self.files.find(path, self.suite)

@@ -7,7 +7,7 @@ folded reply, and the stream is written anew where its frames still say it.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -67,9 +67,11 @@ class Redacted:
 
 class Redactor:
     """What was found so far, by value. `patterns` are regular expressions of the user's own; of one with a group the
-    group is replaced."""
+    group is replaced. `finders` are functions from outside, by the kind of what they find in a text."""
 
-    def __init__(self, patterns: Sequence[str] = ()) -> None:
+    def __init__(
+        self, patterns: Sequence[str] = (), finders: Mapping[str, Callable[[str], Iterable[str]]] | None = None
+    ) -> None:
         try:
             own = [("own pattern", re.compile(each), "redacted-{}") for each in patterns]
         except re.error as error:
@@ -77,6 +79,7 @@ class Redactor:
             raise Fault(Code.CONFIG, message, hint="Correct [export] patterns in the configuration.") from None
         self.found: dict[str, Redacted] = {}
         self._patterns = (*own, *_PATTERNS)
+        self._finders = finders or {}
         self._any: re.Pattern[str] | None = None
 
     # --- first everything is read ---
@@ -90,11 +93,17 @@ class Redactor:
             self._search(text, is_piece=True)
 
     def _search(self, text: str, *, is_piece: bool = False) -> None:
+        for kind, value, stand_in in self._values_in(text):
+            if not (is_piece and any(value in known for known in self.found)):
+                self._note(kind, value, stand_in)
+
+    def _values_in(self, text: str) -> Iterator[tuple[str, str, str]]:
         for kind, pattern, stand_in in self._patterns:
             for match in pattern.finditer(text):
-                value = match[pattern.groups and 1]
-                if not (is_piece and any(value in known for known in self.found)):
-                    self._note(kind, value, stand_in)
+                yield kind, match[pattern.groups and 1], stand_in
+        for kind, find in self._finders.items():
+            for value in find(text):
+                yield kind, value, f"{kind}-{{}}"
 
     def _note(self, kind: str, value: str, stand_in: str) -> None:
         if not value or (kind == "user name" and (len(value) < _SHORTEST_NAME or value.lower() in _EVERYONE)):

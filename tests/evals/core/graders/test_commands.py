@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.errors import Fault
 from sightline.evals.core.graders.command import checks_of, from_command, from_value, score_of
-from sightline.evals.core.graders.finding import CallPython, Execute, Executed, Grading, Judged, NeedFile, Returned
+from sightline.evals.core.graders.finding import (
+    CallAdded,
+    CallPython,
+    Execute,
+    Executed,
+    Grading,
+    Judged,
+    NeedFile,
+    Returned,
+)
+from sightline.evals.core.graders.grade import add_grader, remove_grader
 from sightline.evals.core.result import Check
 from sightline.evals.core.suite import CaseMessage, FileSegment
 from sightline.model.json import Json
@@ -206,3 +217,30 @@ def test_a_score_is_from_0_to_1_or_none(value: Json) -> None:
 
 def test_a_score_that_is_off_by_a_rounding_is_one() -> None:
     assert score_of(1.0000000001) == 1.0
+
+
+async def _never(_payload: object, _seconds: float) -> Json:
+    raise AssertionError("only the step is looked at")
+
+
+def test_a_grader_that_was_added_gets_its_own_keys_and_is_asked_for_a_score() -> None:
+    add_grader("plain-words", _never)
+    try:
+        graded = seen(
+            spec("plain_words", jargon=["synergy"], timeout_seconds=5), "Hi", answers=[Returned(value={"score": 0.5})]
+        )
+        (step,) = graded.steps
+        assert isinstance(step, CallAdded)
+        assert (step.call, step.timeout) == (_never, 5)
+        assert (step.payload["config"], step.payload["output"]) == ({"jargon": ["synergy"]}, "Hi")
+        assert graded.score.score == 0.5
+        failed = seen(spec("plain-words"), "Hi", answers=[BROKEN]).score
+        assert (failed.verdict, failed.reason) == ("not_graded", BROKEN.fault.message)
+    finally:
+        remove_grader("plain-words")
+
+
+@pytest.mark.parametrize(("name", "words"), [("rubrics", "built in"), ("rubric", "built in"), ("a_b", "no type")])
+def test_a_grader_with_a_name_that_is_taken_or_cannot_be_written_is_refused(name: str, words: str) -> None:
+    with pytest.raises(Fault, match=words):
+        add_grader(name, _never)

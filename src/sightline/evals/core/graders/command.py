@@ -1,6 +1,7 @@
 """The grader that lets a command or a Python function grade, and what either may answer."""
 
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
@@ -14,6 +15,7 @@ from sightline.evals.core.graders.finding import (
     COMMAND_SECONDS,
     UNSPENT,
     Asking,
+    CallAdded,
     CallPython,
     Execute,
     Executed,
@@ -256,6 +258,27 @@ def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
     function = config.python.partition(":")[2]
     check = Check(f"{function} is content", found.score >= 0.5, found.reason)
     return GraderFinding(score=found.score, checks=(check,), details=found.details, spent=found.spent)
+
+
+class AddedConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys that are not known here are passed to the grader as its configuration."""
+
+    timeout_seconds: Seconds = COMMAND_SECONDS
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+def type_of_call(call: Callable[[JsonObject, float], Awaitable[Json]]) -> GraderType[AddedConfig]:
+    """The type of a grader from outside this package."""
+
+    def run(config: AddedConfig, subject: GradingSubject) -> Asking:
+        payload = payload_of(subject, config.others or None)
+        step = CallAdded(call=call, payload=payload, timeout=config.timeout_seconds)
+        returned = yield from ask(step, Returned)
+        if isinstance(returned, StepFailed):
+            return finding_without_score(returned.fault.message)
+        return from_value(returned.value, GradingCost(seconds=returned.seconds))
+
+    return asking_type(AddedConfig, run)
 
 
 COMMAND_TYPES: GraderTypes = {

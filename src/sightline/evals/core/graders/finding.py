@@ -1,7 +1,7 @@
 """What a grader asks for, one step at a time, what it gets and finds, and the score that a finding becomes by negation,
 floors and weight."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -58,13 +58,22 @@ class CallPython(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timeout: float = COMMAND_SECONDS
 
 
+class CallAdded(msgspec.Struct, frozen=True, kw_only=True):
+    """Call a grader from outside this package with the case and the most seconds that it may take. Answered by
+    `Returned`."""
+
+    call: Callable[[JsonObject, float], Awaitable[Json]]
+    payload: JsonObject
+    timeout: float = COMMAND_SECONDS
+
+
 class NeedFile(msgspec.Struct, frozen=True):
     """Bring the bytes of a file of the suite. Answered by `Brought`."""
 
     path: str
 
 
-Step: TypeAlias = Judge | Execute | CallPython | NeedFile
+Step: TypeAlias = Judge | Execute | CallPython | CallAdded | NeedFile
 
 
 class Judged(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -2,16 +2,24 @@
 them."""
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, TypeAlias, assert_never, cast
+from typing import Annotated, Any, TypeAlias, assert_never, cast
 
 import msgspec
 
 from sightline.catalog.problem import nearest
 from sightline.catalog.reading import key
-from sightline.evals.core.graders.command import COMMAND_TYPES, Command, CommandConfig, GraderCode, code_of
+from sightline.errors import Code, Fault
+from sightline.evals.core.graders.command import (
+    COMMAND_TYPES,
+    Command,
+    CommandConfig,
+    GraderCode,
+    code_of,
+    type_of_call,
+)
 from sightline.evals.core.graders.conduct import LIMIT_TYPES, TOOL_TYPES
 from sightline.evals.core.graders.expectation import FIELD_TYPES, pretty, transcript
 from sightline.evals.core.graders.finding import (
@@ -32,10 +40,12 @@ from sightline.evals.core.graders.finding import (
     sum_if_known,
 )
 from sightline.evals.core.graders.grader import (
+    RENAMED,
     Grader,
     GraderReader,
     GraderType,
     GraderTypes,
+    kind_of,
     prepare_grader,
     read_list,
     run_grader,
@@ -264,7 +274,7 @@ def _results(scores: Sequence[Score]) -> JsonObject:
 COMPOSITE_TYPES: GraderTypes = {"composite": GraderType(CompositeConfig, _build)}
 
 
-GRADERS: GraderTypes = {
+GRADERS: dict[str, GraderType[Any]] = {
     **TEXT_TYPES,
     **LIMIT_TYPES,
     **FIELD_TYPES,
@@ -274,6 +284,27 @@ GRADERS: GraderTypes = {
     **COMPOSITE_TYPES,
 }
 """Every type of grader by the name that suites give it."""
+_BUILT_IN = frozenset(GRADERS)
+
+
+def check_grader_name(name: str) -> None:
+    """Raise a Fault if the type is built in, or suites cannot write it."""
+    if name in _BUILT_IN or name in RENAMED:
+        raise Fault(Code.USAGE, f"the grader {name!r} is built in", hint="Give yours another name.")
+    if kind_of(name) != name or not name.strip():
+        raise Fault(Code.USAGE, f"{name!r} is no type of a grader", hint="Write it with dashes, not underscores.")
+
+
+def add_grader(name: str, call: Callable[[JsonObject, float], Awaitable[Json]]) -> None:
+    """Add a type of grader from outside this package, which is given a case and the most seconds that it may take.
+    Raises as `check_grader_name` does."""
+    check_grader_name(name)
+    GRADERS[name] = type_of_call(call)
+
+
+def remove_grader(name: str) -> None:
+    """Remove a type that was added."""
+    del GRADERS[name]
 
 
 WITHOUT = GraderSpec(type="llm-grader", name="llm-grader")

@@ -20,6 +20,9 @@
 /** The tabs of a request; the first is the usual one. */
 export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses", "headers"];
 
+/** The tab of a plug-in's panel begins like this. */
+export const PANEL = "panel-";
+
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
@@ -66,7 +69,8 @@ export function hashOf(route) {
 /** @param {string} id @param {string} tab @param {URLSearchParams} query @returns {Route} */
 function requestRoute(id, tab, query) {
   const against = query.get("against") ?? "";
-  return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0], ...withoutEmpty({ against }) };
+  const isTab = TABS.includes(tab) || tab.startsWith(PANEL);
+  return { view: "request", id, tab: isTab ? tab : TABS[0], ...withoutEmpty({ against }) };
 }
 
 /** @param {URLSearchParams} query @returns {Route} */

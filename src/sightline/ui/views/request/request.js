@@ -1,8 +1,9 @@
 // @ts-check
 /** The request view: everything that will be sent or was sent, and the reply. */
 
+import { about } from "../../kit/about.js";
 import { money } from "../../kit/core/format.js";
-import { TABS, hashOf } from "../../kit/core/routes.js";
+import { PANEL, TABS, hashOf } from "../../kit/core/routes.js";
 import { loadEditor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -21,6 +22,7 @@ import { Headers } from "./headers.js";
 import { Losses } from "./losses.js";
 import { Masks } from "./masks.js";
 import { Meter } from "./meter.js";
+import { PluginPanel } from "./plugin-panel.js";
 import { Raw } from "./raw.js";
 import { Reply } from "./reply.js";
 import { Sections } from "./sections.js";
@@ -60,7 +62,18 @@ const RAW_TABS = ["sections", "timeline"];
 
 /** @param {View} view */
 function tabsOf(view) {
-  return view.raw ? RAW_TABS : TABS;
+  const added = (about.value.panels ?? []).map((each) => PANEL + each.name);
+  return [...(view.raw ? RAW_TABS : TABS), ...added];
+}
+
+/** What a tab is called. @param {string} tab */
+function nameOfTab(tab) {
+  return NAMES[tab] ?? panelOf(tab)?.title ?? tab;
+}
+
+/** The panel of a plug-in that a tab shows. @param {string} tab */
+function panelOf(tab) {
+  return (about.value.panels ?? []).find((each) => PANEL + each.name === tab);
 }
 
 /** @param {{ id: string, tab: string, against?: string, key?: string }} props */
@@ -126,11 +139,14 @@ export function RequestView({ id, tab, against }) {
       }
     </main>`;
   }
+  const added = panelOf(tab);
   const panels = {
     "": () =>
-      view.raw && !isWaiting && tab !== "timeline"
-        ? h(Raw, { key: tab, desk })
-        : h(VIEWS[tab] ?? Sections, { key: `${tab} ${against ?? ""}`, desk, against }),
+      added
+        ? h(PluginPanel, { key: tab, panel: added, view })
+        : view.raw && !isWaiting && tab !== "timeline"
+          ? h(Raw, { key: tab, desk })
+          : h(VIEWS[tab] ?? Sections, { key: `${tab} ${against ?? ""}`, desk, against }),
     answer: () => h(Answer, { desk, onClose: () => setPanel("") }),
     compare: () => h(Compare, { desk, onClose: () => setPanel("") }),
     masks: () => h(Masks, { desk, onClose: () => setPanel("") }),
@@ -154,7 +170,7 @@ export function RequestView({ id, tab, against }) {
       class=${`request-body ${panel ? `panel-${panel}` : `tab-${tab}`}`}
       role=${panel ? "region" : "tabpanel"}
       id="request-panel"
-      aria-label=${PANELS[panel] || NAMES[tab]}
+      aria-label=${PANELS[panel] || nameOfTab(tab)}
     >
       ${panels[panel]()}
     </div>
@@ -199,10 +215,10 @@ function Tabs({ view, tab, onTab }) {
         aria-selected=${tab === name}
         aria-controls="request-panel"
         tabindex=${tab === name || (!tab && !index) ? 0 : -1}
-        title=${`Show ${NAMES[name]} (${index + 1})`}
+        title=${`Show ${nameOfTab(name)}${name.startsWith(PANEL) ? "" : ` (${index + 1})`}`}
         onClick=${() => onTab(name)}
       >
-        ${view.raw && name === "sections" ? "Bodies" : NAMES[name]}
+        ${view.raw && name === "sections" ? "Bodies" : nameOfTab(name)}
         ${badges[name] ?? null}
       </button>`,
     )}

@@ -1,0 +1,143 @@
+"""Puts what plug-ins add into the registries of its rooms: dialects, fields of filters and graders, each guarded."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.registry import DEFAULT, dialect, register
+from sightline.errors import Code, Fault
+from sightline.filters.fields import FilterField, FilterScope, Kind, add_field
+from sightline.model.json import JsonObject
+from sightline.model.request import Request
+from sightline.plugins.guard import FILE_SECONDS, LoadedPlugin
+from sightline.plugins.plugin import ExchangeField, GradeAnswer, Plugin
+
+
+def add_parts(owner: LoadedPlugin, plugin: Plugin) -> None:
+    """Add what other rooms find by name. What cannot be added is a failure of the plug-in."""
+    for added in plugin.dialects:
+        _try(owner, f"dialect {added.name}", partial(register, _guard_dialect(added, owner)))
+        STAND_INS.discard(added.name)
+    for name, field in plugin.fields.items():
+        _try(owner, f"field {name}", partial(_add_field, name, field, owner))
+    for name, grade in plugin.graders.items():
+        _try(owner, f"grader {name}", partial(_add_grader, name, grade, owner))
+    for name in plugin.panels:
+        _try(owner, f"panel {name}", partial(check_panel_name, name))
+
+
+def _try(owner: LoadedPlugin, what: str, add: Callable[[], None]) -> None:
+    try:
+        add()
+    except Fault as fault:
+        owner.fail(what, fault)
+
+
+MISSING: Final = "the dialect of a plug-in"
+"""`sign` of a provider whose dialect is missing: no request to it is sent, whatever its path."""
+STAND_INS: Final[set[str]] = set()
+"""The names of dialects that a provider speaks and that no plug-in has, because one has failed."""
+
+
+_GUARDED: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "read_request": Request,
+    "write_request": (dict, list),
+    "read_reply": list,
+    "write_reply": dict,
+    "read_error": Fault,
+    "write_error": tuple,
+    "problems": list,
+    "vendor_problems": list,
+    "owns_frame": bool,
+}
+"""What of a dialect is guarded, and what it has to return."""
+
+
+_NO_SHORT_CUTS: Final[Mapping[str, Any]] = dict.fromkeys(("read_plain", "read_ending", "plain_stream", "plain_texts"))
+
+
+def _guard_dialect(added: Dialect, owner: LoadedPlugin) -> Dialect:
+    """The dialect, whose unexpected errors are faults of the request that they came with. Its short cuts, which only
+    save time, are left out: a dialect made of a built-in one would have the shortcuts of that one."""
+    what = f"dialect {added.name}"
+    calls: dict[str, Any] = {
+        name: owner.guard(what, getattr(added, name), returns) for name, returns in _GUARDED.items()
+    }
+    for name in ("stream_reader", "stream_writer"):
+        make = getattr(added, name)
+
+        def make_guarded(*args: Any, _make: Callable[..., object] = make) -> _GuardedStream:
+            return _GuardedStream(owner.guard(what, _make)(*args), owner, what)
+
+        calls[name] = make_guarded
+    return replace(added, **_NO_SHORT_CUTS, **calls)
+
+
+class _GuardedStream:
+    """A reader or a writer of a stream whose calls are guarded."""
+
+    def __init__(self, stream: object, owner: LoadedPlugin, what: str) -> None:
+        self._stream = stream
+        self._owner = owner
+        self._what = what
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._stream, name)
+        return self._owner.guard(self._what, found, (list, bytes)) if callable(found) else found
+
+
+def add_stand_in(name: str, fault: Fault) -> None:
+    """Register a dialect that refuses everything, in place of one that could not be loaded."""
+
+    def refuse(*_args: object) -> Any:
+        raise Fault(fault.code, fault.message, hint=fault.hint)
+
+    chat = dialect(DEFAULT)
+    clients = replace(chat.clients, headers=frozenset(), key_parameter="", versions=None, raw_paths=None)
+    calls: dict[str, Any] = dict.fromkeys((*_GUARDED, "stream_reader", "stream_writer"), refuse)
+    STAND_INS.add(name)
+    register(replace(chat, name=name, clients=clients, **_NO_SHORT_CUTS, **calls))
+
+
+FIELD_VALUES: Final[Mapping[str, tuple[type, ...]]] = {
+    "text": (str, tuple),
+    "number": (int, float),
+    "yes or no": (bool,),
+}
+"""What the value of a field can be, by its kind."""
+
+
+def _add_field(name: str, field: ExchangeField, owner: LoadedPlugin) -> None:
+    """Add the field of a filter. It is for lists alone: what can fail must not decide which request is held or sent."""
+    if field.kind not in FIELD_VALUES:
+        known = ", ".join(FIELD_VALUES)
+        raise Fault(Code.USAGE, f"there is no kind {field.kind!r} of field", hint=f"Kinds are {known}.")
+    read = owner.guard(f"field {name}", field.read, (*FIELD_VALUES[field.kind], type(None)))
+    scopes = frozenset({FilterScope.TRAFFIC})
+    add_field(FilterField(name, Kind(field.kind), field.meaning, scopes=scopes, read=read))
+
+
+def _add_grader(name: str, grade: GradeAnswer, owner: LoadedPlugin) -> None:
+    from sightline.agent.tools.callables import call_function
+    from sightline.evals.core.graders.grade import add_grader
+
+    what = f"grader {name}"
+    guarded = owner.guard(what, grade, (bool, int, float, dict), seconds=FILE_SECONDS)
+
+    async def call(payload: JsonObject, seconds: float) -> Any:
+        return await owner.wait(what, call_function(partial(guarded, payload)), seconds=seconds)
+
+    add_grader(name, call)
+
+
+_PANEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+def check_panel_name(name: str) -> None:
+    """Raise a Fault if a name cannot be part of an address."""
+    if not _PANEL_NAME.fullmatch(name):
+        hint = "Write small letters, digits and dashes."
+        raise Fault(Code.USAGE, f"{name!r} is no name for a panel", hint=hint)

@@ -1,0 +1,235 @@
+"""Calls plug-ins so that a failure stays theirs: errors and wrong results are faults that name the plug-in, and a call
+that does not return is ended where that is possible, and not made again."""
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from traceback import extract_tb
+from types import FrameType
+from typing import Any, Final, ParamSpec, TypeVar
+
+from sightline.errors import Code, Fault
+from sightline.plugins.plugin import Plugin
+from sightline.settings import PluginSettings
+
+_LOG = logging.getLogger("sightline")
+
+LOAD_SECONDS: Final = 60.0
+FILE_SECONDS: Final = 600.0
+"""For what reads or writes whole files."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class LoadedPlugin:
+    """A plug-in that the user has named. `place` is the file or the package that it is from; `failures` say what of it
+    has failed, and why, by what it adds (`hook notify`); the key is empty where nothing of it could be loaded. What is
+    `off` is not called again. `seconds` is how long a call for one request, text or exchange may take."""
+
+    named: str
+    place: str
+    plugin: Plugin | None = None
+    failures: dict[str, str] = field(default_factory=dict)
+    off: set[str] = field(default_factory=set)
+    seconds: float = PluginSettings().timeout_s
+
+    def fail(self, what: str, error: BaseException) -> Fault:
+        """Note that this part of the plug-in has failed, and say so in the log the first time."""
+        reason = describe_error(error)
+        if what not in self.failures:
+            self.failures[what] = reason
+            _LOG.warning("%s failed: %s", self._label(what), reason)
+            _LOG.debug("the failure of %s", self._label(what), exc_info=error)
+        return self.fault_of(what, reason)
+
+    def guard(
+        self,
+        what: str,
+        call: Callable[P, R],
+        returns: type | tuple[type, ...] = object,
+        *,
+        seconds: float = 0.0,
+    ) -> Callable[P, R]:
+        """The same call, whose unexpected errors and results are faults that name the plug-in. Its own faults pass. One
+        that takes longer than `seconds`, or than the plug-in's calls may, is switched off."""
+        limit = seconds or self.seconds
+
+        def call_guarded(*args: P.args, **options: P.kwargs) -> R:
+            self.check_on(what)
+            try:
+                result = call_within(limit, call, partial(self.switch_off, what, limit), *args, **options)
+            except Fault:
+                raise
+            except OverdueError:
+                raise self.switch_off(what, limit) from None
+            except (Exception, SystemExit) as error:
+                raise self.fail(what, error) from error
+            if not isinstance(result, returns):
+                raise self.fail(what, TypeError(f"it returned {type(result).__name__}, not {_names(returns)}"))
+            return result
+
+        return call_guarded
+
+    async def wait(self, what: str, result: Awaitable[R], *, seconds: float) -> R:
+        """What an async call of the plug-in gives, with the same guard: neither waiting nor computing takes longer."""
+        self.check_on(what)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                value: R = await _Steps(result, self.seconds, partial(self.switch_off, what, self.seconds))
+        except Fault:
+            raise
+        except OverdueError:
+            raise self.switch_off(what, self.seconds) from None
+        except (Exception, SystemExit) as error:
+            if not limit.expired():
+                raise self.fail(what, error) from error
+            raise self.switch_off(what, seconds) from None
+        return value
+
+    def switch_off(self, what: str, seconds: float) -> Fault:
+        """Note that this part did not return, so that it is not called again."""
+        self.off.add(what)
+        return self.fail(what, TimeoutError(f"it did not return within {seconds:g} s"))
+
+    def check_on(self, what: str) -> None:
+        """Raise a Fault if this part is switched off."""
+        if what in self.off:
+            raise self.fault_of(what, f"{self.failures[what]}; it is off until the next start")
+
+    def fault_of(self, what: str, reason: str) -> Fault:
+        """The fault of this part, or of the whole plug-in if the part is empty."""
+        file = self.place if self.named.endswith(".py") else self.named
+        hint = f"Run `sightline plugin test {file}`, or take it out of [plugins]."
+        return Fault(Code.CONFIG, f"{self._label(what)} failed: {reason}", hint=hint)
+
+    def _label(self, what: str) -> str:
+        return f"the plug-in {self.named!r}{f' ({what})' if what else ''}"
+
+
+def describe_error(error: BaseException) -> str:
+    """What was raised, and in which line, unless that is a line of Sightline."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(_OURS)]
+    return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else said
+
+
+_OURS: Final = (str(Path(__file__).resolve().parents[1]), "<frozen importlib")
+
+
+def _names(types: type | tuple[type, ...]) -> str:
+    return " or ".join(each.__name__ for each in (types if isinstance(types, tuple) else (types,)))
+
+
+class _Steps:
+    """Awaits something step by step, each within the limit of a call: code between two awaits can hang as well."""
+
+    def __init__(self, waiting: Awaitable[Any], seconds: float, on_overdue: Callable[[], object]) -> None:
+        self._waiting = waiting
+        self._seconds = seconds
+        self._on_overdue = on_overdue
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps = self._waiting.__await__()
+        step: Callable[[], Any] = partial(next, steps)
+        while True:
+            try:
+                awaited = call_within(self._seconds, step, self._on_overdue)
+            except StopIteration as end:
+                return end.value
+            try:
+                value = yield awaited
+            except BaseException as error:  # noqa: BLE001 - a cancellation is for the plug-in's code
+                step = partial(_throw, steps, error)
+            else:
+                step = partial(_send, steps, value)
+
+
+def _send(steps: Generator[Any, Any, Any], value: object) -> Any:
+    return next(steps) if value is None else steps.send(value)
+
+
+def _throw(steps: Generator[Any, Any, Any], error: BaseException) -> Any:
+    return steps.throw(error)
+
+
+# --- calls that do not return -----------------------------------------------------------------------
+
+
+class OverdueError(BaseException):
+    """Ends a call that takes too long. No Exception, so that `except Exception` in a plug-in does not keep it."""
+
+
+@dataclass(slots=True)
+class _Call:
+    seconds: float
+    on_overdue: Callable[[], object]
+    lasted: float = 0.0
+
+    @property
+    def is_overdue(self) -> bool:
+        return self.lasted > self.seconds
+
+
+_CALLS: Final[dict[int, _Call]] = {}
+"""The outermost call of a plug-in on each thread."""
+_POLL: Final = 0.5
+_WATCHED: Final = threading.Event()
+_SIGNAL: Final = getattr(signal, "SIGVTALRM", None)
+"""Windows has none: there a call that hangs is named and not made again, but cannot be ended."""
+
+
+def call_within(
+    seconds: float, call: Callable[P, R], on_overdue: Callable[[], object], *args: P.args, **options: P.kwargs
+) -> R:
+    """Make a call that is to take no longer. Where it does, `on_overdue` is called by another thread, and on the main
+    thread, which runs the server, an OverdueError ends it. A call inside another has the limit of that one."""
+    thread = threading.get_ident()
+    if thread in _CALLS:
+        return call(*args, **options)
+    _watch()
+    _CALLS[thread] = _Call(seconds, on_overdue)
+    try:
+        return call(*args, **options)
+    finally:
+        _CALLS.pop(thread, None)  # not there if the signal came in between
+
+
+def _watch() -> None:
+    """Start the thread that watches, once; the main thread also gets the signal that ends a call."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and _SIGNAL is not None and signal.getsignal(_SIGNAL) is signal.SIG_DFL:
+        signal.signal(_SIGNAL, _end_call)
+    if not _WATCHED.is_set():  # a second thread that watches does no harm
+        _WATCHED.set()
+        threading.Thread(target=_watch_calls, name="plug-in calls", daemon=True).start()
+
+
+def _watch_calls() -> None:
+    main = threading.main_thread().ident
+    assert main is not None  # it runs
+    while True:
+        time.sleep(_POLL)
+        for thread, call in list(_CALLS.items()):
+            call.lasted += _POLL  # counted, and not by a clock: a machine that slept has not made a call slow
+            if not call.is_overdue:
+                continue
+            call.on_overdue()
+            if thread == main and _SIGNAL is not None and signal.getsignal(_SIGNAL) is _end_call:
+                signal.pthread_kill(main, _SIGNAL)
+
+
+def _end_call(_number: int, _frame: FrameType | None) -> None:
+    """Runs on the main thread, in the middle of what it does: only what is overdue right now is ended."""
+    call = _CALLS.get(threading.get_ident())
+    if call is not None and call.is_overdue:
+        del _CALLS[threading.get_ident()]
+        raise OverdueError(f"it did not return within {call.seconds:g} s")
