@@ -74,6 +74,8 @@ ANSWERS = (
     evals.CompareShown,
     evals.TrendPoint,
     evals.SuitesShown,
+    evals.SuiteOpened,
+    evals.SuiteChecked,
     evals.MadeShown,
     evals.SavedShown,
     ApprovalShown,

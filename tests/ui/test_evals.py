@@ -218,3 +218,40 @@ def test_it_fits_on_a_phone(scene: Scene) -> None:
             expect(page.get_by_role("main", name=name, exact=True)).to_be_visible()
             fits(shown)
             scene.stage.keep(shown, f"evals-{name.lower().replace(' ', '-')}-narrow")
+
+
+def test_a_suite_is_written_run_on_two_targets_and_its_answers_compared(scene: Scene) -> None:
+    (scene.folder / "evals" / "rome.yaml").unlink(missing_ok=True)
+    with scene.stage.look() as shown:
+        page = shown.page
+        scene.goto(page, "")
+        page.get_by_role("button", name=re.compile("^(Suites…|Run a suite…)$")).click()
+        suites = page.get_by_role("dialog", name="Suites")
+        expect(suites.get_by_text("evals/capitals.eval.yaml")).to_be_visible()
+        suites.get_by_role("button", name="New suite").click()
+        new = page.get_by_role("dialog", name="New suite")
+        new.get_by_role("textbox", name="Name of the file").fill("rome")
+        editor = new.get_by_role("textbox", name="The suite as YAML")
+        editor.fill("tests:\n  - id: rome\n    input: The capital of Italy?\n    assertions:\n      - type: contians\n")
+        expect(new.get_by_role("list", name="Problems")).to_contain_text("Line 5: ")
+        expect(new.get_by_role("button", name="Save and run…")).to_be_disabled()
+        editor.fill(
+            "tests:\n  - id: rome\n    input: The capital of Italy?\n"
+            "    assertions:\n      - type: contains\n        value: Rome\n"
+        )
+        expect(new.get_by_text("1 case")).to_be_visible()
+        new.get_by_role("button", name="Save and run…").click()
+        run = page.get_by_role("dialog", name="Run evals/rome.yaml")
+        run.get_by_role("checkbox", name="parrot").check()
+        run.get_by_role("checkbox", name="teacher").check()
+        run.get_by_role("checkbox", name="default").uncheck()
+        scene.stage.keep(shown, "run-suite")
+        run.get_by_role("button", name="Run", exact=True).click()
+        expect(cell(page, "rome on parrot: passed")).to_be_visible()
+        expect(cell(page, "rome on teacher: failed")).to_be_visible()
+        row = page.get_by_role("row", name=re.compile("rome"))
+        expect(row).to_contain_text("Hello from Rome and Madrid.")
+        expect(row.locator(".cell-answer .bad")).to_contain_text("Rome")
+        expect(row.locator(".cell-answer mark").first).to_be_visible()
+        scene.stage.keep(shown, "matrix-answers")
+    assert "value: Rome" in (scene.folder / "evals" / "rome.yaml").read_text(), "where the command finds it"

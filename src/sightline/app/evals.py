@@ -263,12 +263,11 @@ def suites_place(loaded: Configuration) -> tuple[Path, str]:
 
 
 def evaluation_for(
-    loaded: Configuration, evaluation: Evaluation, relaying: Callable[[Configuration], Relay], began: EvalBegan
+    loaded: Configuration, evaluation: Evaluation, relaying: Callable[[Configuration], Relay], grown: Configuration
 ) -> Evaluation:
-    """The evaluation that can repeat a run. If AgentV's file beside the suite defines providers that the configuration
-    does not have, it gets a relay that knows them; everything else is shared."""
+    """The evaluation for the configuration `grown`. If AgentV's file beside the suite, or the suite, defines providers
+    that the configuration does not have, it gets a relay that knows them; everything else is shared."""
     around = evaluation.surroundings
-    grown = configuration_for(loaded, around.root, began)
     if grown.catalog is loaded.catalog:
         return evaluation
     engine = replace(evaluation.engine, relay=relaying(grown))
@@ -298,18 +297,25 @@ def evals_of(
 ) -> EvalCalls:
     """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
     configurations."""
-    return EvalCalls(
-        EvalParts(
-            evaluation,
-            store,
-            folder,
-            drawing,
-            clock.now,
-            without(loaded.environment, _secret_names(loaded.catalog)),
-            secret_values(loaded),
-            None if relaying is None else lambda began: evaluation_for(loaded, evaluation, relaying, began),
-        )
+    parts = EvalParts(
+        evaluation,
+        store,
+        folder,
+        drawing,
+        clock.now,
+        without(loaded.environment, _secret_names(loaded.catalog)),
+        secret_values(loaded),
     )
+    if relaying is not None:
+        make = partial(evaluation_for, loaded, evaluation, relaying)
+        parts = replace(
+            parts,
+            grown=lambda began: make(configuration_for(loaded, evaluation.surroundings.root, began)),
+            grown_for=lambda answering: make(with_targets(loaded, answering)),
+            targets=lambda file: targets_for(loaded, evaluation.files, file),
+            judge=loaded.settings.evals.judge,
+        )
+    return EvalCalls(parts)
 
 
 _NO_FOLDER = ".sightline-keeps-nothing"

@@ -1638,6 +1638,25 @@ export interface Strip {
   tool?: string;
 }
 
+/** How a text reads as a suite. `sha256` is the new hash of its file, empty if nothing was written. */
+export interface SuiteChecked {
+  file: string;
+  sha256: string;
+  cases: number | null;
+  problems: SuiteProblem[];
+}
+
+/** A suite as text, with the hash of its file. `targets` are the names that are defined for it, `usual` those that answer if none is picked. */
+export interface SuiteOpened {
+  file: string;
+  yaml: string;
+  sha256: string;
+  cases: number | null;
+  problems: SuiteProblem[];
+  targets: string[];
+  usual: string[];
+}
+
 /** A file, relative to the folder that the run was started for, and a line and column that count from 1. */
 export interface SuitePlace {
   file?: string;
@@ -1799,7 +1818,7 @@ export interface TrendPoint {
   change: string;
 }
 
-/** One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or no better score, in one line. */
+/** One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or no better score, in one line, `answer` how its answer begins. */
 export interface TrialShown {
   trial: number;
   status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
@@ -1809,6 +1828,7 @@ export interface TrialShown {
   seconds: number | null;
   cost: number | null;
   reason: string;
+  answer: string;
 }
 
 /** Why there is no answer; `line` is shown in its place. */

@@ -2,7 +2,6 @@ import random
 
 from sightline.cli.evals.report import (
     as_json,
-    complaint,
     is_passed,
     message_lines,
     part_text,
@@ -52,7 +51,7 @@ def test_failures_come_first_then_errors_and_what_was_not_graded() -> None:
     text = "\n".join(lines)
     heads = [line for line in lines if line and line[0].isupper() and line.endswith("(1)")]
     assert heads == ["FAILED (1)", "ERRORS (1)", "NOT GRADED (1)", "SKIPPED (1)"]
-    assert "  c3 on a #2  score 0.25  s.yaml:3:5\n    says (contains): contains x (y)\n    sightline show x_1" in text
+    assert "  c3 on a #2  score 0.25  s.yaml:3:5\n    says (contains): contains x (y)\n    answer: y\n" in text
     assert "    connection reset" in text
     assert "the judge\\x1b said nothing" in text
     assert f"Its process ended. 55 results left: {resume_command('e_1')}" in text
@@ -109,11 +108,12 @@ def test_the_same_for_a_program() -> None:
     assert is_passed(one)
 
 
-def test_grader_complaints_include_nested_graders() -> None:
-    inner = Score(name="in", type="equals", verdict="not_graded", reason="no answer")
-    outer = Score(name="out", type="composite", verdict="fail", score=0.0, scores=(inner,))
-    assert complaint(outer) == ["out (composite): fail", "in (equals): no answer"]
-    assert complaint(Score(name="a", type="equals", verdict="pass", score=1.0)) == ()
+def test_the_answer_of_what_failed_is_printed() -> None:
+    seen = CaseObservation(text="Perhaps Rome?\nOr Milan.\n", exchanges=("x_1",))
+    text = "\n".join(report("e_1", "ended", standing(row("c1", 0.0, seen=seen), row("c2", 1.0)), drawing()))
+    assert "    answer: Perhaps Rome?\n            Or Milan.\n    sightline show x_1" in text
+    (told,) = as_json("e_1", "ended", standing(row("c1", 0.0, seen=seen)), drawing())["failed"]
+    assert told["answer"] == seen.text
 
 
 def limited(*results: CaseResult, budget: float | None = None, limit: float | None = None) -> str:

@@ -13,6 +13,8 @@ from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import sound, suite_in
+from sightline.evals.service.suite_targets import KnownTargets
+from sightline.settings import EvalsSettings, EvalTarget
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Routes
@@ -36,14 +38,31 @@ class EvalDesk:
         self.root = stage.root
         store = stage.stage.store
         now = stage.stage.engine.clock.now
-        parts = EvalParts(stage.evaluation, store, "evals", drawing, now, {"PLACE": "France"}, ("sk-planted-123456",))
+        surroundings = stage.evaluation.surroundings
+        parts = EvalParts(
+            stage.evaluation,
+            store,
+            "evals",
+            drawing,
+            now,
+            {"PLACE": "France"},
+            ("sk-planted-123456",),
+            targets=lambda file: KnownTargets(
+                surroundings.catalog,
+                EvalsSettings(targets={"fixed": EvalTarget(mock="Paris, Rome, Madrid.")}, target="acme/m"),
+                {},
+                stage.evaluation.files,
+                file,
+            ),
+            grown_for=lambda _answering: stage.evaluation,
+        )
         self.evals = EvalCalls(parts)
         self._routes = Routes(eval_calls(self.evals))
         (stage.root / "evals").mkdir()
         self.file = stage.root / SUITE
         self.file.write_text(CAPITALS)
 
-    async def call(self, path: str, body: Any = None) -> Any:
+    async def call(self, path: str, body: Any = None, method: str = "") -> Any:
         """What the API answers, as JSON; a refusal is its status and message."""
         path, _, query = path.partition("?")
         methods, names = self._routes.find(path)  # type: ignore[misc]
@@ -52,7 +71,7 @@ class EvalDesk:
             return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
 
         try:
-            handler = methods["GET" if body is None else "POST"]
+            handler = methods[method or ("GET" if body is None else "POST")]
             value = await handler(ApiCall(names, query, receive))  # type: ignore[arg-type]
             answer = value if isinstance(value, WebResponse) else replies.json(value)
         except Fault as fault:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,6 +45,61 @@ async def test_the_suites_of_the_folder_are_listed_with_what_is_wrong_with_them(
         ("evals/place.yaml", 1, 0),
         ("evals/deep/b.yaml", None, 1),
     ]
+
+
+NEW = "tests:\n  - id: peru\n    input: The capital of Peru?\n    assertions: [{type: contains, value: Lima}]\n"
+
+
+@at_desk
+async def test_a_suite_is_written_where_the_command_finds_it_and_what_is_wrong_is_told_by_line(desk: EvalDesk) -> None:
+    bad = NEW.replace("contains", "contians")
+    checked = await desk.call("evals/suite", {"file": "peru.yaml", "yaml": bad}, "PUT")
+    assert (checked["sha256"], checked["cases"]) == ("", None)
+    (problem,) = checked["problems"]
+    assert (problem["place"]["line"], "contians" in problem["message"]) == (4, True)
+    assert not (desk.root / "evals" / "peru.yaml").exists()
+    dry = await desk.call("evals/suite", {"file": "peru.yaml", "yaml": NEW, "dry": True}, "PUT")
+    assert (dry["sha256"], dry["cases"], dry["problems"]) == ("", 1, [])
+    saved = await desk.call("evals/suite", {"file": "peru.yaml", "yaml": NEW}, "PUT")
+    assert saved["file"] == "evals/peru.yaml"
+    assert (desk.root / "evals" / "peru.yaml").read_text() == NEW
+    opened = await desk.call("evals/suite?file=evals/peru.yaml")
+    assert (opened["yaml"], opened["sha256"], opened["cases"]) == (NEW, saved["sha256"], 1)
+    assert (opened["targets"], opened["usual"]) == (["fixed"], ["acme/m"])
+    changed = NEW.replace("Lima", "Lima or Cusco")
+    assert await desk.call("evals/suite", {"file": "peru.yaml", "yaml": changed}, "PUT") == (
+        409,
+        "there is a file evals/peru.yaml already",
+    )
+    body = {"file": "peru.yaml", "yaml": changed, "sha256": saved["sha256"]}
+    assert (await desk.call("evals/suite", body, "PUT"))["sha256"]
+    status, message = await desk.call("evals/suite", body, "PUT")
+    assert (status, "changed since" in message) == (409, True)
+    command = NEW.replace("{type: contains, value: Lima}", "{type: code-grader, command: [rm, x]}")
+    status, message = await desk.call("evals/suite", {"file": "other.yaml", "yaml": command}, "PUT")
+    assert (status, "would run a command" in message) == (422, True), "the page decides nothing about commands"
+    for file in ("../x.yaml", "x.txt", "evals/nobody.yaml"):
+        assert (await desk.call(f"evals/suite?file={file}"))[0] in (404, 422)
+
+
+@at_desk
+async def test_a_suite_is_run_on_the_targets_that_were_picked(desk: EvalDesk) -> None:
+    begun = await desk.call("evals", {"file": "capitals.yaml", "targets": ["fixed", "acme/m"], "trials": 1})
+    assert (begun["targets"], begun["of"], begun["state"]) == (["fixed", "acme/m"], 6, "running")
+    await asyncio.gather(*desk.evals.reruns.under_way)
+    shown = await desk.call(f"evals/{begun['run']}")
+    assert (shown["state"], shown["done"]) == ("ended", 6)
+    (spain,) = [row for row in shown["matrix"] if row["case"] == "spain"]
+    fixed, acme = (cell["trials"][0] for cell in spain["cells"])
+    assert (fixed["answer"], fixed["reason"]) == ("Paris, Rome, Madrid.", "")
+    assert acme["answer"]
+    assert "Madrid" in acme["reason"], "what did not hold, in one look"
+    for body, words in (
+        ({"file": "capitals.yaml", "targets": ["nobody-9"]}, "neither a target nor a model"),
+        ({"file": "capitals.yaml", "cases": ["nothing-*"]}, "no case of evals/capitals.yaml is wanted"),
+    ):
+        status, message = await desk.call("evals", body)
+        assert (status, words in message) == (422, True), message
 
 
 @at_desk

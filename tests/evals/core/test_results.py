@@ -8,6 +8,7 @@ from sightline.evals.core.result import (
     CaseScore,
     Check,
     Score,
+    complaints_of,
     replace_media,
 )
 from sightline.evals.core.summary import CaseTally, Excluded, bounds_of, score_or_reason, tally_results, targets_of
@@ -43,6 +44,27 @@ def test_a_row_is_read_back_as_it_was_written() -> None:
         observation=CaseObservation(text="x"),
     )
     assert msgspec.json.decode(msgspec.json.encode(result), type=CaseResult) == result
+
+
+def test_complaints_are_the_failed_checks_of_graders_and_of_those_inside_turn_by_turn() -> None:
+    checks = (Check("has Rome", passed=False, evidence="Milan"), Check("is short", passed=True))
+    inner = Score(name="in", type="equals", verdict="not_graded", reason="no answer")
+    outer = Score(name="out", type="composite", verdict="fail", score=0.0, scores=(inner,))
+    checked = Score(name="a", type="contains", verdict="fail", score=0.0, checks=checks)
+    passed = Score(name="b", type="equals", verdict="pass", score=1.0)
+    turn = CaseScore(verdict="fail", scores=(checked,))
+    case = CaseResult(
+        case="a",
+        target="t",
+        status="quality_failure",
+        score=CaseScore(verdict="fail", scores=(outer, passed), turns=(turn,)),
+        observation=CaseObservation(),
+    )
+    assert list(complaints_of(case)) == [
+        "out (composite): fail",
+        "in (equals): no answer",
+        "turn 1: a (contains): has Rome (Milan)",
+    ]
 
 
 LARGE = Inline("image/png", "A" * (LONGEST_INLINE + 1))

@@ -15,7 +15,7 @@ from sightline.cli.terminal import harmless, unusable, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports import to_index, to_jsonl, to_junit
-from sightline.evals.core.result import CaseResult, Score
+from sightline.evals.core.result import CaseResult, complaints_of
 from sightline.evals.core.run_state import EvalState, budget_of, cost_limit_of, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.sentences import number, pluralize
@@ -117,6 +117,7 @@ _HEAD = ("TARGET", "PASSED", "RATE", "SCORE", "INTERVAL", "ERRORS", "NOT GRADED"
 _RIGHT = frozenset(range(1, len(_HEAD)))
 _MOST = 20
 _LONGEST = 200
+_LONGEST_ANSWER = 600
 _FEW_TRIES = 5
 _ROUND_TRIES = frozenset({10, 20, 50, 100, 200, 500, 1000})
 _DASH = "–"
@@ -176,6 +177,8 @@ def as_json(run: str, state: State, standing: EvalState, draw: Draw) -> JsonObje
                     "verdict": result.score.verdict,
                     "score": result.score.score,
                     "reason": result.observation.error or result.score.reason,
+                    "complaints": list(complaints_of(result)),
+                    "answer": result.observation.text,
                     "exchanges": list(result.observation.exchanges),
                 }
             )
@@ -293,31 +296,14 @@ def _trouble(result: CaseResult, place: SuitePlace) -> Iterator[str]:
         yield f"    {clip(result.observation.error, _LONGEST)}"
     elif result.score.reason:
         yield f"    {clip(result.score.reason, _LONGEST)}"
-    for line in _complaints(result):
+    for line in complaints_of(result):
         yield f"    {clip(line, _LONGEST)}"
+    if answer := result.observation.text.strip():
+        first, *more = clip(answer, _LONGEST_ANSWER).splitlines()
+        yield f"    answer: {first}"
+        yield from (f"            {line}" for line in more)
     if result.observation.exchanges:
         yield f"    sightline show {result.observation.exchanges[-1]}"
-
-
-def _complaints(result: CaseResult) -> Iterator[str]:
-    for score in result.score.scores:
-        yield from complaint(score)
-    for turn_number, turn in enumerate(result.score.turns, 1):
-        for score in turn.scores:
-            for line in complaint(score):
-                yield f"turn {turn_number}: {line}"
-
-
-def complaint(score: Score) -> Sequence[str]:
-    """The lines of a grader's failed assertions; empty if everything passed."""
-    if score.verdict in ("pass", "skip"):
-        return ()
-    failed = [
-        f"{each.text}{f' ({each.evidence})' if each.evidence else ''}" for each in score.checks if not each.passed
-    ]
-    reasons = failed or [score.reason or score.verdict]
-    lines = [f"{score.name} ({score.type}): {each}" for each in reasons]
-    return [*lines, *(line for inner in score.scores for line in complaint(inner))]
 
 
 _NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)

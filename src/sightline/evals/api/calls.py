@@ -24,8 +24,10 @@ from sightline.evals.api.shapes import (
     EvalShown,
     MakeWanted,
     RerunWanted,
+    RunWanted,
     SavedShown,
     SaveWanted,
+    SuiteWanted,
     TrendPoint,
 )
 from sightline.evals.api.showing import (
@@ -41,12 +43,13 @@ from sightline.evals.api.showing import (
 from sightline.evals.api.suites import EvalParts, Suites, changes_of, find_edit, messages_before_edit
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import SCHEME
-from sightline.evals.core.run_state import EvalState, Key
+from sightline.evals.core.run_state import EvalState, Key, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
-from sightline.evals.service.evaluation import RunSnapshot
+from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import sound, suite_in
+from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.message import Message
 from sightline.model.parts import Inline, Link
@@ -104,13 +107,18 @@ _LOG = logging.getLogger("sightline.evals")
 
 
 class Reruns:
-    """Reruns of this process. They continue in the background."""
+    """Runs and reruns of this process. They continue in the background."""
 
     def __init__(self, parts: EvalParts) -> None:
         self._evaluation = parts.evaluation
         self._grown = parts.grown or (lambda _began: parts.evaluation)
         self._environment = parts.environment
         self._tasks: dict[str, asyncio.Task[EvalState]] = {}
+
+    @property
+    def under_way(self) -> list["asyncio.Task[EvalState]"]:
+        """The runs that this server drives."""
+        return list(self._tasks.values())
 
     def is_here(self, run: str) -> bool:
         """Whether this server drives the run."""
@@ -130,6 +138,17 @@ class Reruns:
         await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
         return run
 
+    async def begin(self, evaluation: Evaluation, suite: Suite, answering: SuiteTargets, options: RunOptions) -> str:
+        """Start a run, and return its id once its start is stored."""
+        run = evaluation.make_id()
+
+        async def start(on_progress: ProgressListener) -> EvalState:
+            targets, judges = answering.targets, answering.judges
+            return await evaluation.run(suite, targets, options, on_progress, judges=judges, run=run)
+
+        await self._start(run, start)
+        return run
+
     async def stop(self, run: str) -> None:
         """Stop a run."""
         await self._evaluation.show(run)
@@ -137,7 +156,7 @@ class Reruns:
 
     async def close(self) -> None:
         """Interrupt all runs; they can be resumed."""
-        tasks = list(self._tasks.values())
+        tasks = self.under_way
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -301,6 +320,10 @@ class EvalCalls:
         limit = min(query.number("limit", _USUAL), MOST_RUNS)
         return await asyncio.to_thread(trend_of, await self._runs(limit, suite), self._drawing())
 
+    async def run_suite(self, body: RunWanted) -> EvalShown:
+        """Start a run of a suite."""
+        return await self.show_run(await self.reruns.begin(*await self.suites.plan(body)))
+
     async def rerun(self, run: str, body: RerunWanted) -> EvalShown:
         return await self.show_run(await self.reruns.again(run, body))
 
@@ -332,10 +355,17 @@ class EvalCalls:
 def eval_calls(evals: EvalCalls) -> Calls:
     suites = evals.suites
     return {
-        "evals": {"GET": lambda call: evals.list_runs(Query(call.query))},
+        "evals": {
+            "GET": lambda call: evals.list_runs(Query(call.query)),
+            "POST": _with_body(RunWanted, evals.run_suite),
+        },
         "evals/compare": {"GET": lambda call: evals.compare(Query(call.query))},
         "evals/trend": {"GET": lambda call: evals.trend(Query(call.query))},
         "evals/suites": {"GET": lambda _call: suites.list_suites()},
+        "evals/suite": {
+            "GET": lambda call: suites.open(Query(call.query)),
+            "PUT": _with_body(SuiteWanted, suites.write),
+        },
         "evals/make": {"POST": _with_body(MakeWanted, suites.make)},
         "evals/save": {"POST": _with_body(SaveWanted, suites.save)},
         "evals/*": {"GET": lambda call: evals.show_run(_run(call))},

@@ -28,6 +28,27 @@ class RerunWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
 
 
+class RunWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Run a suite below the configured folder on these targets, each a target's or a model's name; without any, on
+    those that the suite names. `cases` are patterns of names, `trials` how often each case is run."""
+
+    file: str
+    targets: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)] = ()
+    judge: str = ""
+    trials: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    cases: Annotated[tuple[str, ...], msgspec.Meta(max_length=_MOST)] = ()
+
+
+class SuiteWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole suite as text. `sha256` is the hash of the file that the user saw, empty for a new one. `dry` only checks
+    the text."""
+
+    file: str
+    yaml: str
+    sha256: str = ""
+    dry: bool = False
+
+
 class MakeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Make a case of these exchanges. From turn `from_turn` on, the conversation is held live."""
 
@@ -124,7 +145,7 @@ class EvalBrief(msgspec.Struct, frozen=True, kw_only=True):
 
 class TrialShown(msgspec.Struct, frozen=True, kw_only=True):
     """One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or
-    no better score, in one line."""
+    no better score, in one line, `answer` how its answer begins."""
 
     trial: int
     status: TrialStatus
@@ -134,6 +155,7 @@ class TrialShown(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     cost: float | None = None
     reason: str = ""
+    answer: str = ""
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -360,6 +382,28 @@ class SuiteShown(msgspec.Struct, frozen=True):
 class SuitesShown(msgspec.Struct, frozen=True):
     folder: str
     files: tuple[SuiteShown, ...]
+
+
+class SuiteOpened(msgspec.Struct, frozen=True):
+    """A suite as text, with the hash of its file. `targets` are the names that are defined for it, `usual` those that
+    answer if none is picked."""
+
+    file: str
+    yaml: str
+    sha256: str
+    cases: int | None
+    problems: tuple[SuiteProblem, ...]
+    targets: tuple[str, ...]
+    usual: tuple[str, ...]
+
+
+class SuiteChecked(msgspec.Struct, frozen=True):
+    """How a text reads as a suite. `sha256` is the new hash of its file, empty if nothing was written."""
+
+    file: str
+    sha256: str
+    cases: int | None
+    problems: tuple[SuiteProblem, ...]
 
 
 class MadeShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,8 @@ from sightline.evals.api.shapes import (
 )
 from sightline.evals.core.comparison import RunComparison, TrendRun, compare, trends
 from sightline.evals.core.delivery.delivery import Note
-from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
-from sightline.evals.core.run_state import EvalState, Key
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, complaints_of
+from sightline.evals.core.run_state import EvalState, Key, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
@@ -40,6 +40,12 @@ from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall
 from sightline.wire.jsontext import encode
+
+_LONGEST_REASON = 400
+_LONGEST_ANSWER = 400
+_MOST_ANSWERS = 500
+"""Characters of an answer in the matrix, and of how many results it has answers at all: the page asks for the whole
+matrix again and again while a run is under way."""
 
 
 def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> EvalBrief:
@@ -137,8 +143,17 @@ def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> TrialShow
         cached=result.cached,
         seconds=result.observation.seconds,
         cost=result.observation.cost,
-        reason=" ".join((result.observation.error or result.score.reason).split()),
+        reason=_reason(result),
+        answer=result.observation.text[:_LONGEST_ANSWER],
     )
+
+
+def _reason(result: CaseResult) -> str:
+    """Why there is no answer or no better score, on one line."""
+    found = result.observation.error
+    if not found and not has_passed(result):
+        found = "; ".join(complaints_of(result))
+    return " ".join((found or result.score.reason).split())[:_LONGEST_REASON]
 
 
 def _both(first: Amount, second: Amount) -> Amount:
@@ -150,8 +165,11 @@ def _both(first: Amount, second: Amount) -> Amount:
 def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
     running = set(standing.running)
     tries: dict[tuple[str, str], list[TrialShown]] = {}
+    has_answers = len(standing.keys) <= _MOST_ANSWERS
     for key in standing.keys:
         shown = trial(key, standing.result(key), is_running=key in running)
+        if not has_answers:
+            shown = msgspec.structs.replace(shown, answer="")
         tries.setdefault(key[:2], []).append(shown)
     return tuple(
         CaseRow(

@@ -14,18 +14,23 @@ from sightline.evals.api.shapes import (
     ChangeShown,
     MadeShown,
     MakeWanted,
+    RunWanted,
     SavedShown,
     SaveWanted,
+    SuiteChecked,
+    SuiteOpened,
     SuiteShown,
     SuitesShown,
+    SuiteWanted,
 )
 from sightline.evals.core.making.case import CaseExchange, MadeCase
-from sightline.evals.core.reading.files import Need, join_path, refusal_of
-from sightline.evals.core.run_state import EvalBegan, EvalState
+from sightline.evals.core.reading.files import Need, SuiteReading, join_path, refusal_of
+from sightline.evals.core.run_state import EvalBegan, EvalState, RunOptions, budget_of, select_cases
 from sightline.evals.core.statistics.intervals import Draw
-from sightline.evals.core.suite import Case
+from sightline.evals.core.suite import Case, Suite, SuitePlace, SuiteProblem
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.suite_files import conversation, make_masked_case, suite_in, turns_in
+from sightline.evals.service.suite_files import conversation, make_masked_case, sound, suite_in, turns_in
+from sightline.evals.service.suite_targets import KnownTargets, SuiteTargets
 from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request
 from sightline.model.comparison import of_message
@@ -34,6 +39,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.store.store import Store
+from sightline.web.bodies import Query
 from sightline.wire.jsontext import encode
 
 
@@ -41,7 +47,8 @@ from sightline.wire.jsontext import encode
 class EvalParts:
     """What the calls need. `folder` holds the suites, below the evaluation's root; `drawing` makes a reproducible
     random source; `environment` is what suites may refer to; `secrets` are values that no case may contain. `grown`
-    returns the evaluation that reruns a suite whose targets have providers of their own."""
+    returns the evaluation that reruns a suite whose targets have providers of their own, `grown_for` the one for
+    targets that were just picked, `targets` those that a suite can name, and `judge` is the configured one."""
 
     evaluation: Evaluation
     store: Store
@@ -51,6 +58,9 @@ class EvalParts:
     environment: Mapping[str, str]
     secrets: Sequence[str] = ()
     grown: Callable[[EvalBegan], Evaluation] | None = None
+    targets: Callable[[str], KnownTargets] | None = None
+    grown_for: Callable[[SuiteTargets], Evaluation] | None = None
+    judge: str = ""
 
 
 _INPUTS = ("input", "input_messages")
@@ -185,6 +195,55 @@ class Suites:
         """List all suites; each is parsed again."""
         return SuitesShown(self._folder, tuple(await asyncio.to_thread(self._read)))
 
+    async def open(self, query: Query) -> SuiteOpened:
+        """One suite as text, and the targets that can be picked for it."""
+        file = self._path_below(query.text("file"))
+        text, sha256 = await asyncio.to_thread(self._writer.read, file)
+        reading = await asyncio.to_thread(suite_in, self._evaluation.files, file, self._parts.environment)
+        names: tuple[str, ...] = ()
+        usual: tuple[str, ...] = ()
+        problems = reading.problems
+        if reading.suite is not None and self._parts.targets is not None:
+            try:
+                known = self._parts.targets(file)
+                known.describe(reading.suite)
+                names = known.names
+                usual = known.answering(reading.suite, ()).usual
+            except Fault as fault:  # the targets that it names are not there, which picking others mends
+                place = SuitePlace(file)
+                problem = SuiteProblem(
+                    place=place, path="execution", message=fault.message, suggestion=fault.hint, severity="warning"
+                )
+                problems = (*problems, problem)
+        return SuiteOpened(file, text, sha256, _count(reading), problems, names, usual)
+
+    async def write(self, body: SuiteWanted) -> SuiteChecked:
+        """Write a whole suite, or only check it. One with problems is not written."""
+        file = self._path_below(body.file)
+        async with self._writing:
+            reading, sha256 = await asyncio.to_thread(
+                self._writer.write_text, file, body.yaml, body.sha256, is_dry=body.dry
+            )
+        return SuiteChecked(file, sha256, _count(reading), reading.problems)
+
+    async def plan(self, body: RunWanted) -> tuple[Evaluation, Suite, SuiteTargets, RunOptions]:
+        """What is needed to run a suite; a fault says what is wrong with it, or with its targets."""
+        if self._parts.targets is None or self._parts.grown_for is None:
+            hint = "Run it by the command: sightline eval run."
+            raise Fault(Code.USAGE, "no suite can be run from here", hint=hint, status=409)
+        file = self._path_below(body.file)
+        reading = await asyncio.to_thread(suite_in, self._evaluation.files, file, self._parts.environment)
+        suite, judge = sound(reading, file), body.judge or self._parts.judge
+        try:
+            answering = self._parts.targets(file).answering(suite, body.targets, judge)
+            options = RunOptions(targets=answering.usual, trials=body.trials, cases=body.cases, judge=judge)
+            select_cases(suite, options)
+            if budget_of(suite, options) is not None:
+                answering.check_prices()
+        except Fault as fault:
+            raise Fault(fault.code, fault.message, hint=fault.hint, status=422) from None
+        return self._parts.grown_for(answering), suite, answering, options
+
     async def make(self, body: MakeWanted) -> MadeShown:
         """Propose a case made of exchanges."""
         recorded, made = await self._make(body)
@@ -262,8 +321,7 @@ class Suites:
         for file in self._files():
             reading = suite_in(self._evaluation.files, file, self._parts.environment)
             name = file if reading.suite is None else reading.suite.name
-            cases = None if reading.suite is None else len(reading.suite.cases)
-            found.append(SuiteShown(file, name, cases, reading.problems))
+            found.append(SuiteShown(file, name, _count(reading), reading.problems))
         return found
 
     def _path_below(self, file: str) -> str:
@@ -283,6 +341,10 @@ class Suites:
         recorded = await conversation(parts.store, body.exchanges, now=parts.now())
         name = body.name or f"recorded-{body.exchanges[-1].removeprefix('x_')[:12]}"
         return recorded, make_masked_case(recorded, name, parts.secrets, body.from_turn)
+
+
+def _count(reading: SuiteReading) -> int | None:
+    return None if reading.suite is None else len(reading.suite.cases)
 
 
 def _show_write(written: SuiteWrite) -> SavedShown:

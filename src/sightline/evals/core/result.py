@@ -1,6 +1,7 @@
 """One case on one target, once: what the target did, the scores of its graders, and the row that is stored."""
 
 import hashlib
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -119,8 +120,28 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return (self.case, self.target, self.trial)
 
 
+def complaints_of(result: CaseResult) -> Iterator[str]:
+    """What did not hold, one line each: the graders' failed checks, turn by turn."""
+    for score in result.score.scores:
+        yield from _complaints(score)
+    for number, turn in enumerate(result.score.turns, 1):
+        for score in turn.scores:
+            yield from (f"turn {number}: {line}" for line in _complaints(score))
+
+
+def _complaints(score: Score) -> Iterator[str]:
+    if score.verdict in ("pass", "skip"):
+        return
+    failed = [
+        f"{each.text}{f' ({each.evidence})' if each.evidence else ''}" for each in score.checks if not each.passed
+    ]
+    yield from (f"{score.name} ({score.type}): {each}" for each in failed or [score.reason or score.verdict])
+    for inner in score.scores:
+        yield from _complaints(inner)
+
+
 LONGEST_INLINE = 4096
-"""Letters of base64 that are written down as they are."""
+"""Characters of base64 that are written down as they are."""
 
 SCHEME = "sha256:"
 
@@ -158,7 +179,7 @@ def _part(part: Part) -> Part:
         case Image(source=Inline() as source) | Document(source=Inline() as source) | Audio(source=Inline() as source):
             if len(source.data) <= LONGEST_INLINE:
                 return part
-            # Of the coded form: it is what was sent, letter by letter.
+            # Of the coded form: it is what was sent, character by character.
             digest = hashlib.sha256(source.data.encode("ascii", "replace")).hexdigest()
             return msgspec.structs.replace(part, source=Link(SCHEME + digest, source.media_type))
         case ToolResult(parts=inner):

@@ -12,7 +12,7 @@ from sightline.catalog.problem import Path as DocumentPath
 from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.core.reading.files import Need, folder_of, join_path, refusal_of
+from sightline.evals.core.reading.files import Need, SuiteReading, folder_of, join_path, refusal_of
 from sightline.evals.core.reading.yaml_edit import append_case, case_path, cases_in, write_value
 from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
 from sightline.evals.core.suite import Case, Suite, SuiteProblem
@@ -68,6 +68,36 @@ class SuiteWriter:
             self._write(path, content)
         self._write(file, data)
         return SuiteWrite(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
+
+    def read(self, file: str) -> tuple[str, str]:
+        """The text of a suite's file and its hash; a fault if there is none."""
+        self._check(file)
+        data = self._files.read(file)
+        if data is None:
+            raise Fault(Code.USAGE, f"there is no suite {file}", hint="Check the path.", status=404)
+        return data.decode("utf-8", "replace"), _hash(data)
+
+    def write_text(self, file: str, text: str, sha256: str, *, is_dry: bool = False) -> tuple[SuiteReading, str]:
+        """Write a whole suite, and return how it reads and its hash, which is empty if nothing was written: on a dry
+        run, or because of its problems. `sha256` is the hash of the file that the user saw, empty for a new one; a
+        fault if the file has another one by now."""
+        self._check(file)
+        if not is_whole(text):
+            hint = "Write both halves, or leave it out."
+            raise Fault(Code.USAGE, "the text has half a character in it", hint=hint, status=422)
+        data, before = text.encode(), self._files.read(file)
+        reading = read_text(self._files, file, data, self._environment)
+        if is_dry or reading.suite is None:
+            return reading, ""
+        if before is not None and not sha256:
+            hint = "Give the new suite another name, or open that one."
+            raise Fault(Code.USAGE, f"there is a file {file} already", hint=hint, status=409)
+        if sha256 and (before is None or _hash(before) != sha256):
+            raise _change_fault(file)
+        self._check_commands(file, before, reading.suite)
+        self._check_same(file, before)
+        self._write(file, data)
+        return reading, _hash(data)
 
     def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
         """Set one value of a case. Raises a fault if the file no longer has this hash, so that no other change is

@@ -35,6 +35,8 @@ type GetAnswers = [
   [`/api/runs/${Id}`, api.RunShown],
   ["/api/approvals", api.ApprovalShown[]],
   ["/api/evals", api.EvalBrief[]],
+  ["/api/evals/suites", api.SuitesShown],
+  ["/api/evals/suite", api.SuiteOpened],
   ["/api/evals/compare", api.CompareShown],
   ["/api/evals/trend", api.TrendPoint[]],
   [`/api/evals/${Id}/case`, api.CaseShown],
@@ -49,6 +51,7 @@ type PutAnswers = [
   ["/api/chat/preferences", api.PreferencesShown],
   [`/api/chat/views/${Id}`, api.ViewShown],
   [`/api/chats/${Id}`, api.ChatBrief],
+  ["/api/evals/suite", api.SuiteChecked],
 ];
 
 /** What `POST` answers. */
@@ -64,6 +67,7 @@ type PostAnswers = [
   ["/api/chat/command", api.CommandShown],
   ["/api/chat/topics", api.TopicShown],
   ["/api/chat/compaction/compare", api.ComparisonShown],
+  ["/api/evals", api.EvalShown],
   ["/api/evals/make", api.MadeShown],
   ["/api/evals/save", api.SavedShown],
 ];

@@ -14,6 +14,7 @@ import { scoreRange } from "./core/plot.js";
 import { useEvals } from "./feed.js";
 import { Rates } from "./marks.js";
 import { IntervalPlot } from "./plots.js";
+import { SuitesDialog } from "./suites.js";
 
 /** @import { EvalBrief } from "./core/evals.js" */
 
@@ -25,6 +26,8 @@ let lastAt = { suite: "", at: 0 };
 /** `compare` is a run that the next chosen one is compared with. @param {{ suite?: string, compare?: string }} props */
 export function Evals({ suite = "", compare = "" }) {
   const [limit, setLimit] = useState(PAGE);
+  /** The dialog of the suites, if it is open: for the first one, or with the list. */
+  const [suites, setSuites] = useState(/** @type {boolean | null} */ (null));
   const { value: runs, trouble, again } = useEvals(suite, limit);
   const [chosen, setChosen] = useState(/** @type {string[]} */ (compare ? [compare] : []));
   const [at, setAt] = useState(lastAt.suite === suite ? lastAt.at : 0);
@@ -44,6 +47,7 @@ export function Evals({ suite = "", compare = "" }) {
       { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }) },
       { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].run) },
       { keys: "c", label: "Compare the two chosen runs", run: () => void compareChosen() },
+      { keys: "s", label: "Suites: write one, run one", run: () => setSuites(false) },
       {
         keys: "t",
         label: "Trend of the run's suite",
@@ -57,7 +61,14 @@ export function Evals({ suite = "", compare = "" }) {
   return html`<main class=${hasRows || suite ? "runs-view" : "runs-view is-empty"} aria-label="Evals">
     ${
       (hasRows || suite) &&
-      h(Head, { runs: runs ?? [], suite, chosen, canCompare: pair !== null, onCompare: compareChosen })
+      h(Head, {
+        runs: runs ?? [],
+        suite,
+        chosen,
+        canCompare: pair !== null,
+        onCompare: compareChosen,
+        onSuites: () => setSuites(false),
+      })
     }
     ${
       trouble &&
@@ -78,7 +89,7 @@ export function Evals({ suite = "", compare = "" }) {
               <p class="soft"><code>${suite}</code></p>
               <p class="empty-actions"><a class="button" href="#/evals">All runs</a></p>
             </div>`
-          : h(NothingYet, {})
+          : h(NothingYet, { onSuites: setSuites })
         : null
     }
     ${
@@ -115,6 +126,7 @@ export function Evals({ suite = "", compare = "" }) {
         }
       </div>`
     }
+    ${suites === null ? null : h(SuitesDialog, { isFirst: suites, onClose: () => setSuites(null) })}
   </main>`;
 }
 
@@ -133,9 +145,9 @@ function inOrder(chosen, runs) {
 
 /**
  * @param {{ runs: readonly EvalBrief[], suite: string, chosen: readonly string[], canCompare: boolean, onCompare: () =>
- *   void }} props
+ *   void, onSuites: () => void }} props
  */
-function Head({ runs, suite, chosen, canCompare, onCompare }) {
+function Head({ runs, suite, chosen, canCompare, onCompare, onSuites }) {
   const suites = suitesOf(suite && !runs.length ? [{ suite }] : runs);
   return html`<header class="runs-head">
     <h1>Evals</h1>
@@ -168,6 +180,9 @@ function Head({ runs, suite, chosen, canCompare, onCompare }) {
     }
     <button type="button" class="button" disabled=${!canCompare} onClick=${onCompare}>
       ${h(Icon, { name: "columns" })}Compare
+    </button>
+    <button type="button" class="button primary" title="Write a suite, or run one (s)" onClick=${onSuites}>
+      ${h(Icon, { name: "plus" })}Suites…
     </button>
   </header>`;
 }
@@ -225,25 +240,18 @@ function Line({ run, isHere, isChosen, onToggle }) {
   </tr>`;
 }
 
-const FIRST = `# evals/first.yaml
-tests:
-  - id: capital
-    criteria: Names the capital of France.
-    input: What is the capital of France?
-    expected_output: Paris
-    assertions:
-      - type: contains
-        value: Paris`;
-
-/** How the first one is made. */
-function NothingYet() {
+/** How the first one is made. @param {{ onSuites: (isFirst: boolean) => void }} props */
+function NothingYet({ onSuites }) {
   return html`<div class="empty eval-first">
     <h1>No evals yet</h1>
     <p class="soft">
-      An eval asks models a fixed set of questions, and checks whether the answers are what you expect. Write a suite:
+      An eval asks models a fixed set of questions, and checks whether the answers are what you expect.
     </p>
-    ${h(CopyBlock, { text: FIRST, label: "Copy the suite" })}
-    <p class="soft">Then run it; it shows up here while it runs.</p>
+    <p class="empty-actions">
+      <button type="button" class="button primary" onClick=${() => onSuites(true)}>Write a suite</button>
+      <button type="button" class="button" onClick=${() => onSuites(false)}>Run a suite…</button>
+    </p>
+    <p class="soft">Or in a terminal; the run shows up here while it runs.</p>
     ${h(CopyBlock, { text: "sightline eval run evals/first.yaml", label: "Copy the command" })}
     <p class="soft">
       Or open an exchange in <a href="#/traffic">Traffic</a>

@@ -1,7 +1,7 @@
 // @ts-check
 /** Runs of evals as the server has them, live, and what can be done about them. */
 
-import { onAnnounced, post } from "../../kit/api.js";
+import { get, onAnnounced, post, put } from "../../kit/api.js";
 import { useResource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { useEffect } from "../../vendor/preact.js";
@@ -178,6 +178,30 @@ export async function rerunHeld(run, name, target, opened) {
   }
   return now;
 }
+
+/** One suite with its text, and the targets for it. @typedef {import("../../api-types.d.ts").SuiteOpened} Suite */
+/** A suite in the list. @typedef {import("../../api-types.d.ts").SuiteShown} SuiteRow */
+/** What is wrong in a suite, and where. @typedef {import("../../api-types.d.ts").SuiteProblem} SuiteProblem */
+
+/** The suites of the configured folder. */
+export const useSuites = () => useResource("/api/evals/suites");
+
+/** @param {string} file @returns {Promise<Suite>} */
+export const openSuite = (file) => get(withQuery("/api/evals/suite", { file }));
+
+/**
+ * Write a whole suite; with `dry` only check it. One with problems is not written.
+ * @param {{ file: string, yaml: string, sha256?: string, dry?: boolean }} suite
+ * @returns {Promise<import("../../api-types.d.ts").SuiteChecked>}
+ */
+export const writeSuite = (suite) => put("/api/evals/suite", suite);
+
+/**
+ * Start a run of a suite.
+ * @param {{ file: string, targets: readonly string[], trials?: number }} wanted
+ * @returns {Promise<Eval>}
+ */
+export const runSuite = (wanted) => post("/api/evals", wanted);
 
 /** What is under way is finished. @param {string} run */
 export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});

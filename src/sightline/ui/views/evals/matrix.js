@@ -11,6 +11,7 @@ import { go } from "../../kit/navigation.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import {
+  answerSpans,
   cellScore,
   cellStanding,
   cellWords,
@@ -20,12 +21,15 @@ import {
   standingCounts,
   trialStanding,
   trialToOpen,
+  trialToShow,
 } from "./core/evals.js";
 import { toneOf } from "./marks.js";
 
 /** @import { Cell, Eval, MatrixRow, Standing } from "./core/evals.js" */
 
 const PAGE = 200;
+/** Up to so many results show their answers without being asked to. */
+const FEW = 60;
 const CHOICES = /** @type {const} */ ([
   ["", "All"],
   ["is:failed", "Failed"],
@@ -52,6 +56,9 @@ export function rememberCell(run, name, target) {
 export function Matrix({ run, filter, order }) {
   const [most, setMost] = useState(PAGE);
   const [here, setHere] = useState({ row: 0, column: 0 });
+  const hasAnswers = run.matrix.some((row) => row.cells.some((cell) => cell.trials.some((trial) => trial.answer)));
+  const [wantsAnswers, setWantsAnswers] = useState(/** @type {boolean | null} */ (null));
+  const isShowingAnswers = hasAnswers && (wantsAnswers ?? run.of <= FEW);
   const box = useRef(/** @type {HTMLInputElement | null} */ (null));
   const table = useRef(/** @type {HTMLTableElement | null} */ (null));
   const rows = useMemo(() => filterRows(run.matrix, filter, order), [run.matrix, filter, order]);
@@ -92,6 +99,7 @@ export function Matrix({ run, filter, order }) {
     "Eval",
     [
       { keys: "/", label: "Filter the cases", run: () => box.current?.focus() },
+      { keys: "a", label: "Answers in the cells, or scores alone", run: () => setWantsAnswers(!isShowingAnswers) },
       {
         keys: "o",
         label: "Failures first, or as the suite has them",
@@ -102,7 +110,7 @@ export function Matrix({ run, filter, order }) {
       { keys: "l", also: ["right"], label: "Target to the right", run: () => move(0, 1), isHidden: true },
       { keys: "h", also: ["left"], label: "Target to the left", run: () => move(0, -1), isHidden: true },
     ],
-    [rows, here, most, targets.length, filter, order],
+    [rows, here, most, targets.length, filter, order, isShowingAnswers],
   );
   const isBack = useRef(true);
   // Before the next key, which it would take back.
@@ -165,6 +173,16 @@ export function Matrix({ run, filter, order }) {
             : `${rows.length} of ${countOf(run.matrix.length, "case")}`
         }
       </span>
+      ${
+        hasAnswers &&
+        html`<label class="check" title="What was answered, and how it differs from the first target's answer (a)">
+          <input
+            type="checkbox"
+            checked=${isShowingAnswers}
+            onChange=${() => setWantsAnswers(!isShowingAnswers)}
+          /> Answers
+        </label>`
+      }
       <label class="check" title="Failures first, or as the suite has them (o)">
         <input
           type="checkbox"
@@ -176,7 +194,7 @@ export function Matrix({ run, filter, order }) {
     ${
       rows.length
         ? html`<div class="matrix-scroll">
-              <table ref=${table} class="matrix">
+              <table ref=${table} class=${isShowingAnswers ? "matrix has-answers" : "matrix"}>
                 <thead>
                   <tr>
                     <th scope="col">Case</th>
@@ -197,6 +215,7 @@ export function Matrix({ run, filter, order }) {
                       index,
                       column: index === at.row ? at.column : -1,
                       among,
+                      hasAnswers: isShowingAnswers,
                     }),
                   )}
                 </tbody>
@@ -217,8 +236,8 @@ export function Matrix({ run, filter, order }) {
 
 /** Which cases are looked at, as far as it is not the usual. @typedef {{ filter?: string, order?: string }} Among */
 /**
- * @typedef {{ run: string, row: MatrixRow, targets: readonly string[], index: number, column: number, among: Among }}
- *   RowProps
+ * @typedef {{ run: string, row: MatrixRow, targets: readonly string[], index: number, column: number, among: Among,
+ *   hasAnswers: boolean }} RowProps
  */
 
 /** @param {string} filter @param {string} order @returns {Among} */
@@ -230,8 +249,9 @@ function orderOf(filter, order) {
  * `column` is where the keyboard is in this row, -1 for nowhere.
  * @type {(props: RowProps & { key?: string }) => any}
  */
-const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index, column, among }) {
+const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index, column, among, hasAnswers }) {
   const cells = targets.map((target) => row.cells.find((cell) => cell.target === target));
+  const first = trialToShow(cells[0])?.answer ?? "";
   return html`<tr class=${column >= 0 ? "is-here" : ""}>
     <th scope="row">
       <span class="case-name" dir="auto">${row.case}</span>
@@ -249,10 +269,36 @@ const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index
           isHere: place === column,
           among,
         })}
+        ${hasAnswers ? h(CellAnswer, { cell, other: place ? first : "", otherName: targets[0] }) : null}
       </td>`,
     )}
   </tr>`;
 });
+
+/**
+ * Why it did not pass, and the answer with what differs from that of the first target.
+ * @param {{ cell: Cell | undefined, other: string, otherName: string }} props
+ */
+function CellAnswer({ cell, other, otherName }) {
+  const trial = trialToShow(cell);
+  if (!trial) return null;
+  const isBad = ["failed", "error", "not graded"].includes(trialStanding(trial));
+  const isSame = trial.answer !== "" && trial.answer === other;
+  return html`<div class="cell-answer">
+    ${isBad && trial.reason ? html`<p class="bad">${trial.reason}</p>` : null}
+    ${
+      isSame
+        ? html`<p class="faint">The same answer as ${otherName}.</p>`
+        : trial.answer
+          ? html`<p class="soft" dir="auto" title=${trial.answer}>
+              ${answerSpans(other, trial.answer).map((span, index) =>
+                span.changed ? html`<mark key=${index}>${span.text}</mark>` : span.text,
+              )}
+            </p>`
+          : null
+    }
+  </div>`;
+}
 
 /**
  * @param {{ run: string, name: string, target: string, cell: Cell | undefined, place: string, isHere: boolean, among:

@@ -2,6 +2,7 @@
 /** Runs of evals: their state in words, and the filtered, ordered matrix of cases and targets. */
 
 import { countOf, duration, money, short } from "../../../kit/core/format.js";
+import { lineSpans } from "../../../kit/core/text-diff.js";
 
 /** @typedef {import("../../../api-types.d.ts").Score["verdict"]} Verdict */
 /** @typedef {import("../../../api-types.d.ts").TargetFigures} TargetLine */
@@ -46,6 +47,21 @@ export function cellScore(cell) {
     (trial) => trial.score !== null && ["passed", "failed"].includes(trialStanding(trial)),
   );
   return graded.length ? graded.reduce((sum, trial) => sum + (trial.score ?? 0), 0) / graded.length : null;
+}
+
+/**
+ * An answer with the words that are others than in the answer of another target.
+ * @param {string} other
+ * @param {string} answer
+ */
+export function answerSpans(other, answer) {
+  return other ? lineSpans(other, answer)[1] : [{ text: answer, changed: false }];
+}
+
+/** The try whose answer a cell shows: the first that did not pass, else the first. @param {Cell | undefined} cell */
+export function trialToShow(cell) {
+  const trials = cell?.trials ?? [];
+  return trials.find((trial) => ["failed", "error", "not graded"].includes(trialStanding(trial))) ?? trials[0];
 }
 
 /** A cell as a sentence. @param {string} name @param {string} target @param {Cell | undefined} cell */
