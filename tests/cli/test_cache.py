@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
+from sightline.exchange.interception.store import KeptInterception
 from sightline.model.exchange import ExchangeFinished
 from sightline.model.usage import Usage
 from sightline.store.entries import Entry
@@ -77,9 +78,26 @@ def test_causes_are_summed_by_client(capsys: pytest.CaptureFixture[str]) -> None
     assert "system prompt changed" in said[at + 2]
 
 
+@pytest.mark.parametrize(("words", "name"), [([], "fix@shop"), (["--for", "project"], "shop"), (["--for", "all"], "")])
+def test_an_edit_is_kept_for_later_requests(
+    words: list[str], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cache", "fix@shop"]) == 0
+    said = capsys.readouterr().out
+    assert "--keep 1  Move to the end “It is Tuesday.”: 2,000 tokens, $0.0069" in said
+    for _ in range(2):
+        assert main(["cache", "fix@shop", "--keep", "2", *words]) == 0
+    assert "Freeze (Tuesday.)" in capsys.readouterr().out
+    _, (mask,) = KeptInterception(tmp_path / "data").read()
+    assert (mask.name, mask.cache and mask.cache.action) == (name, "freeze")
+    assert mask.created > NOON
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
+        (["fix@shop", "--keep", "9"], "there is no edit 9; there are 3"),
+        (["--filter", "id:x_3", "--keep", "1"], "these requests have no session"),
         (["nobody"], "no request of the session 'nobody' is on record"),
         (["--filter", "model:none"], "no request matches"),
         (["--filter", "colour:red"], "colour"),

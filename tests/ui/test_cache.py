@@ -1,5 +1,6 @@
 """A request whose cache broke says so, and leads to what broke it."""
 
+import json
 import re
 
 from playwright.sync_api import expect
@@ -47,3 +48,38 @@ def test_a_request_says_what_broke_its_cache_and_leads_to_the_difference(stage: 
         stage.open(shown.page, second)
         expect(shown.page.get_by_text("Cache: read")).to_be_visible()
         stage.keep(shown, "cache-line-dark")
+
+
+def test_one_click_keeps_the_edit_that_makes_the_next_turn_find_the_cache(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    stage.desk.upstream.script = [CachingProvider(FakeClock()).play]
+    said = [user("What is a cache?")]
+
+    def turn(day: str) -> None:
+        stage.free(chat(system(f"Today is {day}. {LONG}"), *said, stream=True), session="mend@shop")
+        said.extend([{"role": "assistant", "content": "Yes."}, user(f"And on {day}?")])
+
+    turn("Monday")
+    turn("Tuesday")
+    with stage.look() as shown:
+        page = shown.page
+        page.goto(page.url.partition("#")[0] + "#/sessions/mend%40shop")
+        misses = page.get_by_role("region", name="Why the cache missed")
+        expect(misses.get_by_text("system prompt changed")).to_be_visible()
+        stage.keep(shown, "cache-advice")
+        misses.get_by_role("button", name="Move to the end").click()
+        expect(page.get_by_text("it changes the next requests of this session")).to_be_visible()
+        turn("Wednesday")
+        turn("Thursday")
+        page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+        assert page.evaluate(OVERFLOW) <= 0
+        stage.keep(shown, "cache-advice-narrow")
+    third, fourth = stage.person.get("/api/cache?session=mend%40shop")["turns"][2:]
+    assert third["autopsy"]["read_tokens"] == 0, "the edit itself begins another prompt"
+    assert fourth["autopsy"]["cause"] == ""
+    assert fourth["autopsy"]["read_tokens"] > 0.9 * fourth["input_tokens"]
+    sent = json.loads(stage.desk.upstream.seen[-1].body)
+    assert "Today is" not in sent["messages"][0]["content"]
+    assert sent["messages"][-1]["content"][-1]["text"] == "Today is Thursday."
+    (mask,) = stage.person.get("/api/masks")
+    assert (mask["applied"], mask["missed"]) == (2, 0)

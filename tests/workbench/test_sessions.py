@@ -9,7 +9,7 @@ import pytest
 from sightline.editing.section import CallReference, Kind, Section, SectionPart, Tokens
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy
-from sightline.workbench.cache_report import CacheTurn
+from sightline.workbench.cache_turns import CacheTurn
 from sightline.workbench.sessions import (
     SessionThread,
     arrange,

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
+from sightline.model.json import Json
 from sightline.platform.files import hold_lock
 from sightline.platform.support import is_supported
 from sightline.web.access import read_token
@@ -76,6 +77,26 @@ def knows_token(host: str, port: int, token: str) -> bool | None:
         connection.close()
     proof = health.get("proof") if isinstance(health, dict) else None
     return isinstance(proof, str) and hmac.compare_digest(proof.encode(), proof_of(token, challenge).encode())
+
+
+def call_server(server: RunningServer, method: str, path: str, value: Json) -> bytes:
+    """The body of what the server answers to a call of its API. Raises a Fault where it refuses, or does not answer."""
+    at = urlsplit(server.url)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port)
+    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
+    try:
+        connection.request(method, path, json.dumps(value), headers)
+        answer = connection.getresponse()
+        data = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        hint = "Start it again, or stop it, and try again: what it has done stays done."
+        raise Fault(Code.CONFIG, f"the running server did not answer: {error}", hint=hint) from None
+    finally:
+        connection.close()
+    if answer.status != 200:
+        hint = "Perhaps the running server is older. Stop it, and try again."
+        raise Fault(Code.USAGE, f"the running server refused: {data[:500].decode('utf-8', 'replace')}", hint=hint)
+    return data
 
 
 @contextmanager

@@ -67,6 +67,7 @@ from sightline.web.replies import GUARDED
 from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.cache_report import CacheReports
+from sightline.workbench.cache_turns import TurnExaminer
 from sightline.workbench.caps import cap_calls
 from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.context import ContextMeter
@@ -154,9 +155,10 @@ def assemble_workbench(parts: Parts) -> Workbench:
     viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
     meter = ContextMeter(viewing, parts.now)
-    caches = CacheReports(viewing, parts.now)
+    examiner = TurnExaminer(viewing, parts.now)
+    caches = CacheReports(examiner)
     costs = CostReport(parts.store, parts.prices, parts.now)
-    sessions = Sessions(viewing, caches, parts.now)
+    sessions = Sessions(examiner, parts.now)
     api = Api(
         exchanges=exchanges,
         showing=showing,

@@ -4,11 +4,13 @@ import argparse
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_session
+from sightline.cli.options import add_session, count
 from sightline.cli.terminal import harmless, many, write
+from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.workbench.cache_report import CacheReport, CacheTurn
+    from sightline.workbench.cache_report import CacheReport
+    from sightline.workbench.cache_turns import CacheTurn
 
 _MOST_LINES = 40
 
@@ -26,6 +28,12 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--by", default="", choices=("day", "client", "model", "session"), help="sum the causes by this as well"
     )
+    command.add_argument(
+        "--keep", type=count, default=0, metavar="N", help="keep the edit with this number for later requests"
+    )
+    command.add_argument(
+        "--for", dest="scope", choices=("session", "project", "all"), default="session", help="with --keep: where"
+    )
     add_session(command)
     command.set_defaults(run=run)
 
@@ -37,8 +45,48 @@ def run(arguments: argparse.Namespace) -> int:
     import msgspec
 
     report = asyncio.run(_report(arguments))
+    if arguments.keep:
+        write(_keep(report, arguments).encode())
+        return 0
     write(msgspec.json.encode(report) + b"\n" if arguments.json else _page(report).encode())
     return 0
+
+
+def _keep(report: "CacheReport", arguments: argparse.Namespace) -> str:
+    """Keep one of the edits, through the server of the data folder, or in its file while none runs."""
+    import time
+
+    import msgspec
+
+    from sightline.app.configuration import data_folder
+    from sightline.app.running_server import call_server, find_server
+    from sightline.editing.masks import project_of, with_id
+    from sightline.exchange.interception.store import KeptInterception
+
+    edits = [edit for advice in report.advice for edit in advice.edits]
+    if arguments.keep > len(edits):
+        hint = (
+            "`sightline cache` without --keep numbers them." if edits else "Nothing that Sightline can edit was lost."
+        )
+        raise Fault(Code.USAGE, f"there is no edit {arguments.keep}; there are {len(edits)}", hint=hint)
+    edit = edits[arguments.keep - 1]
+    names = {"session": report.session, "project": project_of(report.session), "all": ""}
+    scope = arguments.scope
+    if scope != "all" and not names[scope]:
+        hint = "Keep it with --for all, or give sessions names: `sightline run --session NAME@PROJECT`."
+        raise Fault(Code.USAGE, f"these requests have no {scope}", hint=hint)
+    mask = with_id(msgspec.structs.replace(edit.mask, scope=scope, name=names[scope], created=time.time()))
+    folder = data_folder(arguments.data)
+    server = find_server(folder)
+    if server is not None:
+        call_server(server, "POST", "/api/masks", msgspec.to_builtins(mask))
+    else:
+        kept = KeptInterception(folder)
+        interception, masks, counts = kept.read_all()
+        kept.write(interception, (*(each for each in masks if each.id != mask.id), mask), counts)
+    where = f"{scope} {harmless(names[scope])}" if names[scope] else "all requests"
+    about = harmless(edit.words) or edit.action
+    return f"Kept for {where}: {edit.label} ({about}). To undo it, stop it on the page under Kept edits.\n"
 
 
 async def _report(arguments: argparse.Namespace) -> "CacheReport":
@@ -46,9 +94,10 @@ async def _report(arguments: argparse.Namespace) -> "CacheReport":
     from sightline.app.engine import open_viewer
     from sightline.app.machine import SystemClock
     from sightline.workbench.cache_report import CacheReports
+    from sightline.workbench.cache_turns import TurnExaminer
 
     async with open_viewer(configuration(arguments.config), arguments.data, arguments.store) as viewer:
-        reports = CacheReports(viewer, SystemClock().now)
+        reports = CacheReports(TurnExaminer(viewer, SystemClock().now))
         return await reports.report(arguments.session, arguments.filter, arguments.by)
 
 
@@ -78,10 +127,16 @@ def _page(report: "CacheReport") -> str:
             lines += _turn(turn)
     if report.advice:
         lines += ["", "What would have helped"]
+        number = 0
         for advice in report.advice:
             where = f" [{harmless(advice.section_name)}]" if advice.section_name else ""
             saved = f"{advice.saved_tokens:,} tokens" + ("" if advice.money is None else f", ${advice.money:.4f}")
             lines.append(f"  {advice.text}{where} Saves {saved} in {many(advice.turns, 'turn')}.")
+            for edit in advice.edits:
+                number += 1
+                worth = f"{edit.saved_tokens:,} tokens" + ("" if edit.money is None else f", ${edit.money:.4f}")
+                about = f" “{harmless(edit.words)[:60]}”" if edit.words else ""
+                lines.append(f"    --keep {number}  {edit.label}{about}: {worth}")
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,6 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.exchange.recording.records import ForgetResult
-    from sightline.exchange.remote_relay import RunningServer
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -97,16 +96,19 @@ def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult
     """Forget through the server of the data folder, so that its pages show it; else in the record itself."""
     import asyncio
 
+    import msgspec
+
     from sightline.app.configuration import configuration, data_folder
     from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
-    from sightline.app.running_server import find_server
+    from sightline.app.running_server import call_server, find_server
     from sightline.cli.traffic import parse_filter
-    from sightline.exchange.recording.records import forget_exchanges
+    from sightline.exchange.recording.records import ForgetResult, forget_exchanges
 
     server = None if arguments.store else find_server(data_folder(arguments.data))
     if server is not None:
-        return _forget_through(server, " ".join(arguments.filter), is_dry_run=is_dry_run, copies=arguments.copies)
+        order = {"filter": " ".join(arguments.filter), "dry_run": is_dry_run, "copies": arguments.copies}
+        return msgspec.json.decode(call_server(server, "POST", "/api/forget", order), type=ForgetResult)
     loaded, wanted = configuration(arguments.config), parse_filter(arguments.filter)
 
     async def forget() -> "ForgetResult":
@@ -117,30 +119,3 @@ def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult
             return found
 
     return asyncio.run(forget())
-
-
-def _forget_through(server: "RunningServer", wanted: str, *, is_dry_run: bool, copies: bool) -> "ForgetResult":
-    import http.client
-    from urllib.parse import urlsplit
-
-    import msgspec
-
-    from sightline.exchange.recording.records import ForgetResult
-
-    at = urlsplit(server.url)
-    connection = http.client.HTTPConnection(at.hostname or "", at.port)
-    body = msgspec.json.encode({"filter": wanted, "dry_run": is_dry_run, "copies": copies})
-    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
-    try:
-        connection.request("POST", "/api/forget", body, headers)
-        answer = connection.getresponse()
-        data = answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        hint = "Start it again, or stop it, and try again: what is gone stays gone."
-        raise Fault(Code.CONFIG, f"the running server did not answer: {error}", hint=hint) from None
-    finally:
-        connection.close()
-    if answer.status != 200:
-        hint = "Perhaps the running server is older. Stop it, and try again."
-        raise Fault(Code.USAGE, f"the running server refused: {data[:500].decode('utf-8', 'replace')}", hint=hint)
-    return msgspec.json.decode(data, type=ForgetResult)

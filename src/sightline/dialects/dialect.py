@@ -359,6 +359,8 @@ class CacheRules:
 
     `named_by` are the fields of a request that name a cache. `accounts` are the headers of a reply that name the
     account whose cache it is; `versions` and `betas` are headers of a request on which the cache may depend.
+    `place_marks` says what to set where in a body (None: to take away), so that its marks ask for this lifetime, or are
+    placed anew without one.
     """
 
     order: tuple[CacheGroup, ...]
@@ -375,6 +377,7 @@ class CacheRules:
     versions: tuple[str, ...] = ()
     betas: tuple[str, ...] = ()
     diagnosis: CacheDiagnosis | None = None
+    place_marks: Callable[[JsonObject, str], list[tuple[str, Json]]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

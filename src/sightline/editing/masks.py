@@ -16,6 +16,7 @@ import msgspec
 from sightline.catalog.reading import read_value
 from sightline.dialects.dialect import Problem
 from sightline.editing.anchors import Anchor, Anchors, Hunk, apply_patch, find
+from sightline.editing.cache_edits import CacheEdit, CacheEditMissing, apply_cache_edit
 from sightline.editing.changes import cascade_of, check_sound
 from sightline.editing.deletions import Deletions, parent_of
 from sightline.editing.draft import Draft
@@ -28,11 +29,11 @@ from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.wire.jsontext import encode
 
-MaskKind = Literal["set_text", "patch", "delete", "strip"]
+MaskKind = Literal["set_text", "patch", "delete", "strip", "cache"]
 Result = Literal["applied", "missing", "ambiguous", "refused"]
 
 _NARROWEST: tuple[Keep, ...] = ("session", "project", "all")
-_FIRST: tuple[MaskKind, ...] = ("set_text", "patch", "delete", "strip")
+_FIRST: tuple[MaskKind, ...] = ("set_text", "patch", "delete", "strip", "cache")
 
 LEAST_CONTEXT = 12
 """A patch with less context than so many characters is not looked for in other sections than the one that it was made
@@ -55,8 +56,9 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One edit that stays. `name` is the session or project that it is for.
 
-    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. A
-    patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose.
+    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a
+    prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that
+    are no prose.
     """
 
     id: str = ""
@@ -68,6 +70,7 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     text: str | None = None
     hunks: tuple[Hunk, ...] | None = None
     strip: Strip | None = None
+    cache: CacheEdit | None = None
     label: str = ""
     created: float = 0.0
 
@@ -86,7 +89,9 @@ def read_masks(value: Json) -> tuple[Mask, ...]:
     bare: Json = [_bare(each) for each in value] if isinstance(value, list) else value
     masks: tuple[Mask, ...] = read_value(bare, tuple[Mask, ...], subject="the masks", hint=_HINT, status=422)
     for number, mask in enumerate(masks):
-        lacks = (mask.strip is None) if mask.kind == "strip" else (mask.anchor is None or mask.strip is not None)
+        needed = {"strip": mask.strip, "cache": mask.cache}.get(mask.kind, mask.anchor)
+        given = (mask.strip, mask.cache, mask.anchor)
+        lacks = needed is None or sum(each is not None for each in given) > 1
         is_text, is_patch = mask.text is not None, mask.hunks is not None
         if lacks or (mask.kind == "set_text") != is_text or (mask.kind == "patch") != is_patch:
             raise _wrong(f"mask {number} is a {mask.kind!r} without what that needs, or with what it cannot have")
@@ -141,6 +146,8 @@ def apply_masks(
 def with_id(mask: Mask) -> Mask:
     """The mask with an id that is the same for the same place in the same scope, so that a later edit replaces it."""
     what: object = mask.strip and (mask.strip.what, mask.strip.tool)
+    if mask.cache is not None:
+        what = (mask.cache.action, mask.cache.section, mask.cache.index, mask.cache.part, mask.cache.pointer)
     if _is_by_hand(mask):
         what = mask.hunks
     place = encode(msgspec.to_builtins((mask.scope, mask.name, what, mask.anchor, mask.part)))
@@ -274,6 +281,8 @@ def _with_same_neighbour(sections: list[Section], anchors: Anchors, anchor: Anch
 def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, MaskOutcome]:
     if mask.strip is not None:
         return _strip(draft, mask, mask.strip)
+    if mask.cache is not None:
+        return _hold_still(draft, mask, mask.cache)
     if not places:
         return draft, MaskOutcome(mask.id, "missing", why="what this mask was made on is not in this request")
     if len(places) > 1:
@@ -318,6 +327,17 @@ def _useless(draft: Draft) -> list[Problem]:
     """Arguments and tools that could not be used, which not every API minds."""
     request = draft.request or Request()
     return [each for each in (*argument_problems(request), *schema_problems(request)) if each.severity == "error"]
+
+
+def _hold_still(draft: Draft, mask: Mask, edit: CacheEdit) -> tuple[Draft, MaskOutcome]:
+    try:
+        after, section = apply_cache_edit(draft, edit)
+        check_sound(draft, after)
+    except CacheEditMissing as missing:
+        return draft, MaskOutcome(mask.id, "missing", why=str(missing))
+    except Fault as fault:
+        return draft, MaskOutcome(mask.id, "refused", why=fault.message)
+    return after, MaskOutcome(mask.id, "applied", section)
 
 
 def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, MaskOutcome]:

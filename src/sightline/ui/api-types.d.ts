@@ -142,7 +142,7 @@ export interface BudgetedFact {
   telemetry: { [key: string]: Json };
 }
 
-/** What to change, and what it would have saved on these very turns: those that nothing else would have broken. */
+/** What to change, and what it would have saved on these very turns: those that nothing else would have broken. `edits` do it, the one that saves most first; without any, only the client can. */
 export interface CacheAdvice {
   cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   section_name: string;
@@ -150,6 +150,7 @@ export interface CacheAdvice {
   turns: number;
   saved_tokens: number;
   money: number | null;
+  edits: KeepableEdit[];
 }
 
 /** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None where prices are not known. */
@@ -191,6 +192,19 @@ export interface CacheCause {
   lost_tokens: number;
   money: number;
   unpriced: number;
+}
+
+/** What is held still. Words are those of the section with this `index` among those of its kind `section`, counted from 0, or of its part of this name. `names` are the tools in their order; `pointer` and `value` are an option's, and None is one that is left out; `ttl` is the lifetime that marks ask for, without one they are placed anew. */
+export interface CacheEdit {
+  action: "freeze" | "mark" | "move" | "option" | "order" | "strip";
+  section?: string;
+  index?: number;
+  part?: string;
+  spans?: Span[];
+  names?: string[];
+  pointer?: string;
+  value?: Json;
+  ttl?: string;
 }
 
 /** All turns, the oldest first. `is_cut`: there are more, older ones. `agreed` and `disagreed` count the turns of which the provider tells a reason itself. */
@@ -905,6 +919,17 @@ export interface KeepEditsOperation {
   scope: "all" | "project" | "session";
 }
 
+/** An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session. What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them. */
+export interface KeepableEdit {
+  action: "freeze" | "mark" | "move" | "option" | "order" | "strip";
+  label: string;
+  words: string;
+  saved_tokens: number;
+  money: number | null;
+  tried: number;
+  mask: Mask;
+}
+
 /** The last send of a view. `telemetry` is its latest record, without messages and pairs, which the pair has. */
 export interface LastShown {
   pair: string;
@@ -1000,17 +1025,18 @@ export interface MadeShown {
   suites: string[];
 }
 
-/** One edit that stays. `name` is the session or project that it is for. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose. */
+/** One edit that stays. `name` is the session or project that it is for. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose. */
 export interface Mask {
   id?: string;
   scope?: "all" | "project" | "session";
   name?: string;
-  kind: "delete" | "patch" | "set_text" | "strip";
+  kind: "cache" | "delete" | "patch" | "set_text" | "strip";
   anchor?: Anchor | null;
   part?: Anchor | null;
   text?: string | null;
   hunks?: Hunk[] | null;
   strip?: Strip | null;
+  cache?: CacheEdit | null;
   label?: string;
   created?: number;
 }
@@ -1610,6 +1636,13 @@ export interface Side {
   text: string;
   part: string;
   pointer: string;
+}
+
+/** What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it ends it. */
+export interface Span {
+  before?: string;
+  after?: string;
+  text?: string;
 }
 
 /** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0, and `tokens` are partly estimated. */

@@ -279,6 +279,7 @@ def _intercepting(interceptions: Interceptions | None) -> Calls:
         "masks": {
             "GET": _value(lambda: interceptions.masks),
             "PUT": lambda call: interceptions.set_masks(call.receive),
+            "POST": lambda call: interceptions.add_mask(call.receive),
         },
         "masks/*": {"DELETE": lambda call: interceptions.remove_mask(call.name)},
     }

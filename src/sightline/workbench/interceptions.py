@@ -163,6 +163,11 @@ class Interceptions:
         self._holds.set_masks(await read_json(receive))
         return self.masks
 
+    async def add_mask(self, receive: Receive) -> Sequence[JsonObject]:
+        """Add a mask, in place of the one with its id, and return all of them."""
+        self._holds.add_mask(await read_json(receive))
+        return self.masks
+
     async def remove_mask(self, name: str) -> Sequence[JsonObject]:
         """Remove a mask and return the others."""
         self._holds.remove_mask(name)

@@ -15,17 +15,16 @@ import msgspec
 
 from sightline.editing.section import Section, call_words
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.filters.parsing import parse
 from sightline.model.parts import ToolCall
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import Cause
 from sightline.web.bodies import Query
-from sightline.workbench.cache_report import CacheReports, CacheTurn
+from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
 from sightline.workbench.costs import read_summaries
-from sightline.workbench.session_lines import SessionLines, not_on_record
+from sightline.workbench.session_lines import not_on_record
 
 MOST_REQUESTS: Final = 5_000
 """So many of a session's latest requests are shown."""
@@ -341,9 +340,9 @@ def break_of(turn: CacheTurn | None) -> CacheBreak | None:
 class Sessions:
     """Reads sessions out of the record."""
 
-    def __init__(self, viewer: Viewer, caches: CacheReports, now: Callable[[], float]) -> None:
-        self._records, self._viewer, self._caches, self._now = viewer.records, viewer, caches, now
-        self._lines = SessionLines(viewer.records, now)
+    def __init__(self, examiner: TurnExaminer, now: Callable[[], float]) -> None:
+        self._viewer, self._examiner, self._now = examiner.viewer, examiner, now
+        self._records, self._lines = examiner.viewer.records, examiner.lines
         self._known: OrderedDict[str, TurnDetails] = OrderedDict()
 
     async def read(self, name: str) -> SessionShown:
@@ -361,7 +360,7 @@ class Sessions:
             hint = f"Name 1 to {MOST_TURNS} exchanges with commas: ?ids=x_1,x_2."
             raise Fault(Code.INVALID_REQUEST, f"{len(wanted)} turns were asked for", hint=hint, status=400)
         summaries = {each: await self._records.summary(each, await self._records.facts(each)) for each in wanted}
-        turns = await self._caches.examine([line for name, line in summaries.items() if name not in self._known])
+        turns = await self._examiner.examine([line for name, line in summaries.items() if name not in self._known])
         return {"turns": [await self._details(each, turns.get(each)) for each in wanted]}
 
     async def _details(self, exchange: str, turn: CacheTurn | None) -> TurnDetails:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from sightline.catalog.facts import Facts
+from sightline.dialects.anthropic.cache_marks import place_marks
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import translate_request, write_request
 from sightline.model.message import Message
@@ -111,3 +112,38 @@ def test_a_request_with_marks_of_its_own_gets_no_others() -> None:
 def test_a_request_of_our_own_is_sent_as_it_was_composed() -> None:
     request = Request("m", (Message("user", (Text(LONG),)),), (FunctionTool("f", LONG, {"type": "object"}),))
     assert b"cache_control" not in write_request(request, "anthropic", Target(), Report())
+
+
+def blocks(count: int, **more: object) -> list[dict[str, object]]:
+    return [{"type": "text", "text": f"b{n}", **more} for n in range(count)]
+
+
+def test_marks_are_placed_as_far_apart_as_one_finds_what_was_written() -> None:
+    marked = blocks(50)
+    marked[3]["cache_control"] = {"type": "ephemeral"}
+    body = {"system": [{"type": "text", "text": "S"}], "messages": [{"role": "user", "content": marked}]}
+    mark = {"type": "ephemeral"}
+    assert place_marks(body, "") == [
+        ("/messages/0/content/3/cache_control", None),
+        ("/system/0/cache_control", mark),
+        ("/messages/0/content/11/cache_control", mark),
+        ("/messages/0/content/30/cache_control", mark),
+        ("/messages/0/content/49/cache_control", mark),
+    ]
+
+
+def test_a_lifetime_is_set_in_the_marks_that_are_there() -> None:
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    body = {"messages": [{"role": "user", "content": blocks(1)}], "cache_control": {"type": "ephemeral"}}
+    assert place_marks(body, "1h") == [("/cache_control", hour)]
+    bare = {"tools": [{"name": "f"}], "system": "S", "messages": [{"role": "user", "content": "Hi."}]}
+    assert place_marks(bare, "1h") == [
+        ("/system", [{"type": "text", "text": "S", "cache_control": hour}]),
+        ("/messages/0/content", [{"type": "text", "text": "Hi.", "cache_control": hour}]),
+    ]
+
+
+def test_thoughts_and_empty_texts_are_not_marked() -> None:
+    content = [*blocks(1), {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": ""}]
+    body = {"messages": [{"role": "assistant", "content": content}]}
+    assert place_marks(body, "") == [("/messages/0/content/0/cache_control", {"type": "ephemeral"})]

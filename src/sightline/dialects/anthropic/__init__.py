@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from sightline.catalog.compose import DialectSupport
+from sightline.dialects.anthropic.cache_marks import place_marks
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
@@ -435,6 +436,7 @@ DIALECT = Dialect(
         accounts=("anthropic-organization-id",),
         versions=("anthropic-version",),
         betas=("anthropic-beta",),
+        place_marks=place_marks,
         diagnosis=CacheDiagnosis(
             holder="message",
             path=("diagnostics", "cache_miss_reason"),

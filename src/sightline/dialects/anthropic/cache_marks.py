@@ -15,6 +15,7 @@ from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.jsontext import encode
+from sightline.wire.pointer import resolve
 
 _SHORTEST = 1024
 """Tokens of the shortest prefix that most models cache ("Prompt caching", platform.claude.com, 2026-11)."""
@@ -63,6 +64,49 @@ def _places(body: JsonObject) -> Iterator[tuple[JsonObject, str, str, int]]:
         if index in ends[-2:]:
             yield message, "content", f"/messages/{index}/content", length
             length = 0
+
+
+_BETWEEN = 19
+"""A mark finds what was written at most 20 blocks before it, so that marks so far apart leave no gap."""
+_UNMARKABLE = ("thinking", "redacted_thinking")
+
+
+def place_marks(body: JsonObject, ttl: str) -> list[tuple[str, Json]]:
+    """What to set where, so that the marks of a request ask for this lifetime; None is a mark to take away.
+
+    A request without marks, and every one without a lifetime, is marked at the end of its tools or system prompt, and
+    at the end of its messages and twice before, as far apart as a mark finds what an earlier request wrote.
+    """
+    mark: JsonObject = {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
+    front, behind = _blocks(body)
+    holders: list[tuple[str, JsonObject]] = [("", body), *front, *behind]
+    marked = [(f"{at}/cache_control", holder) for at, holder in holders if holder.get("cache_control")]
+    if marked and ttl:
+        return [(at, mark) for at, _ in marked]
+    ends = [each for each in behind if each[1].get("type") not in _UNMARKABLE and each[1].get("text") != ""]
+    chosen = [*front[-1:], *reversed(ends[::-1][: 2 * _BETWEEN + 1 : _BETWEEN])]
+    places = {at for at, _ in chosen}
+    edits: list[tuple[str, Json]] = [(at, None) for at, _ in marked if at.removesuffix("/cache_control") not in places]
+    for at, block in chosen:
+        is_bare = isinstance(resolve(body, at), str)  # a string becomes the one block that it stands for
+        edits.append((at, [block | {"cache_control": mark}]) if is_bare else (f"{at}/cache_control", mark))
+    return edits
+
+
+def _blocks(body: JsonObject) -> tuple[list[tuple[str, JsonObject]], list[tuple[str, JsonObject]]]:
+    """The blocks of tools and system prompt, and those of the messages, each with its place."""
+    front = [(f"/tools/{index}", tool) for index, tool in objects_in(body.get("tools"))]
+    front += _blocks_at(body.get("system"), "/system")
+    behind: list[tuple[str, JsonObject]] = []
+    for index, message in objects_in(body.get("messages")):
+        behind += _blocks_at(message.get("content"), f"/messages/{index}/content")
+    return front, behind
+
+
+def _blocks_at(content: Json, at: str) -> list[tuple[str, JsonObject]]:
+    if isinstance(content, str):
+        return [(at, {"type": "text", "text": content})]
+    return [(f"{at}/{index}", block) for index, block in objects_in(content)]
 
 
 def _size(value: Json) -> int:

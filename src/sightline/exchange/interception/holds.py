@@ -97,6 +97,13 @@ class Holds:
         dated = (mask if mask.created else msgspec.structs.replace(mask, created=now) for mask in read_masks(value))
         self._change(self._interception, tuple(dated))
 
+    def add_mask(self, value: Json) -> Mask:
+        """One more mask; it replaces the one of the same id. A fault says what is wrong with it."""
+        (mask,) = read_masks([value])
+        mask = msgspec.structs.replace(mask, created=self._now())
+        self._change(self._interception, (*(each for each in self._masks if each.id != mask.id), mask))
+        return mask
+
     def remove_mask(self, name: str) -> None:
         """Without the mask of this id; a fault if there is none."""
         if all(mask.id != name for mask in self._masks):

@@ -1,6 +1,7 @@
 // @ts-check
 /** One line on what the provider read from its prompt cache, and why not more: it leads to the difference. */
 
+import { CacheAdviceList } from "../../kit/cache-advice.js";
 import { duration, money, short } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
@@ -18,13 +19,16 @@ const QUIET = new Set(["", "unknown", "cold_start"]);
  * @returns {CacheTurn | null}
  */
 export function useCacheTurn(id) {
-  const { value } = useResource(`/api/cache?exchange=${encodeURIComponent(id)}`);
-  return value?.turns[0] ?? null;
+  return useReport(id)?.turns[0] ?? null;
 }
+
+/** @param {string} id */
+const useReport = (id) => useResource(`/api/cache?exchange=${encodeURIComponent(id)}`).value;
 
 /** @param {{ id: string }} props */
 export function CacheLine({ id }) {
-  const turn = useCacheTurn(id);
+  const report = useReport(id);
+  const turn = report?.turns[0];
   if (!turn || QUIET.has(turn.autopsy.cause)) return null;
   const { autopsy } = turn;
   const isChange = autopsy.offset != null;
@@ -33,7 +37,7 @@ export function CacheLine({ id }) {
     autopsy.lifetime == null ? "" : ` after ${duration(autopsy.idle)}, kept for ${duration(autopsy.lifetime)}`;
   const href = hashOf({ view: "request", id, tab: "diff", against: turn.previous });
   const own = turn.provider_reason ? `; the provider says ${turn.provider_reason.replaceAll("_", " ")}` : "";
-  return html`<p class="cache-line">
+  return html`<div class="cache-line">
     ${h(Icon, { name: "warn" })}
     Cache: read <b class="number">${short(autopsy.read_tokens)}</b> of
     ${autopsy.is_estimated ? " about" : ""} <span class="number">${short(autopsy.could_tokens)}</span>
@@ -47,5 +51,6 @@ export function CacheLine({ id }) {
             <span class="cache-change cut" title=${autopsy.after}>now “${autopsy.after}”</span>`
         : null
     }
-  </p>`;
+    ${h(CacheAdviceList, { advice: report.advice, isShort: true })}
+  </div>`;
 }

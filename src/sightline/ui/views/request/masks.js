@@ -12,7 +12,8 @@ import { h, html, useEffect, useState } from "../../vendor/preact.js";
 /**
  * @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null,
  *   hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, strip?: { class: string,
- *   older_than?: number, tool?: string } | null, created?: number, label?: string }} Mask
+ *   older_than?: number, tool?: string } | null, cache?: import("../../api-types.d.ts").CacheEdit | null,
+ *   created?: number, label?: string }} Mask
  */
 
 const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
@@ -108,6 +109,23 @@ function describeHunks(hunks) {
   return `${words.join(", ")}${hunks.length > 2 ? ` and ${hunks.length - 2} more` : ""}` || "as it came";
 }
 
+/** @param {import("../../api-types.d.ts").CacheEdit} edit */
+function describeCacheEdit(edit) {
+  const words = (edit.spans ?? []).map(
+    (span) => `“${(span.before ?? "").slice(-24)}…${(span.after ?? "").slice(0, 24)}”`,
+  );
+  const where = `${edit.part || edit.section}: ${words.join(", ")}`;
+  const actions = {
+    freeze: `freeze words in ${where}`,
+    strip: `leave out words in ${where}`,
+    move: `move words to the end of the prompt from ${where}`,
+    order: "keep the order of the tools",
+    option: `keep the value of ${edit.pointer}`,
+    mark: edit.ttl ? `ask for a lifetime of ${edit.ttl} in cache marks` : "set cache marks",
+  };
+  return `${actions[edit.action]} (for the cache)`;
+}
+
 /** @param {Mask} mask */
 function describeMask(mask) {
   if (mask.kind === "strip" && mask.strip) {
@@ -116,6 +134,7 @@ function describeMask(mask) {
     if (what === "tool") return `leave out the tool ${tool}`;
     return `leave out tool results older than ${age ?? 0} turns`;
   }
+  if (mask.kind === "cache" && mask.cache) return describeCacheEdit(mask.cache);
   if (mask.kind === "patch")
     return `change ${mask.label || `a ${mask.anchor?.kind ?? ""} section`}: ${describeHunks(mask.hunks ?? [])}`;
   const words = mask.label || (mask.text ? `“${mask.text.slice(0, 90)}${mask.text.length > 90 ? "…" : ""}”` : "");

@@ -2,6 +2,7 @@
 /** A session: one row a turn, what filled its context and what it cost, with the requests that each turn caused. */
 
 import { get, onFact } from "../../kit/api.js";
+import { CacheAdviceList } from "../../kit/cache-advice.js";
 import { clientName, countOf, duration, money, short, stamp, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
@@ -105,6 +106,7 @@ function Loaded({ session, details }) {
         ${h(Growth, { session, details })}
         ${h(Spending, { session })}
       </div>
+      ${breaks ? h(Misses, { session }) : null}
       <table class="turns">
         <thead>
           <tr>
@@ -257,6 +259,28 @@ function Spending({ session }) {
       <li><i class="of-before" aria-hidden="true"></i> Turns before</li>
     </ul>
   </figure>`;
+}
+
+/** Why the cache missed in all turns together, and what would have helped. @param {{ session: SessionShown }} props */
+function Misses({ session }) {
+  const { value: report } = useResource(
+    `/api/cache?session=${encodeURIComponent(session.session)}`,
+    follow,
+    session.key,
+  );
+  const causes = (report?.causes ?? []).filter((each) => each.lost_tokens);
+  if (!report || !causes.length || !session.session) return null;
+  const price = report.money ? ` (${money(report.money)})` : "";
+  return html`<section class="misses" aria-label="Why the cache missed">
+    <p>
+      <b>Why the cache missed</b> ${" "}
+      <span class="soft">
+        Lost ${short(report.lost_tokens)} of ${short(report.could_tokens)} tokens that it could have held${price}:${" "}
+        ${causes.map((each) => `${each.reason} ${short(each.lost_tokens)}`).join(", ")}
+      </span>
+    </p>
+    ${h(CacheAdviceList, { advice: report.advice })}
+  </section>`;
 }
 
 /**

@@ -1,0 +1,328 @@
+"""Kept edits that hold a prompt still, so that the provider's cache finds it again.
+
+Such an edit is made from two turns of one conversation, and is repeated on every later one: words that change from turn
+to turn are frozen, stripped, or moved behind everything that is cached; tools come in one order; an option keeps its
+value; cache marks are set anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from sightline.dialects.registry import dialect
+from sightline.editing.draft import Draft
+from sightline.editing.operations import Batch, Edit, Insert, Move, Remove, Set, SetText
+from sightline.editing.section import Section, text_in
+from sightline.editing.texts import common_prefix, common_suffix, differing_lines
+from sightline.errors import Fault
+from sightline.model.json import Json
+from sightline.wire.pointer import join, resolve
+
+CacheAction = Literal["freeze", "strip", "move", "order", "option", "mark"]
+
+_CONTEXT, _MOST_CONTEXT = 16, 400
+"""So many characters beside a span name its place; more only where they occur more than once."""
+_LONGEST = 4_000
+"""What is longer than this between the two contexts of a span is something else."""
+_SENTENCE = 400
+
+
+class Span(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it
+    ends it."""
+
+    before: str = ""
+    after: str = ""
+    text: str = ""
+
+
+class CacheEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is held still. Words are those of the section with this `index` among those of its kind `section`, counted
+    from 0, or of its part of this name. `names` are the tools in their order; `pointer` and `value` are an option's,
+    and None is one that is left out; `ttl` is the lifetime that marks ask for, without one they are placed anew."""
+
+    action: CacheAction
+    section: str = ""
+    index: int = 0
+    part: str = ""
+    spans: tuple[Span, ...] = ()
+    names: tuple[str, ...] = ()
+    pointer: str = ""
+    value: Json = None
+    ttl: str = ""
+
+
+class CacheEditMissing(Exception):
+    """What an edit is about is not in this request."""
+
+
+def apply_cache_edit(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
+    """The draft after the edit, and the section that it changed. Raises `CacheEditMissing` where there is nothing to
+    change, and a Fault where the change is refused."""
+    match edit.action:
+        case "freeze" | "strip" | "move":
+            return _hold_words(draft, edit)
+        case "order":
+            return _order_tools(draft, edit.names)
+        case "option":
+            return draft.with_edit(_set_option(draft.document, edit.pointer, edit.value)), ""
+        case _:
+            return _set_marks(draft, edit), ""
+
+
+# --- words ---
+
+
+def _hold_words(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
+    section, part = _place(draft, edit)
+    old = text_in(section, part)
+    text = replace_spans(old, edit.spans)
+    if text is None:
+        raise CacheEditMissing("the words that it is about are not in this section")
+    after = draft.with_edit(SetText(section=section.id, part=part or None, text=text))
+    taken = [old[start:stop].strip() for start, stop in filter(None, (find_span(old, span) for span in edit.spans))]
+    words = "\n".join(each for each in taken if each)
+    if edit.action == "move" and words:
+        after = after.with_edit(_append_words(after, words))
+    return after, section.id
+
+
+def _place(draft: Draft, edit: CacheEdit) -> tuple[Section, str]:
+    """The section, and the id of the part."""
+    alike = [section for section in draft.sections if section.kind == edit.section and not section.deleted]
+    if edit.index >= len(alike):
+        raise CacheEditMissing("its section is not in this request")
+    section = alike[edit.index]
+    part = next((each.id for each in section.parts if each.name == edit.part and not each.deleted), "")
+    if edit.part and not part:
+        raise CacheEditMissing(f"{edit.part} is not in this request")
+    return section, part if edit.part else ""
+
+
+def _append_words(draft: Draft, words: str) -> Edit:
+    """Put words behind everything else: into the newest message if the user wrote it, else into one of their own."""
+    request, editing = draft.request, dialect(draft.dialect).editing
+    newest = request.messages[-1] if request is not None and request.messages else None
+    if newest is None or newest.role == "assistant":
+        raise CacheEditMissing("there is no message of the user at the end")
+    part = editing.text_part("user", words)
+    place = join(newest.at, editing.parts_key)
+    item = resolve(draft.document, newest.at)
+    held = item.get(editing.parts_key) if isinstance(item, dict) else None
+    if newest.role == "user" and isinstance(held, list):
+        return Insert(pointer=join(place, "-"), value=part)
+    if newest.role == "user" and isinstance(held, str):
+        return Set(pointer=place, value=[editing.text_part("user", held), part])
+    message: Json = {"role": editing.roles["user"], editing.parts_key: [part]}
+    return Insert(pointer=join(f"/{editing.container}", "-"), value=message)
+
+
+def find_span(text: str, span: Span) -> tuple[int, int] | None:
+    """Where a span is; None where it is not, or more than once."""
+    found = []
+    for start in _ends_of(text, span.before):
+        stop = text.find(span.after, start) if span.after else len(text)
+        if 0 <= stop - start <= _LONGEST:
+            found.append((start, stop))
+    return found[0] if len(found) == 1 else None
+
+
+def replace_spans(text: str, spans: Sequence[Span]) -> str | None:
+    """The text with what each span says; None where one of them is not there."""
+    places = [(find_span(text, span), span) for span in spans]
+    for place, span in sorted(places, key=lambda each: each[0] or (0, 0), reverse=True):
+        if place is None:
+            return None
+        text = text[: place[0]] + span.text + text[place[1] :]
+    return text
+
+
+def _ends_of(text: str, words: str) -> Iterator[int]:
+    """Behind each occurrence of the words."""
+    if not words:
+        yield 0
+        return
+    at = text.find(words)
+    while at >= 0:
+        yield at + len(words)
+        at = text.find(words, at + 1)
+
+
+# --- tools, options, marks ---
+
+
+def _order_tools(draft: Draft, names: Sequence[str]) -> tuple[Draft, str]:
+    section = next((each for each in draft.sections if each.kind == "tools" and not each.deleted), None)
+    parts = [] if section is None else [part for part in section.parts if part.type == "tool" and not part.deleted]
+    if section is None or not parts:
+        raise CacheEditMissing("no tools are in this request")
+    places = [part.pointer for part in parts]
+    if len({place.rpartition("/")[0] for place in places}) > 1:
+        raise CacheEditMissing("the tools of this request are in several lists")
+    rank = {name: number for number, name in enumerate(names)}
+    wanted = sorted(parts, key=lambda part: rank.get(part.name, len(rank)))  # those that are new come last
+    moves: list[Edit] = []
+    now = list(parts)
+    for number, part in enumerate(wanted):
+        at = now.index(part)
+        if at != number:
+            moves.append(Move(source=places[at], pointer=places[number]))
+            now.insert(number, now.pop(at))
+    return (draft.with_edit(Batch(operations=tuple(moves))) if moves else draft), section.id
+
+
+def _set_option(document: Json, pointer: str, value: Json) -> Edit:
+    try:
+        resolve(document, pointer)
+    except Fault:
+        return Batch(operations=()) if value is None else Insert(pointer=pointer, value=value)
+    return Remove(pointer=pointer) if value is None else Set(pointer=pointer, value=value)
+
+
+def _set_marks(draft: Draft, edit: CacheEdit) -> Draft:
+    place_marks = dialect(draft.dialect).cache.place_marks
+    if place_marks is None or not isinstance(draft.document, dict):
+        raise CacheEditMissing("requests of this provider have no cache marks")
+    for pointer, value in place_marks(draft.document, edit.ttl):
+        draft = draft.with_edit(_set_option(draft.document, pointer, value))
+    return draft
+
+
+# --- how they are made ---
+
+
+@dataclass(frozen=True)
+class TwoTurns:
+    """Two turns of one conversation as they were sent, and the place in the later one where they part."""
+
+    before: Draft
+    now: Draft
+    pointer: str = ""
+
+    def hold_words(self, action: CacheAction) -> CacheEdit | None:
+        """The edit that makes both say the same where they part; None where no edit of words does."""
+        section = self._section()
+        if section is None:
+            return None
+        alike = [each for each in self.now.sections if each.kind == section.kind]
+        index = alike.index(section)
+        others = [each for each in self.before.sections if each.kind == section.kind]
+        if index >= len(others):
+            return None
+        name = ""
+        if section.kind == "tools":
+            was = {part.name: part.text for part in others[index].parts}
+            changed = (part.name for part in section.parts if was.get(part.name, part.text) != part.text)
+            name = next(changed, "")
+            if not name:
+                return None
+        old, new = (_text_of(each, name) for each in (others[index], section))
+        spans = spans_between(old, new, whole_sentences=action != "freeze")
+        if spans is None:
+            return None
+        if action != "freeze":
+            spans = tuple(msgspec.structs.replace(span, text="") for span in spans)
+        return CacheEdit(action=action, section=section.kind, index=index, part=name, spans=spans)
+
+    def order_tools(self) -> CacheEdit:
+        """The edit that brings the tools into the order of the turn before."""
+        return CacheEdit(action="order", names=_tool_names(self.before))
+
+    def added_tools(self) -> tuple[str, ...]:
+        """The tools that the turn before did not have, if it had all others."""
+        old, new = (set(_tool_names(draft)) for draft in (self.before, self.now))
+        return tuple(sorted(new - old)) if old <= new else ()
+
+    def keep_option(self, pointers: Sequence[str]) -> CacheEdit | None:
+        """The edit that keeps the first of these options that differs as it was."""
+        for pointer in pointers:
+            old, new = (_value_at(draft.document, pointer) for draft in (self.before, self.now))
+            if old != new:
+                return CacheEdit(action="option", pointer=pointer, value=old)
+        return None
+
+    def option_with(self, value: Json) -> str:
+        """Where an option with this value is, in either turn; empty where there is none."""
+        for draft in (self.before, self.now):
+            for section in draft.sections:
+                places = [part.pointer for part in section.parts if part.type == "option"]
+                if found := next((place for place in places if _value_at(draft.document, place) == value), ""):
+                    return found
+        return ""
+
+    def words_of(self, edit: CacheEdit) -> tuple[str, ...]:
+        """What the later turn says where an edit of words is."""
+        if not edit.spans:
+            return ()
+        section, part = _place(self.now, edit)
+        text = text_in(section, part)
+        return tuple(
+            text[start:stop].strip() for start, stop in filter(None, (find_span(text, span) for span in edit.spans))
+        )
+
+    def _section(self) -> Section | None:
+        name = self.now.section_at(self.pointer) if self.pointer else ""
+        return next((each for each in self.now.sections if each.id == name), None)
+
+
+def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple[Span, ...] | None:
+    """The spans that make `old` and `new` say the same, each with what `old` says; None where no few words do."""
+    places = _differing(old, new, whole_sentences=whole_sentences)
+    spans: list[Span] = []
+    for number, (start, stop) in enumerate(places):
+        first = max(places[number - 1][1] if number else 0, start - _MOST_CONTEXT)
+        last = places[number + 1][0] if number + 1 < len(places) else len(old)
+        # The words before name the place, and have to be there once; those behind only end it.
+        longer = (old[max(first, start - size) : start] for size in range(_CONTEXT, _MOST_CONTEXT, _CONTEXT))
+        before = next((words for words in longer if _is_single(words, old, new)), old[first:start])
+        spans.append(Span(before, old[stop : min(last, stop + _CONTEXT)], old[start:stop]))
+    made = [replace_spans(text, spans) for text in (old, new)]
+    return tuple(spans) if spans and made[0] is not None and made[0] == made[1] else None
+
+
+def _differing(old: str, new: str, *, whole_sentences: bool) -> list[tuple[int, int]]:
+    """The stretches of `old` that differ, widened to whole words or sentences."""
+    found: list[tuple[int, int]] = []
+    for start, stop, text in differing_lines(old, new):
+        line = old[start:stop]
+        head = common_prefix(line, text)
+        tail = common_suffix(line, text, min(len(line), len(text)) - head)
+        found.append(_widen(old, start + head, stop - tail, whole_sentences=whole_sentences))
+    return found
+
+
+def _widen(text: str, start: int, stop: int, *, whole_sentences: bool) -> tuple[int, int]:
+    if whole_sentences:
+        left = max(text.rfind("\n", 0, start) + 1, text.rfind(". ", 0, start) + 2 if ". " in text[:start] else 0)
+        ends = [at for at in (text.find("\n", stop), text.find(". ", stop)) if at >= 0]
+        right = min(ends) + 1 if ends else len(text)
+        if right - left <= _SENTENCE:
+            return left, right
+    while start and not text[start - 1].isspace():
+        start -= 1
+    while stop < len(text) and not text[stop].isspace():
+        stop += 1
+    return start, stop
+
+
+def _is_single(words: str, *texts: str) -> bool:
+    return not words or all(text.count(words) == 1 for text in texts)
+
+
+def _text_of(section: Section, part: str) -> str:
+    """The text of a section, or of its part of this name."""
+    return next((each.text for each in section.parts if part and each.name == part), section.text)
+
+
+def _tool_names(draft: Draft) -> tuple[str, ...]:
+    tools = (section for section in draft.sections if section.kind == "tools" and not section.deleted)
+    return tuple(part.name for section in tools for part in section.parts if part.type == "tool" and not part.deleted)
+
+
+def _value_at(document: Json, pointer: str) -> Json:
+    try:
+        return resolve(document, pointer)
+    except Fault:
+        return None

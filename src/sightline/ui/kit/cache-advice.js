@@ -1,0 +1,62 @@
+// @ts-check
+/** What would have helped against a cache miss, with a button for each edit that does it from the next request on. */
+
+import { post, remove } from "./api.js";
+import { countOf, money, short } from "./core/format.js";
+import { toast, toastError } from "./toast.js";
+import { html, useState } from "../vendor/preact.js";
+
+/** @import { CacheAdvice, KeepableEdit } from "../api-types.d.ts" */
+
+/** @param {{ saved_tokens: number, money: number | null }} saved */
+const worth = ({ saved_tokens: tokens, money: dollars }) =>
+  `${short(tokens)} tokens${dollars ? `, ${money(dollars)}` : ""}`;
+
+/** With `isShort`, only the edits. @param {{ advice: readonly CacheAdvice[], isShort?: boolean }} props */
+export function CacheAdviceList({ advice, isShort = false }) {
+  const [kept, setKept] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  /** @param {KeepableEdit} edit */
+  const keep = async (edit) => {
+    const { mask } = edit;
+    try {
+      await post("/api/masks", mask);
+      setKept(new Set([...kept, mask.id]));
+      const where = mask.name ? "the next requests of this session" : "all requests";
+      const undo = () => remove(`/api/masks/${mask.id}`).then(() => setKept(new Set()), toastError);
+      toast(`Kept: it changes ${where}.`, { action: { label: "Undo", run: () => void undo() } });
+    } catch (error) {
+      toastError(error);
+    }
+  };
+  if (!advice.some((each) => !isShort || each.edits.length)) return null;
+  return html`<ul class="cache-advice" aria-label="What would have helped">
+    ${advice.map(
+      (each) => html`<li key=${`${each.cause} ${each.section_name}`}>
+        ${
+          isShort
+            ? null
+            : html`<span>
+                ${each.text}${" "}
+                <span class="faint">
+                  ${each.section_name ? `${each.section_name}: ` : ""}
+                  lost ${worth(each)} in ${countOf(each.turns, "turn")}
+                </span>
+              </span>`
+        }
+        ${each.edits.map(
+          (edit) => html`<button
+            type="button"
+            key=${edit.mask.id}
+            class="button"
+            disabled=${kept.has(edit.mask.id)}
+            title=${`${each.text} ${edit.words ? `“${edit.words}”. ` : ""}It would have saved ${worth(edit)} here.`}
+            onClick=${() => void keep(edit)}
+          >
+            ${kept.has(edit.mask.id) ? "Kept" : edit.label}
+            <span class="faint number">${kept.has(edit.mask.id) ? "" : `saves ${worth(edit)}`}</span>
+          </button>`,
+        )}
+      </li>`,
+    )}
+  </ul>`;
+}

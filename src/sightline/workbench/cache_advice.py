@@ -1,0 +1,256 @@
+"""What would have helped against the misses of a cache, what that would have saved on the very turns that are on
+record, and the kept edit that does it from the next turn on."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import fsum
+from typing import Final
+
+import msgspec
+
+from sightline.editing.cache_edits import CacheAction, CacheEdit, TwoTurns
+from sightline.editing.draft import Draft
+from sightline.editing.masks import Mask, Strip, apply_masks, project_of, with_id
+from sightline.errors import Fault
+from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.model.request import Request
+from sightline.tokens.cache_autopsy import Cause, expect_read, lost_money
+from sightline.tokens.estimate import cost_of
+from sightline.workbench.cache_turns import ExaminedTurn, TurnExaminer, turn_of
+
+_HOUR = 3600.0
+MOST_COMPARED: Final = 40
+"""An edit is tried on so many of the turns that it would have helped, the newest ones: each of them is two bodies."""
+
+_ADVICE: Final[dict[Cause, str]] = {
+    "provider": "Stay with one provider for a session: each has its own cache.",
+    "model": "Stay with one model for a session, or start the other one's work in a session of its own.",
+    "organisation": "Use keys of one organisation and project for a session.",
+    "key": "Use keys of one account for a session.",
+    "cache_key": "Send the same cache key, or name the same cached content, with every turn of a session.",
+    "in_flight": "Send the first request alone, and the others once its answer begins.",
+    "tier": "Stay with one service tier for a session.",
+    "expired": "Ask for a lifetime of one hour in the cache marks.",
+    "format": "Keep the schema of the answer the same for a session.",
+    "tools": "Freeze the tool definitions for a session: offer all of them from the first turn on.",
+    "tools_order": "Send the tools in the same order each time.",
+    "system": "Move what changes behind the last cache mark, into the newest message, or strip it.",
+    "settings": "Keep reasoning, verbosity and the choice of tools the same for a session.",
+    "messages": "Freeze messages once they are sent; put what changes into the newest message.",
+    "marks_missing": "Mark the last block of each request for the cache.",
+    "marks_moved": "Mark an older block too: a mark finds what was written at most 20 blocks before it.",
+    "marks_limit": "Set at most four cache marks, one of them at the end.",
+    "version": "Stay with one version of the API.",
+    "beta": "Send the same beta features with every turn of a session.",
+}
+"""What would have helped. The other causes cannot be avoided by the client."""
+
+
+_LABELS: Final[dict[CacheAction, str]] = {
+    "freeze": "Freeze",
+    "strip": "Strip",
+    "move": "Move to the end",
+    "order": "Keep the order",
+    "option": "Keep the value",
+    "mark": "Set cache marks",
+}
+
+
+class KeepableEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session.
+    What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them."""
+
+    action: CacheAction
+    label: str
+    words: str
+    saved_tokens: int
+    money: float | None
+    tried: int
+    mask: Mask
+
+
+class CacheAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change, and what it would have saved on these very turns: those that nothing else would have broken.
+    `edits` do it, the one that saves most first; without any, only the client can."""
+
+    cause: Cause
+    section_name: str
+    text: str
+    turns: int
+    saved_tokens: int
+    money: float | None
+    edits: tuple[KeepableEdit, ...] = ()
+
+
+async def advise(examined: Sequence[ExaminedTurn], examiner: TurnExaminer) -> tuple[CacheAdvice, ...]:
+    """What to change, by cause and section, the most worthwhile first."""
+    groups: dict[tuple[Cause, str], list[ExaminedTurn]] = {}
+    for each in examined:
+        autopsy = each.turn.autopsy
+        is_too_long = autopsy.cause == "expired" and (autopsy.idle or 0.0) > _HOUR
+        if autopsy.cause in _ADVICE and autopsy.lost_tokens and not autopsy.also and not is_too_long:
+            groups.setdefault((autopsy.cause, each.turn.section_name), []).append(each)
+    advice = []
+    for (cause, name), group in groups.items():
+        money = _saved_by_an_hour(examined, group) if cause == "expired" else _saved(group)
+        if money is not None and money <= 0 and cause == "expired":
+            continue  # keeping for an hour costs more than it saves where pauses are rare
+        edits = await _find_edits(cause, group, examiner)
+        if cause == "expired":
+            edits = tuple(msgspec.structs.replace(each, money=money) for each in edits)
+        advice.append(
+            CacheAdvice(
+                cause=cause,
+                section_name=name,
+                text=_ADVICE[cause],
+                turns=len(group),
+                saved_tokens=sum(each.turn.autopsy.lost_tokens for each in group),
+                money=money,
+                edits=edits,
+            )
+        )
+    return tuple(sorted(advice, key=lambda each: (-(each.money or 0.0), -each.saved_tokens)))
+
+
+async def _find_edits(cause: Cause, group: Sequence[ExaminedTurn], examiner: TurnExaminer) -> tuple[KeepableEdit, ...]:
+    """The edits that would have saved something, the most worthwhile first."""
+    pairs: list[tuple[ExaminedTurn, RecordedExchange, RecordedExchange]] = []
+    for each in group[-MOST_COMPARED:]:
+        try:
+            pairs.append((each, await examiner.load(each.turn.previous), await examiner.load(each.turn.exchange)))
+        except Fault:
+            continue  # retention has taken its bodies
+    if not pairs:
+        return ()
+    last, before, now = pairs[-1]
+    turns = TwoTurns(_draft_of(before), _draft_of(now), last.turn.autopsy.pointer)
+    session = now.summary.session
+    found = []
+    for label, words, mask in _masks_for(cause, turns, session):
+        saved = [_saved_by(mask, each, old, new, examiner, session) for each, old, new in pairs]
+        tokens = sum(count for count, _ in saved)
+        money = [dollars for _, dollars in saved]
+        if tokens > 0:
+            found.append(
+                KeepableEdit(
+                    action="strip" if mask.cache is None else mask.cache.action,
+                    label=label,
+                    words=words,
+                    saved_tokens=tokens,
+                    money=None if None in money else fsum(each for each in money if each is not None),
+                    tried=len(pairs),
+                    mask=mask,
+                )
+            )
+    return tuple(sorted(found, key=lambda each: -each.saved_tokens))
+
+
+def _masks_for(cause: Cause, turns: TwoTurns, session: str) -> Iterator[tuple[str, str, Mask]]:
+    """The edits that are tried for a cause: what each is called, the words that it is about, and its mask."""
+    edits: list[CacheEdit | None] = []
+    match cause:
+        case "system" | "messages":
+            edits = [turns.hold_words("move"), turns.hold_words("freeze"), turns.hold_words("strip")]
+        case "tools":
+            edits = [turns.hold_words("freeze")]
+            for name in turns.added_tools():
+                yield f"Leave out {name}", name, _mask(session, strip=Strip(what="tool", tool=name))
+        case "tools_order":
+            edits = [turns.order_tools()]
+        case "settings" | "format" | "cache_key":
+            edits = [turns.keep_option(_options_of(cause, turns))]
+        case "expired":
+            edits = [CacheEdit(action="mark", ttl="1h")]
+        case "marks_missing" | "marks_moved" | "marks_limit":
+            edits = [CacheEdit(action="mark")]
+        case _:
+            pass
+    for edit in edits:
+        if edit is not None:
+            label = "Ask for an hour" if edit.ttl else _LABELS[edit.action]
+            words = " … ".join(turns.words_of(edit)) or ", ".join(edit.names) or edit.pointer
+            yield label, words[:200], _mask(session, cache=edit)
+
+
+def _mask(session: str, *, cache: CacheEdit | None = None, strip: Strip | None = None) -> Mask:
+    return with_id(
+        Mask(
+            kind="strip" if cache is None else "cache",
+            scope="session" if session else "all",
+            name=session,
+            cache=cache,
+            strip=strip,
+        )
+    )
+
+
+def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
+    """Where the options are that this cause is about, in either turn."""
+    places: list[str] = []
+    for request in (turns.before.request, turns.now.request):
+        if request is None:
+            continue
+        options = request.options
+        match cause:
+            case "settings":
+                values = (options.reasoning, request.tool_choice)
+                places += [value.at for value in values if value is not None and value.at]
+            case "format":
+                places += [options.format.at] if options.format is not None and options.format.at else []
+            case _:
+                places += [turns.option_with(options.cache_key)] if options.cache_key else []
+    return [place for place in dict.fromkeys(places) if place]
+
+
+def _saved_by(
+    mask: Mask,
+    examined: ExaminedTurn,
+    old: RecordedExchange,
+    new: RecordedExchange,
+    examiner: TurnExaminer,
+    session: str,
+) -> tuple[int, float | None]:
+    """What a turn would have read more from the cache, had this edit been made on it and on the turn before, and what
+    that is worth."""
+    facts, estimator = examiner.viewer.measures(new)
+    requests = [_with_mask(each, mask, session) for each in (old, new)]
+    if requests[0] is None or requests[1] is None:
+        return 0, 0.0
+    expected = expect_read(turn_of(old, requests[0]), turn_of(new, requests[1]), estimator, facts)
+    autopsy = examined.turn.autopsy
+    saved = max(0, min(expected or 0, autopsy.could_tokens) - autopsy.read_tokens)
+    return saved, lost_money(examined.usage, saved, facts.prices)
+
+
+def _with_mask(exchange: RecordedExchange, mask: Mask, session: str) -> Request | None:
+    """What would have been sent; that is what was sent, where the edit cannot be made. None if it cannot be read."""
+    return apply_masks(_draft_of(exchange), (mask,), session=session, project=project_of(session))[0].request
+
+
+def _draft_of(exchange: RecordedExchange) -> Draft:
+    return Draft.of(exchange.sent, exchange.spoken, exchange.model)
+
+
+def _saved(group: Iterable[ExaminedTurn]) -> float | None:
+    known = [each.turn.autopsy.money for each in group]
+    return None if None in known else fsum(money for money in known if money is not None)
+
+
+def _saved_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
+    """What all turns would have cost less had every write been for an hour, so that these had found the cache."""
+    ids = {each.turn.exchange for each in group}
+    differences = []
+    for each in examined:
+        lost = each.turn.autopsy.lost_tokens if each.turn.exchange in ids else 0
+        written = max(0, (each.usage.cache_write_tokens or 0) - lost)
+        usage = msgspec.structs.replace(each.usage, cost=None)
+        kept = msgspec.structs.replace(
+            usage,
+            cached_tokens=(usage.cached_tokens or 0) + lost,
+            cache_write_tokens=written,
+            cache_write_1h_tokens=written,
+        )
+        paid, least = cost_of(usage, each.facts.prices), cost_of(kept, each.facts.prices)
+        if paid is None or least is None:
+            return None
+        differences.append(paid.dollars - least.dollars)
+    return fsum(differences)

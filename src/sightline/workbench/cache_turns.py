@@ -1,0 +1,248 @@
+"""The turns of sessions on record, each compared with the one before it: why the provider's cache missed."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from sightline.catalog.facts import Facts
+from sightline.dialects.dialect import CacheDiagnosis
+from sightline.dialects.registry import dialect
+from sightline.editing.draft import Draft
+from sightline.errors import Fault
+from sightline.exchange.interception.viewer import Viewer
+from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
+from sightline.filters.parsing import parse
+from sightline.model.comparison import of_message
+from sightline.model.json import Json
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+from sightline.store.summary import Summary
+from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, examine, left_tokens
+from sightline.wire.jsontext import decode
+from sightline.wire.sse import SseDecoder
+from sightline.workbench.session_lines import TURNS, SessionLines, is_turn
+
+MOST_TURNS: Final = 2000
+"""So many turns are examined, the newest ones."""
+
+
+class CacheTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn. `previous` is the turn that it is compared with; `section` is the section at the place where the two
+    part, `section_name` what it is called. `provider_reason` is what the provider says itself, and `agrees` whether
+    that is the cause found here; None where it says nothing."""
+
+    exchange: str
+    previous: str
+    at: float
+    model: str
+    client: str
+    input_tokens: int
+    reason: str
+    autopsy: CacheAutopsy
+    section: str = ""
+    section_name: str = ""
+    provider_reason: str = ""
+    provider_tokens: int | None = None
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True)
+class ExaminedTurn:
+    """A turn with what it is summed up and advised by."""
+
+    turn: CacheTurn
+    line: Summary
+    usage: Usage
+    facts: Facts
+
+
+class TurnExaminer:
+    """Reads the turns of sessions out of the record and examines them."""
+
+    def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
+        self.viewer, self.lines = viewer, SessionLines(viewer.records, now)
+        self._records = viewer.records
+
+    async def load(self, exchange: str) -> RecordedExchange:
+        """One of them with its bodies. Raises a Fault where the record does not hold them any more."""
+        summary = await self._records.summary(exchange, await self._records.facts(exchange))
+        return await load_exchange(self._records.store, summary)
+
+    async def examine(self, lines: Sequence[Summary]) -> dict[str, CacheTurn]:
+        """These turns by their ids, each compared with what came before it in its session. Turns that the provider did
+        not count are missing, as are those of which the record holds no body any more."""
+        return {each.turn.exchange: each.turn for each in await self.examine_some(lines)}
+
+    async def examine_some(self, lines: Sequence[Summary]) -> list[ExaminedTurn]:
+        """The same as a list."""
+        found: list[ExaminedTurn] = []
+        for session in dict.fromkeys(line.session for line in lines):
+            wanted = {line.id for line in lines if line.session == session}
+            found += await self.examine_turns((await self.find_turns(session, ""))[:MOST_TURNS], wanted)
+        return found
+
+    async def find_turns(self, session: str, wanted: str) -> list[Summary]:
+        """Newest first: requests that a provider counted, without a client's errands and mere counts of tokens."""
+        terms = [TURNS, "input>0"]
+        if wanted:
+            parse(wanted)  # a mistake in it is reported without our own terms
+            terms.append(f"({wanted})")
+        found: list[Summary] = []
+        async for summary in self.lines.read(None if wanted and not session else session, *terms):
+            if is_turn(summary):
+                found.append(summary)
+                if len(found) > MOST_TURNS:
+                    break
+        return found
+
+    async def examine_turns(self, lines: Sequence[Summary], wanted: Collection[str] | None) -> list[ExaminedTurn]:
+        """Those of the turns that are wanted, the oldest first; all of them with None."""
+        examined = []
+        continued = {line.previous for line in lines}
+        latest: dict[str, Summary] = {}
+        earlier: dict[str, Summary] = {}
+        for line in sorted(lines, key=lambda line: line.at):
+            before = latest.get(line.session)
+            is_open = before is not None and before.id in continued and before.id != line.previous
+            if wanted is None or line.id in wanted:
+                found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
+                examined += [] if found is None else [found]
+            latest[line.session] = earlier[line.id] = line
+        return examined
+
+    async def _examine(self, line: Summary, likely: Summary | None, latest: Summary | None) -> ExaminedTurn | None:
+        """None for a turn whose body the record no longer holds, or whose provider counted nothing. `likely` is the
+        turn that it continues, `latest` the one of the session before it, unless that is of a branch beside it."""
+        store = self._records.store
+        exchange = await load_exchange(store, line, needs_bodies=False)
+        usage = exchange.usage
+        if usage is None or usage.input_tokens is None:
+            return None
+        facts, estimator = self.viewer.measures(exchange)
+        if likely is not None and (latest is None or likely is latest):
+            before = await load_exchange(store, likely, needs_bodies=False)
+            left = left_tokens(before.usage, dialect(exchange.spoken).cache, facts)
+            read = usage.cached_tokens or 0
+            if left and read >= left:  # as a rule: then no body is needed
+                whole = CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=line.at - likely.at)
+                return ExaminedTurn(_turn(exchange, likely.id, whole, None), line, usage, facts)
+        try:
+            exchange = await load_exchange(store, line)
+            request = exchange.request()
+        except Fault:
+            return None
+        before_it = await self._baseline(exchange, request, likely, latest)
+        autopsy = examine(before_it and turn_of(*before_it), turn_of(exchange, request), estimator, facts)
+        draft = Draft.of(exchange.sent, exchange.spoken, exchange.model) if autopsy.pointer else None
+        return ExaminedTurn(_turn(exchange, before_it[0].id if before_it else "", autopsy, draft), line, usage, facts)
+
+    async def _baseline(
+        self, exchange: RecordedExchange, request: Request, likely: Summary | None, latest: Summary | None
+    ) -> tuple[RecordedExchange, Request] | None:
+        """The earlier turn that has most of the conversation in common: the one that it continues, or the latest of the
+        session where a message was changed since, so that it continues an older one. None where a conversation
+        begins."""
+        ranked: list[tuple[int, RecordedExchange, Request]] = []
+        continued = None if likely is not None else await self._records.previous(exchange.id)
+        known = [] if continued is None else [continued]
+        for line in (likely, latest if latest is not likely else None):
+            try:
+                known += [] if line is None else [await load_exchange(self._records.store, line)]
+            except Fault:
+                continue  # retention has taken its bodies
+        for before in known:
+            asked = before.request()
+            ranked.append((_shared(asked, request), before, asked))
+        if not ranked:
+            return None
+        most, before, asked = max(reversed(ranked), key=lambda each: each[0])  # of equals the latest
+        begins = not any(message.role == "assistant" for message in request.messages)
+        return None if most == 0 and begins else (before, asked)
+
+
+def _shared(one: Request, other: Request) -> int:
+    """How many messages of the conversation are the same from its beginning on."""
+    count = 0
+    spoken = (
+        [each for each in request.messages if each.role not in ("system", "developer")] for request in (one, other)
+    )
+    for old, new in zip(*spoken, strict=False):
+        if old != new and of_message(old) != of_message(new):
+            break
+        count += 1
+    return count
+
+
+def turn_of(exchange: RecordedExchange, request: Request) -> Turn:
+    """A recorded exchange as the autopsy compares it, with this request in place of what was sent."""
+    rules = dialect(exchange.spoken).cache
+    sent = {name.lower(): value for name, value in exchange.received.headers}
+    got = {name.lower(): value for name, value in exchange.headers}
+    betas = ",".join(sent.get(name, "") for name in rules.betas)
+    return Turn(
+        request=request,
+        at=exchange.summary.at,
+        usage=exchange.usage,
+        ready=exchange.summary.at + (exchange.summary.first_byte or 0.0),
+        provider=exchange.summary.provider,
+        model=exchange.model,
+        organisation="/".join(got[name] for name in rules.accounts if name in got),
+        key="" if exchange.attempt is None else exchange.attempt.key,
+        version="/".join(sent.get(name, "") for name in rules.versions),
+        betas=frozenset(name.strip() for name in betas.split(",") if name.strip()),
+    )
+
+
+def _turn(exchange: RecordedExchange, previous: str, autopsy: CacheAutopsy, draft: Draft | None) -> CacheTurn:
+    summary = exchange.summary
+    section = "" if draft is None else draft.section_at(autopsy.pointer)
+    label = "" if draft is None else next((each.label for each in draft.sections if each.id == section), "")
+    diagnosis = dialect(exchange.spoken).cache.diagnosis
+    said, tokens = ("", None) if diagnosis is None else read_provider_reason(exchange.reply_body, diagnosis)
+    meant = None if diagnosis is None else diagnosis.meanings.get(said)
+    return CacheTurn(
+        exchange=summary.id,
+        previous=previous,
+        at=summary.at,
+        model=exchange.model,
+        client=summary.client,
+        input_tokens=summary.input_tokens or 0,
+        reason=REASONS[autopsy.cause],
+        autopsy=autopsy,
+        section=section,
+        section_name=label,
+        provider_reason=said,
+        provider_tokens=tokens,
+        agrees=None if meant is None or not autopsy.lost_tokens else bool({autopsy.cause, *autopsy.also} & set(meant)),
+    )
+
+
+def read_provider_reason(reply: bytes, diagnosis: CacheDiagnosis) -> tuple[str, int | None]:
+    """What the provider itself says about the cache, and the tokens that it says were missed; empty where nothing."""
+    sought = diagnosis.path[-1].encode()
+    if sought not in reply:
+        return "", None
+    decoder = SseDecoder()
+    is_whole = reply.lstrip()[:1] == b"{"
+    found = [reply] if is_whole else [frame.data for frame in (*decoder.feed(reply), *decoder.close())]
+    said: tuple[str, int | None] = "", None
+    for data in found:
+        if sought in data:
+            try:
+                said = _reason_in(decode(data), diagnosis) or said
+            except Fault:
+                continue  # a frame that is no JSON
+    return said
+
+
+def _reason_in(body: Json, diagnosis: CacheDiagnosis) -> tuple[str, int | None] | None:
+    found = body.get(diagnosis.holder, body) if isinstance(body, dict) else None
+    for name in diagnosis.path:
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    reason = next((found[name] for name in diagnosis.reason if found.get(name)), "")
+    tokens = found.get(diagnosis.tokens)
+    return str(reason), tokens if isinstance(tokens, int) else None

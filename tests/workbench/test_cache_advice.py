@@ -1,0 +1,123 @@
+"""What would have helped against a miss: it is worked out on the record, and kept it really helps."""
+
+import asyncio
+import copy
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cache_breaks import (
+    MARKED_CHANGES,
+    Body,
+    Break,
+    Sending,
+    marked,
+    play_all,
+)
+from tests.caching_provider import CachingProvider
+from tests.desk_stage import DeskStage, desk_stage
+from tests.fake_clock import FakeClock
+
+EDITS = {
+    "change_system": {"move", "freeze", "strip"},
+    "change_tool": {"freeze"},
+    "add_tool": {"strip"},
+    "swap_tools": {"order"},
+    "think": {"option"},
+    "choose_tool": {"option"},
+    "change_message": {"freeze"},
+    "drop_messages": set(),
+    "insert_message": set(),
+    "unmark": {"mark"},
+    "outrun_marks": {"mark"},
+    "overmark": {"mark"},
+}
+
+
+@pytest.mark.parametrize(("cause", "change"), MARKED_CHANGES)
+def test_the_edits_that_would_have_helped_are_tried_on_the_record(tmp_path: Path, cause: str, change: Any) -> None:
+    random_ = random.Random(4)
+    sent = [Sending(copy.deepcopy(body)) for body in marked(random_, 3)]
+    change(sent[-1].body, random_)
+    (report,) = asyncio.run(play_all(tmp_path, [("fix@shop", Break(cause, "anthropic", sent, sent[-1]))]))
+    lost = report.turns[-1].autopsy.lost_tokens
+    (advice,) = report.advice
+    wanted = EDITS[change.__name__]
+    assert wanted <= {edit.action for edit in advice.edits} <= wanted | {"move", "strip"}
+    for edit in advice.edits:
+        assert (edit.saved_tokens, edit.tried, edit.mask.name) == (lost, 1, "fix@shop")
+        assert edit.money == pytest.approx(report.money)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[DeskStage]:
+    with desk_stage(tmp_path, "anthropic", '[models."large"]\nproviders = ["acme"]\ncache_minimum = 1024\n') as stage:
+        stage.person.put("/api/interception", {"mode": "off"})
+        stage.upstream.script = [CachingProvider(FakeClock()).play]
+        yield stage
+
+
+def swap(body: Body, number: int) -> None:
+    body["tools"] = [*body["tools"][number % 4 :], *body["tools"][: number % 4]]
+
+
+def say_the_time(body: Body, number: int) -> None:
+    body["system"][0]["text"] = f"Be kind.\nIt is 12:0{number} now.\n{body['system'][0]['text']}"
+
+
+def unmark(body: Body, number: int) -> None:
+    del body["system"][0]["cache_control"]
+    body["messages"][-1]["content"][-1].pop("cache_control", None)
+
+
+def think(body: Body, number: int) -> None:
+    body["max_tokens"] = 4096
+    if number % 2:
+        body["thinking"] = {"type": "enabled", "budget_tokens": 1024 + number}
+
+
+@pytest.mark.parametrize(
+    ("change", "action"),
+    [(swap, "order"), (say_the_time, "freeze"), (say_the_time, "move"), (say_the_time, "strip"), (unmark, "mark"),
+     (think, "option")],
+)  # fmt: skip
+def test_a_kept_edit_raises_the_cached_share_of_the_next_turns(desk: DeskStage, change: Any, action: str) -> None:
+    bodies = marked(random.Random(9), 5)
+    for number, body in enumerate(bodies):
+        change(body, number)
+
+    def send(these: list[Body]) -> None:
+        for body in these:
+            assert desk.ask(body, "fix@shop").result().status == 200
+
+    send(bodies[:3])
+    before = desk.person.get("/api/cache?session=fix%40shop")
+    edits = [edit for advice in before["advice"] for edit in advice["edits"]]
+    mask = next(edit["mask"] for edit in edits if edit["action"] == action)
+    desk.person.ask("POST", "/api/masks", mask)
+    send(bodies[3:])
+    turns = desk.person.get("/api/cache?session=fix%40shop")["turns"]
+    shares = [turn["autopsy"]["read_tokens"] / turn["input_tokens"] for turn in turns]
+    assert max(shares[:3]) + 0.1 < shares[-1], shares
+    assert shares[-1] > 0.9, shares
+    (kept,) = desk.person.get("/api/masks")
+    assert (kept["applied"], kept["missed"], kept["cache"]["action"]) == (3, 0, action)
+    assert desk.person.ask("POST", "/api/masks", {"kind": "cache"})[0] == 422
+
+
+def test_a_message_that_changes_every_turn_is_frozen_as_the_turn_before_said_it(desk: DeskStage) -> None:
+    bodies = marked(random.Random(9), 4)
+    for number, body in enumerate(bodies):
+        body["messages"][0]["content"][0]["text"] += f"\n<env>\nFiles: {number}\n</env>"
+    for body in bodies[:2]:
+        desk.ask(body, "env@shop").result()
+    (advice,) = desk.person.get("/api/cache?session=env%40shop")["advice"]
+    desk.person.ask("POST", "/api/masks", next(edit["mask"] for edit in advice["edits"] if edit["action"] == "freeze"))
+    for body in bodies[2:]:
+        desk.ask(body, "env@shop").result()
+    last = desk.person.get("/api/cache?session=env%40shop")["turns"][-1]
+    assert last["autopsy"]["cause"] == ""
+    assert b"Files: 0" in desk.sent[-1]
