@@ -307,7 +307,9 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginG
     """The address as a user would type it, and the guard for it."""
     name = host_name(host)
     origins = frozenset(map(str.lower, loaded.settings.server.allowed_origins))
-    address = f"http://{LOOPBACK[0] if name == 'localhost' else name}:{port}"
+    # Every address of the machine is none that a browser can open.
+    shown = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
+    address = f"http://{shown}:{port}"
     return address, OriginGuard(port, frozenset({*LOOPBACK, name}), origins)
 
 
