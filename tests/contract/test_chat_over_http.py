@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.chat.api.http_stage import ChatDesk, chat_desk
+from tests.chat.api.http_stage import ChatDesk, chat_desk, spoken
+from tests.upstream import streams
 
 
 @pytest.fixture
@@ -182,3 +183,19 @@ def test_the_estimate_is_of_the_body_after_masks_and_the_answer_keeps_it(desk: C
     sized, preview = desk.done("POST", "estimate", question), desk.done("POST", "preview", question)
     assert [sized[key] for key in ("tokens", "low", "high")] == [preview[key] for key in ("tokens", "low", "high")]
     assert desk.ask("Some tea, please.")["answer"]["predicted"] == sized["tokens"]
+
+
+def test_the_band_is_one_figure_on_the_send_button_in_the_preview_and_in_the_held_request(desk: ChatDesk) -> None:
+    """Also after the provider has counted the conversation, whose number then leads."""
+    question = {"view": "v", "text": "And what of the sea? " * 9}
+    for turn in range(3):
+        desk.upstream.script = [streams(*spoken("Deep.", used=70 * (turn + 1)))]
+        sized, preview = desk.done("POST", "estimate", question), desk.done("POST", "preview", question)
+        pair = desk.done("POST", "send", {**question, "hold": True})["pair"]
+        (exchange,) = desk.person.held()
+        bar = desk.person.view(exchange)["tokens"]
+        bands = [[shown[key] for key in ("tokens", "low", "high")] for shown in (sized, preview)]
+        assert bands == [[bar["estimate"], bar["low"], bar["high"]]] * 2, f"turn {turn}"
+        assert bar["low"] > 70 * turn, "what was counted is certain"
+        desk.person.release(exchange)
+        assert desk.ended(pair)["answer"]["predicted"] == sized["tokens"]

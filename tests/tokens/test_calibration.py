@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
-from sightline.model.options import Options
-from sightline.model.parts import CacheBreakpoint, Text
+from sightline.model.options import JsonFormat, Options, Reasoning
+from sightline.model.parts import CacheBreakpoint, Text, ToolResult
 from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.tools import CustomTool, FunctionTool
 from sightline.tokens import calibration as module
 from sightline.tokens.calibration import (
     Calibration,
@@ -352,3 +352,24 @@ def test_the_latest_are_kept_and_merged(monkeypatch) -> None:  # type: ignore[no
     assert known.counts == {"a": 5, "c": 3}
     known.clear()
     assert known.counts == {}
+
+
+def test_a_request_of_ours_has_the_chain_of_what_is_read_of_its_bytes() -> None:
+    result = ToolResult("c", (Text("done"),))
+    tool, custom = FunctionTool("f", schema={}), CustomTool("g")
+    options = Options(format=JsonFormat(), reasoning=Reasoning(effort="low"))
+    ours = Request(messages=(USER, Message("tool", (result,))), tools=(tool, custom), options=options)
+    read = Request(
+        messages=(
+            Message("user", (Text("hi", at="/messages/0/content"),), at="/messages/0", bare=True, id="m"),
+            Message("tool", (ToolResult("c", (Text("done", at="/x"),), at="/y"),), at="/z"),
+        ),
+        tools=(
+            FunctionTool("f", schema={}, at="/tools/0", cache=CacheBreakpoint()),
+            CustomTool("g", at="/tools/1"),
+        ),
+        options=Options(
+            format=JsonFormat(at="/format"), reasoning=Reasoning(effort="low", at="/r", places={"effort": "/r/effort"})
+        ),
+    )
+    assert digest_chain("a", "m", ours) == digest_chain("a", "m", read)

@@ -23,8 +23,9 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
-from sightline.model.parts import CacheBreakpoint
+from sightline.model.parts import CacheBreakpoint, Part, ToolResult
 from sightline.model.request import Request
+from sightline.model.tools import FunctionTool, Tool
 from sightline.tokens.estimate import Estimate, between, is_possible
 from sightline.tokens.text_count import TextKind
 from sightline.wire.cache import BoundedCache
@@ -332,8 +333,12 @@ class CountedPrefixes:
 
 def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     """The digest of everything but the messages, then one more for each message, which covers all up to it."""
-    options = request.options
-    around = (provider, model, request.tools, options.format, options.reasoning, options.previous_response_id)
+    options, reasoning = request.options, request.options.reasoning
+    tools = tuple(_plain_tool(tool) for tool in request.tools)
+    form = None if options.format is None else msgspec.structs.replace(options.format, at="")
+    if reasoning is not None:
+        reasoning = msgspec.structs.replace(reasoning, at="", places={})
+    around = (provider, model, tools, form, reasoning, options.previous_response_id)
     state = blake2b(_encode(around), digest_size=12)
     chain = [state.hexdigest()]
     for message in request.messages:
@@ -350,8 +355,23 @@ def _encode(value: object) -> bytes:
 
 
 def _plain(message: Message) -> Message:
-    """The message without marks for the cache: a client moves them with every turn, and they take no tokens."""
-    if not any(isinstance(part, CacheBreakpoint) for part in message.parts):
-        return message
-    parts = tuple(part for part in message.parts if not isinstance(part, CacheBreakpoint))
-    return msgspec.structs.replace(message, parts=parts)
+    """The message as if it had been composed here, without what takes no tokens: its place and form in the document,
+    and marks for the cache, which a client moves with every turn. So a request of ours and what is read of its bytes
+    are the same."""
+    return msgspec.structs.replace(message, at="", id=None, bare=False, parts=_plain_parts(message.parts))
+
+
+def _plain_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return tuple(
+        msgspec.structs.replace(part, at="", parts=_plain_parts(part.parts))
+        if isinstance(part, ToolResult)
+        else msgspec.structs.replace(part, at="")
+        for part in parts
+        if not isinstance(part, CacheBreakpoint)
+    )
+
+
+def _plain_tool(tool: Tool) -> Tool:
+    if isinstance(tool, FunctionTool):
+        return msgspec.structs.replace(tool, at="", cache=None)
+    return msgspec.structs.replace(tool, at="")
