@@ -20,7 +20,7 @@ from sightline.store.sqlite import open_store
 from sightline.store.summary import price_list
 from sightline.workbench.cache_report import CacheReport, CacheReports
 from sightline.workbench.cache_turns import TurnExaminer
-from tests.caching_provider import CachingProvider, marked_blocks
+from tests.caching_provider import CachingProvider
 from tests.fake_clock import FakeClock
 from tests.relay_stage import Stage, open_stage
 from tests.upstream import Seen
@@ -30,6 +30,16 @@ MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 PRICES = Prices(input=3.0, output=15.0, cached=0.3, cache_write=3.75, cache_write_1h=6.0)
 MODELS = {name: Model(providers=("open",), prices=PRICES, cache_minimum=1024) for name in ("large", "other")}
+MODELS["marking"] = Model(
+    providers=("responses",), prices=PRICES, cache_minimum=1024, cache_lifetime=1800, cache_marks=True
+)
+MODELS |= {name: Model(providers=("gemini",), prices=PRICES, cache_minimum=4096) for name in ("pro", "flash")}
+PATHS = {
+    "anthropic": "/v1/messages",
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "gemini": "/v1beta/models/{model}:streamGenerateContent",
+}
 WORDS = ("amber", "basin", "cobalt", "delta", "ember", "fjord", "gravel", "harbour", "island", "juniper", "kettle")
 
 
@@ -46,10 +56,15 @@ class Sending:
     key: str = "key-1"
     version: str = "2023-06-01"
     beta: str = ""
+    model: str = ""
+    """Where the path names it."""
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        found = [("Content-Type", "application/json"), ("Authorization", f"Bearer sk-{self.key}-0123456789")]
+        found = [("Content-Type", "application/json")]
+        if self.model:
+            return (*found, ("x-goog-api-key", f"sk-{self.key}-0123456789"))
+        found += [("Authorization", f"Bearer sk-{self.key}-0123456789")]
         found += [("anthropic-version", self.version)] + ([("anthropic-beta", self.beta)] if self.beta else [])
         return tuple(found)
 
@@ -263,26 +278,151 @@ def breaks(random_: random.Random) -> Iterator[Break]:
             plain_change(cause, last.body, random_)
             turns = [*map(Sending, bodies[:-1]), last]
             yield Break(cause, "openai-chat", turns, Sending(bodies[-1]), evicts=cause == "evicted")
+        yield from other_breaks(random_)
+
+
+def responses(random_: random.Random, model: str = "large", turns: int = 2) -> list[Body]:
+    """A conversation with Responses."""
+    tools = [
+        {"type": "function", "name": f"tool_{n}", "description": words(random_, 60), "parameters": {}} for n in range(4)
+    ]
+    head = {"model": model, "stream": True, "tools": tools, "instructions": words(random_, 600)}
+    items: list[Body] = []
+    bodies: list[Body] = []
+    for _ in range(turns + 1):
+        items.append({"role": "user", "content": [{"type": "input_text", "text": words(random_, 200)}]})
+        bodies.append(copy.deepcopy({**head, "input": items}))
+        items.append({"role": "assistant", "content": [{"type": "output_text", "text": words(random_, 30)}]})
+    return bodies
+
+
+def change_responses(cause: str, body: Body, random_: random.Random) -> None:
+    match cause:
+        case "system":
+            body["instructions"] = edit_text(body["instructions"], random_)
+        case "tools":
+            change_tool(body, random_)
+        case "tools_order":
+            swap_tools(body, random_)
+        case "messages":
+            part = body["input"][random_.choice((0, 1))]["content"][0]
+            part["text"] = edit_text(part["text"], random_)
+        case "format":
+            schema = {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}
+            body["text"] = {"format": schema}
+        case "cache_key":
+            body["prompt_cache_key"] = f"k{random_.randrange(999)}"
+        case "tier":
+            body["service_tier"] = "flex"
+        case "settings":
+            body["reasoning"] = {"effort": "high"}
+        case "model":
+            body["model"] = "other"
+        case "marks_missing":
+            body["prompt_cache_options"] = {"mode": "explicit"}
+        case _:
+            pass
+
+
+def gemini(random_: random.Random, turns: int = 2) -> list[Body]:
+    """A conversation with Gemini."""
+    tools = [
+        {"name": f"tool_{n}", "description": words(random_, 120), "parameters": {"type": "object"}} for n in range(4)
+    ]
+    system = {"parts": [{"text": words(random_, 2000)}]}
+    contents: list[Body] = []
+    bodies: list[Body] = []
+    for _ in range(turns + 1):
+        contents.append({"role": "user", "parts": [{"text": words(random_, 300)}]})
+        body = {"systemInstruction": system, "tools": [{"functionDeclarations": tools}], "contents": contents}
+        bodies.append(copy.deepcopy(body))
+        contents.append({"role": "model", "parts": [{"text": words(random_, 30)}]})
+    return bodies
+
+
+def change_gemini(cause: str, body: Body, random_: random.Random) -> None:
+    match cause:
+        case "system":
+            part = body["systemInstruction"]["parts"][0]
+            part["text"] = edit_text(part["text"], random_)
+        case "tools":
+            tool = random_.choice(body["tools"][0]["functionDeclarations"])
+            tool["description"] = edit_text(tool["description"], random_)
+        case "tools_order":
+            body["tools"][0]["functionDeclarations"].reverse()
+        case "messages":
+            part = body["contents"][random_.choice((0, 1))]["parts"][0]
+            part["text"] = edit_text(part["text"], random_)
+        case _:
+            pass
+
+
+def other_breaks(random_: random.Random) -> Iterator[Break]:
+    """The causes of the dialects that cache without marks, once each."""
+    for model, causes, pause in (
+        ("large", ("system", "tools", "tools_order", "messages", "format", "cache_key", "tier", "settings", "model",
+                   "organisation", "expired", "evicted"), 301.0),
+        ("marking", ("system", "tools", "tools_order", "messages", "format", "cache_key", "tier", "settings",
+                     "organisation", "expired", "evicted"), 1801.0),
+    ):  # fmt: skip
+        for cause in causes:
+            bodies = responses(random_, model)
+            waits = pause + random_.randrange(3000) if cause == "expired" else 20.0
+            last = Sending(copy.deepcopy(bodies[-1]), waits, "key-2" if cause == "organisation" else "key-1")
+            change_responses(cause, last.body, random_)
+            turns = [*map(Sending, bodies[:-1]), last]
+            yield Break(cause, "openai-responses", turns, Sending(bodies[-1]), evicts=cause == "evicted", name=model)
+    bare = responses(random_, "marking")
+    for body in bare:
+        body["prompt_cache_options"] = {"mode": "explicit"}
+    yield Break("marks_missing", "openai-responses", [*map(Sending, bare)], Sending(bare[-1]), never=True)
+    for cause in ("system", "tools", "tools_order", "messages", "model", "key", "cache_key", "expired", "evicted"):
+        contents = [Sending(body, model="pro") for body in gemini(random_)]
+        last = copy.deepcopy(contents[-1])
+        last.pause = 86_401.0 + random_.randrange(9999) if cause == "expired" else 20.0
+        last.key = "key-2" if cause == "key" else "key-1"
+        last.model = "flash" if cause == "model" else "pro"
+        if cause == "cache_key":
+            for each in contents:
+                each.body["cachedContent"] = "cachedContents/a"
+        change_gemini(cause, last.body, random_)
+        yield Break(cause, "gemini", [*contents[:-1], last], contents[-1], evicts=cause == "evicted")
+    short = [Sending(body, model="pro") for body in gemini(random_)]
+    for each in short:
+        each.body["systemInstruction"] = {"parts": [{"text": "Be kind."}]}
+    yield Break("below_minimum", "gemini", short, short[-1], never=True)
+    brief = responses(random_)
+    for body in brief:
+        body["instructions"], body["tools"] = "Be kind.", []
+    yield Break(
+        "below_minimum",
+        "openai-responses",
+        [*map(Sending, brief[:1]), Sending(brief[1])],
+        Sending(brief[1]),
+        never=True,
+    )
+
+
+def path_of(sending: Sending, dialect: str) -> str:
+    return PATHS[dialect].format(model=sending.model)
 
 
 def as_seen(sending: Sending, dialect: str) -> Seen:
-    path = "/v1/messages" if dialect == "anthropic" else "/v1/chat/completions"
-    return Seen("POST", path, sending.headers, json.dumps(sending.body).encode(), 0)
+    return Seen("POST", path_of(sending, dialect), sending.headers, json.dumps(sending.body).encode(), 0)
 
 
 async def send(stage: Stage, sending: Sending, dialect: str, session: str) -> None:
     stage.clock.time += sending.pause
-    path = "/v1/messages" if dialect == "anthropic" else "/v1/chat/completions"
-    body, provider = json.dumps(sending.body).encode(), "open" if dialect == "anthropic" else "chat"
     asked = ClientRequest(
         dialect,
-        body,
+        json.dumps(sending.body).encode(),
         sending.headers,
-        path,
-        model=sending.body["model"],
+        path_of(sending, dialect),
+        query="alt=sse" if sending.model else "",
+        model=sending.model or sending.body["model"],
         is_stream=True,
         session=session,
-        provider=provider,
+        provider="open" if dialect == "anthropic" else dialect,
         received=stage.clock.monotonic(),
     )
     got = await stage.ask(asked)
@@ -301,7 +441,7 @@ async def play_break(stage: Stage, provider: CachingProvider, found: Break, sess
         provider.evict()
     read = provider.take(as_seen(last, found.dialect), is_kept=False).read
     if found.never:
-        whole = sum(block.tokens for block in marked_blocks(found.turns[-2].body))
+        whole = provider.take(as_seen(found.turns[-2], found.dialect), is_kept=False).whole
     last.pause = 0.0
     await send(stage, last, found.dialect, session)
     found.lost = whole - read
@@ -315,7 +455,9 @@ async def play_all(folder: Path, played: list[tuple[str, Break]]) -> list[CacheR
     clock = FakeClock()
     reports = []
     async with open_stage(folder, "anthropic", clock=clock, routes=(Route(provider="open"),), models=MODELS) as stage:
-        stage.providers["chat"] = Provider(dialect="openai-chat", base_url=f"{stage.upstream.url}/v1")
+        for name in ("openai-chat", "openai-responses"):
+            stage.providers[name] = Provider(dialect=name, base_url=f"{stage.upstream.url}/v1")
+        stage.providers["gemini"] = Provider(dialect="gemini", base_url=stage.upstream.url)
         provider = CachingProvider(clock)
         stage.upstream.script = [provider.play]
         for session, found in played:

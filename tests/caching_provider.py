@@ -1,7 +1,8 @@
 """A provider on loopback that really keeps a prompt cache: prefixes under their hashes, with marks, a look-back, a
 shortest length, lifetimes on a clock that the test moves, and evictions. It streams, and counts tokens in its own way.
 
-What it does is taken from the pages "Prompt caching" of Anthropic and OpenAI, and shares no code with what is tested.
+What it does is taken from the pages "Prompt caching" of Anthropic and OpenAI and "Context caching" of Google. It shares
+no code with what is tested.
 """
 
 import hashlib
@@ -14,7 +15,9 @@ from tests.fake_clock import FakeClock
 from tests.upstream import Seen, Talk, answer
 
 MARKED_LIFETIMES = {"5m": 300.0, "1h": 3600.0}
-AUTOMATIC_LIFETIME = 300.0
+AUTOMATIC_LIFETIME, GOOGLES_LIFETIME, OWN_MARKS_LIFETIME = 300.0, 86_400.0, 1800.0
+OWN_MARKS = "marking"
+"""The model that is cached at marks, one of them its own at the end of the newest message."""
 LOOKBACK, MOST_MARKS, STEP = 20, 4, 128
 
 
@@ -94,19 +97,26 @@ class CachingProvider:
         """One step of a script, for any request."""
         seen = talk.upstream.seen[-1]
         count = self.take(seen)
-        stream = self._messages(seen.json(), count) if seen.target.endswith("/messages") else self._chat(count)
-        account = organisation(seen.header("authorization"))
-        headers = [("content-type", "text/event-stream"), (self._header(seen), account)]
+        if is_messages(seen):
+            stream = self._messages(seen.json(), count)
+        elif is_responses(seen):
+            stream = self._responses(seen.json(), count)
+        elif is_gemini(seen):
+            stream = self._gemini(count)
+        else:
+            stream = self._chat(count)
+        headers = [("content-type", "text/event-stream")]
+        if not is_gemini(seen):
+            name = "anthropic-organization-id" if is_messages(seen) else "openai-organization"
+            headers.append((name, organisation(seen.header("authorization"))))
         await answer(200, b"".join(stream), headers)(talk)
-
-    @staticmethod
-    def _header(seen: Seen) -> str:
-        return "anthropic-organization-id" if seen.target.endswith("/messages") else "openai-organization"
 
     def take(self, seen: Seen, *, is_kept: bool = True) -> Count:
         """Look a request up, and cache it; without `is_kept`, only look."""
-        if seen.target.endswith("/messages"):
+        if is_messages(seen):
             return self._take_marked(seen, is_kept=is_kept)
+        if seen.json().get("model") == OWN_MARKS:
+            return self._take_own_marks(seen, is_kept=is_kept)
         return self._take_whole(seen, is_kept=is_kept)
 
     def evict(self) -> None:
@@ -152,23 +162,45 @@ class CachingProvider:
 
     def _take_whole(self, seen: Seen, *, is_kept: bool) -> Count:
         body, now = seen.json(), self.clock.now()
-        order = [body.get("response_format"), body.get("tools"), *body["messages"]]
-        said = json.dumps(order)
         # Tokens of nearly four characters, so that a prefix of the text is a prefix of the tokens.
-        text = said.encode()
-        whole = len(text) * 10 // 37
-        account = json.dumps(
-            [organisation(seen.header("authorization")), body["model"], body.get("prompt_cache_key"),
-             body.get("service_tier"), body.get("reasoning_effort")]
-        )  # fmt: skip
+        text = json.dumps(prompt_of(seen)).encode()
+        named = body.get("cachedContent")
+        whole = len(text) * 10 // 37 + (NAMED_TOKENS if named else 0)
+        account = account_of(seen)
+        if named:  # what was created by name is kept, and nothing else
+            return Count(whole, NAMED_TOKENS)
+        step = 1 if is_gemini(seen) else STEP
         read = 0
         for (owner, known), entry in self.prompts.items():
             if owner == account and entry.is_alive(now):
-                read = max(read, common(known, text) * 10 // 37 // STEP * STEP)
-        read = read if read >= self.minimum else 0
-        if is_kept and whole >= self.minimum:
-            self.prompts[account, text] = Entry(AUTOMATIC_LIFETIME, now)
+                read = max(read, common(known, text) * 10 // 37 // step * step)
+        minimum = GOOGLES_MINIMUM if is_gemini(seen) else self.minimum
+        read = read if read >= minimum else 0
+        if is_kept and whole >= minimum:
+            self.prompts[account, text] = Entry(GOOGLES_LIFETIME if is_gemini(seen) else AUTOMATIC_LIFETIME, now)
         return Count(whole, read)
+
+    def _take_own_marks(self, seen: Seen, *, is_kept: bool) -> Count:
+        """A prompt is found again at the end of a message that was the newest once, or at a mark of the request."""
+        body, now = seen.json(), self.clock.now()
+        is_explicit = body.get("prompt_cache_options", {}).get("mode") == "explicit"
+        state, tokens = hashlib.sha256(account_of(seen).encode()), 0
+        read = written = 0
+        *head, items = *prompt_of(seen)[:3], body["input"]
+        for number, item in enumerate([head, *items]):
+            text = json.dumps(strip(item, "prompt_cache_breakpoint"))
+            state.update(hashlib.sha256(text.encode()).digest())
+            tokens += count_text(text)
+            entry = self.entries.get(state.digest())
+            if entry is not None and entry.is_alive(now):
+                read = tokens
+                entry.used = now if is_kept else entry.used
+            is_marked = "prompt_cache_breakpoint" in json.dumps(item) or (not is_explicit and number == len(items))
+            if is_marked and tokens >= self.minimum:
+                written = tokens
+                if is_kept:
+                    self.entries[state.digest()] = Entry(OWN_MARKS_LIFETIME, now)
+        return Count(tokens, read, max(0, written - read))
 
     def _messages(self, body: dict[str, Any], count: Count) -> Iterator[bytes]:
         name = f"msg_{len(self.last)}"
@@ -208,6 +240,40 @@ class CachingProvider:
             return {"cache_miss_reason": {"type": "messages_changed", "cache_missed_input_tokens": 1}}
         return {"cache_miss_reason": None}
 
+    def _responses(self, body: dict[str, Any], count: Count) -> Iterator[bytes]:
+        name = f"resp_{len(self.last)}"
+        said = {"type": "output_text", "text": "Yes.", "annotations": []}
+        item = {"id": "m1", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
+        details = {"cached_tokens": count.read}
+        if body["model"] == OWN_MARKS:
+            details["cache_write_tokens"] = count.written
+        usage = {"input_tokens": count.whole, "input_tokens_details": details, "output_tokens": 2,
+                 "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": count.whole + 2}  # fmt: skip
+        response = {"id": name, "object": "response", "created_at": 1, "model": body["model"], "status": "in_progress",
+                    "output": []}  # fmt: skip
+        compared = self.last.get(body.get("prompt_cache_options", {}).get("comparison_response_id") or "")
+        self.last[name] = body
+        yield event({"type": "response.created", "response": response})
+        yield event({"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}})
+        place = {"item_id": "m1", "output_index": 0, "content_index": 0}
+        yield event({"type": "response.content_part.added", **place, "part": {**said, "text": ""}})
+        yield event({"type": "response.output_text.delta", **place, "delta": "Yes."})
+        yield event({"type": "response.output_text.done", **place, "text": "Yes."})
+        yield event({"type": "response.content_part.done", **place, "part": said})
+        yield event({"type": "response.output_item.done", "output_index": 0, "item": item})
+        done = {**response, "status": "completed", "output": [item], "usage": usage}
+        if compared is not None:
+            done["prompt_cache_diagnostics"] = compare_responses(compared, body)
+        yield event({"type": "response.completed", "response": done})
+
+    @staticmethod
+    def _gemini(count: Count) -> Iterator[bytes]:
+        usage = {"promptTokenCount": count.whole, "candidatesTokenCount": 2, "totalTokenCount": count.whole + 2}
+        if count.read:
+            usage["cachedContentTokenCount"] = count.read
+        parts = {"role": "model", "parts": [{"text": "Yes."}]}
+        yield event({"candidates": [{"index": 0, "content": parts, "finishReason": "STOP"}], "usageMetadata": usage})
+
     @staticmethod
     def _chat(count: Count) -> Iterator[bytes]:
         head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -219,17 +285,62 @@ class CachingProvider:
         yield b"data: [DONE]\n\n"
 
 
+NAMED_TOKENS = 5000
+GOOGLES_MINIMUM = 4096
+
+
+def is_messages(seen: Seen) -> bool:
+    return seen.target.endswith("/messages")
+
+
+def is_responses(seen: Seen) -> bool:
+    return seen.target.endswith("/responses")
+
+
+def is_gemini(seen: Seen) -> bool:
+    return "GenerateContent" in seen.target
+
+
+def prompt_of(seen: Seen) -> list[Any]:
+    """What is cached of a request that needs no marks, in its order."""
+    body = seen.json()
+    if is_gemini(seen):
+        return [body.get("systemInstruction"), body.get("tools"), *body["contents"]]
+    if is_responses(seen):
+        return [body.get("text", {}).get("format"), body.get("tools"), body.get("instructions"), *body["input"]]
+    return [body.get("response_format"), body.get("tools"), *body["messages"]]
+
+
+def account_of(seen: Seen) -> str:
+    """Whose cache it is, and which one of theirs."""
+    body = seen.json()
+    key = seen.header("x-goog-api-key") if is_gemini(seen) else seen.header("authorization")
+    model = seen.target.partition(":")[0] if is_gemini(seen) else body["model"]
+    effort = body.get("reasoning_effort"), body.get("reasoning")
+    return json.dumps([organisation(key), model, body.get("prompt_cache_key"), body.get("service_tier"), effort])
+
+
+def compare_responses(before: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """What OpenAI says about the first difference to the response that the client names."""
+    for name in ("model", "service_tier", "tools", "prompt_cache_key"):
+        if before.get(name) != body.get(name):
+            return {"type": "cache_miss", "reason": f"{name}_changed", "cache_missed_tokens": 7}
+    if body["instructions"] != before["instructions"] or body["input"][: len(before["input"])] != before["input"]:
+        return {"type": "cache_miss", "reason": "input_changed", "cache_missed_tokens": 7}
+    return {"type": "cache_hit"}
+
+
 def organisation(key: str) -> str:
     """The account of a key."""
     return f"org-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
-def strip(value: Any) -> Any:
+def strip(value: Any, mark: str = "cache_control") -> Any:
     """A value without cache marks."""
     if isinstance(value, list):
-        return [strip(each) for each in value]
+        return [strip(each, mark) for each in value]
     if isinstance(value, dict):
-        return {name: strip(each) for name, each in value.items() if name != "cache_control"}
+        return {name: strip(each, mark) for name, each in value.items() if name != mark}
     return value
 
 

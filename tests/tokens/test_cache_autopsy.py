@@ -279,6 +279,20 @@ def test_a_cache_that_a_request_names_holds_what_was_read_of_it(name: str, cause
     assert (found.cause, found.could_tokens) == (cause, 5000)
 
 
+def test_a_provider_that_omits_zeros_has_read_nothing() -> None:
+    silent = Usage(input_tokens=8000, output_tokens=1)
+    request = ask(system(mark=None), user(LONG), dialect="gemini")
+    found = autopsy(before(request, usage=silent), after(request, usage=silent))
+    assert (found.cause, found.lost_tokens) == ("evicted", 8000)
+
+
+def test_a_request_that_wants_nothing_cached_but_its_marks_leaves_nothing_without_any() -> None:
+    first = responses(*SAID[:2], extras=EXPLICIT)
+    usage = Usage(input_tokens=8000, output_tokens=1, cached_tokens=0, cache_write_tokens=0)
+    found = autopsy(before(first, usage=usage), after(responses(*SAID, user("And?"), extras=EXPLICIT)), Facts())
+    assert (found.cause, found.is_estimated) == ("marks_missing", True)
+
+
 def test_another_key_is_a_cause_where_the_account_is_unknown() -> None:
     assert autopsy(before(key="a"), after(key="b")).cause == "key"
     assert autopsy(before(key="a"), after(key="a")).cause == "evicted"

@@ -15,6 +15,7 @@ from tests.cache_breaks import (
     Break,
     Sending,
     marked,
+    other_breaks,
     play_all,
 )
 from tests.caching_provider import CachingProvider
@@ -50,6 +51,27 @@ def test_the_edits_that_would_have_helped_are_tried_on_the_record(tmp_path: Path
     for edit in advice.edits:
         assert (edit.saved_tokens, edit.tried, edit.mask.name) == (lost, 1, "fix@shop")
         assert edit.money == pytest.approx(report.money)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cause", "actions"),
+    [
+        ("openai-responses", "system", {"move", "freeze", "strip"}),
+        ("openai-responses", "tools", {"freeze"}),
+        ("openai-responses", "tools_order", {"order"}),
+        ("openai-responses", "format", {"option"}),
+        ("openai-responses", "cache_key", {"option"}),
+        ("gemini", "system", {"move", "freeze", "strip"}),
+        ("gemini", "tools", {"freeze"}),
+        ("gemini", "tools_order", {"order"}),
+    ],
+)
+def test_edits_help_in_every_dialect(tmp_path: Path, dialect: str, cause: str, actions: set[str]) -> None:
+    found = next(each for each in other_breaks(random.Random(6)) if (each.dialect, each.cause) == (dialect, cause))
+    (report,) = asyncio.run(play_all(tmp_path, [("fix@shop", found)]))
+    (advice,) = report.advice
+    assert {edit.action for edit in advice.edits} == actions
+    assert min(edit.saved_tokens for edit in advice.edits) >= 0.97 * report.lost_tokens
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from sightline.tokens.cache_autopsy import REASONS
 from sightline.web.bodies import Query
 from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.cache_turns import TurnExaminer, read_provider_reason
-from tests.cache_breaks import Break, Sending, breaks, marked, play_all
+from tests.cache_breaks import Break, Sending, breaks, marked, play_all, responses
 
 
 def test_causes_and_tokens_of_generated_breaks_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +44,8 @@ def test_causes_and_tokens_of_generated_breaks_are_found(tmp_path: Path, capsys:
             sys.stdout.write(f"\n{len(missed)} missed of {len(played)} breaks\n" + "\n".join(missed) + "\n")
     assert len(played) >= 200
     assert min(kinds.values()) >= 8
-    assert len(kinds) == 18
+    assert len(kinds) == 19
+    assert {found.dialect for _, found in played} == {"anthropic", "openai-chat", "openai-responses", "gemini"}
     assert len(wrong_cause) <= 0.05 * len(played)
     assert len(wrong_tokens) <= 0.05 * len(played)
 
@@ -81,6 +82,18 @@ def test_the_providers_own_reason_is_shown_and_counted(tmp_path: Path) -> None:
     assert [turn.provider_reason for turn in reports[0].turns] == ["", "system_changed", "system_changed"]
     assert [turn.provider_tokens for turn in reports[0].turns] == [None, 1, 1]
     assert (reports[0].agreed, reports[0].disagreed) == (2, 0)
+
+
+def test_the_reason_of_another_provider_is_counted_too(tmp_path: Path) -> None:
+    bodies = responses(random.Random(2))
+    for n, body in enumerate(bodies):
+        body["instructions"] = f"It is {n} o'clock. {body['instructions']}"
+        body["prompt_cache_options"] = {"comparison_response_id": f"resp_{n - 1}" if n else None}
+    sent = [Sending(body) for body in bodies]
+    (report,) = asyncio.run(play_all(tmp_path, [("asks", Break("system", "openai-responses", sent, sent[-1]))]))
+    assert [turn.provider_reason for turn in report.turns] == ["", "input_changed", "input_changed"]
+    assert [turn.provider_tokens for turn in report.turns] == [None, 7, 7]
+    assert (report.agreed, report.disagreed) == (2, 0)
 
 
 def pausing(pause: float, turns: int) -> Break:

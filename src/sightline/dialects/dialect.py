@@ -357,7 +357,8 @@ class CacheRules:
     field of a marked part, where a dialect does not read marks as parts of their own. `only_marked` is where a request
     says that nothing else than its marks is cached, and the value that says so.
 
-    `named_by` are the fields of a request that name a cache. `accounts` are the headers of a reply that name the
+    With `omits_zero` a reply does not say that nothing was read from the cache. `named_by` are the fields of a request
+    that name a cache. `accounts` are the headers of a reply that name the
     account whose cache it is; `versions` and `betas` are headers of a request on which the cache may depend.
     `place_marks` says what to set where in a body (None: to take away), so that its marks ask for this lifetime, or are
     placed anew without one.
@@ -372,6 +373,7 @@ class CacheRules:
     lookback: int | None = None
     mark_field: str = ""
     only_marked: tuple[tuple[str, ...], str] = ((), "")
+    omits_zero: bool = False
     named_by: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()

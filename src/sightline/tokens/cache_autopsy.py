@@ -134,13 +134,20 @@ class CacheAutopsy(msgspec.Struct, frozen=True, kw_only=True):
 
 def left_tokens(usage: Usage | None, rules: CacheRules, facts: Facts) -> int | None:
     """What a turn left in the cache, by the provider's own counts; None where they do not tell."""
-    if usage is None or usage.input_tokens is None or (usage.cached_tokens is None and not usage.cache_write_tokens):
+    if usage is None or usage.input_tokens is None:
+        return None
+    if read_tokens(usage, rules) is None and not usage.cache_write_tokens:
         return None
     held = (usage.cached_tokens or 0) + (usage.cache_write_tokens or 0)
     if rules.needs_marks or usage.cache_write_tokens:
         return held
     whole = usage.input_tokens // rules.step * rules.step
     return whole if whole >= _minimum(facts) else 0
+
+
+def read_tokens(usage: Usage, rules: CacheRules) -> int | None:
+    """What a turn read from the cache; None where the provider does not say."""
+    return 0 if usage.cached_tokens is None and rules.omits_zero else usage.cached_tokens
 
 
 def lost_money(usage: Usage, lost: int, prices: Prices | None) -> float | None:
@@ -162,9 +169,9 @@ def lost_money(usage: Usage, lost: int, prices: Prices | None) -> float | None:
 def examine(previous: Turn | None, turn: Turn, estimator: Estimator, facts: Facts) -> CacheAutopsy:
     """Why the provider read what it read of this turn; `previous` is the turn whose prompt it could have found."""
     usage = turn.usage
-    if usage is None or usage.input_tokens is None or usage.cached_tokens is None:
+    read = None if usage is None else read_tokens(usage, dialect(turn.request.dialect).cache)
+    if usage is None or usage.input_tokens is None or read is None:
         return CacheAutopsy(cause="unknown")
-    read = usage.cached_tokens
     if previous is None:
         return CacheAutopsy(cause="cold_start", could_tokens=read, read_tokens=read)
     comparison = _compare(previous, turn, estimator, facts)
@@ -191,8 +198,11 @@ def _compare(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> 
     left = left_tokens(previous.usage, rules, facts)
     if left is None or previous.usage is None:
         return None
+    held, written = previous.usage.cached_tokens or 0, previous.usage.cache_write_tokens or 0
     if _names_cache(previous.request, rules):
-        left = previous.usage.cached_tokens or 0  # nothing else than what was named is sure to be kept
+        left = held  # nothing else than what was named is sure to be kept
+    elif facts.cache_marks or _needs_marks(previous.request, rules):
+        left = held + written
     return _Comparison(previous, turn, estimator, facts, rules, left)
 
 
@@ -215,21 +225,18 @@ class _Comparison:
         self.now = Prefix(self.turn.request, self.estimator)
         self.difference = first_difference(self.before, self.now)
         self.idle = max(0.0, self.turn.at - self.previous.at)
-        self.is_marked = self._needs_marks(self.previous.request) or bool(self.facts.cache_marks or self.before.marks)
+        self.is_marked = _needs_marks(self.previous.request, self.rules) or bool(
+            self.facts.cache_marks or self.before.marks
+        )
         self.marks = self._marks()
         counted = self.previous.usage.input_tokens if self.previous.usage is not None else None
         whole = max((mark.tokens for mark in self.marks), default=0) if self.is_marked and self.left else 0
         self.scale = (self.left / whole if whole else (counted or 0) / max(1, self.before.tokens)) or 1.0
 
-    def _needs_marks(self, request: Request) -> bool:
-        """Whether nothing but what is marked is cached of this request."""
-        path, value = self.rules.only_marked
-        return self.rules.needs_marks or (bool(path) and _value_at(request.extras, path) == value)
-
     def _marks(self) -> tuple[Mark, ...]:
         """Where the turn before left what can be found again, in the order of the prompt."""
         marks = self._counting(self.before.marks)
-        if not self.facts.cache_marks or self._needs_marks(self.previous.request):
+        if not self.facts.cache_marks or _needs_marks(self.previous.request, self.rules):
             return marks
         # Such a provider has marked the end of the newest message itself, in this turn and in all before it.
         return tuple(sorted({*marks, *self.before.message_ends}, key=lambda mark: (mark.unit, mark.pieces)))
@@ -372,7 +379,7 @@ class _Comparison:
 
     def _marking(self) -> dict[Cause, int]:
         """What the later marks can find, if that is less than all."""
-        if not self.is_marked or (self.facts.cache_marks and not self._needs_marks(self.turn.request)):
+        if not self.is_marked or (self.facts.cache_marks and not _needs_marks(self.turn.request, self.rules)):
             return {}
         if not self.now.marks:
             return {"marks_missing": 0}
@@ -421,6 +428,12 @@ class _Comparison:
 
 
 _CONTENT = ("format", "tools", "tools_order", "system", "settings", "messages")
+
+
+def _needs_marks(request: Request, rules: CacheRules) -> bool:
+    """Whether nothing but what is marked is cached of this request."""
+    path, value = rules.only_marked
+    return rules.needs_marks or (bool(path) and _value_at(request.extras, path) == value)
 
 
 def _names_cache(request: Request, rules: CacheRules) -> bool:

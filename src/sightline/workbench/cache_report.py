@@ -84,7 +84,13 @@ class CacheReports:
             if len(ids) > MOST_AT_ONCE:
                 hint = f"Name up to {MOST_AT_ONCE} exchanges with commas."
                 raise Fault(Code.INVALID_REQUEST, f"{len(ids)} turns were asked for", hint=hint, status=400)
-            summaries = [await self._records.summary(each, await self._records.facts(each)) for each in ids]
+            summaries = []
+            for each in ids:
+                try:
+                    summaries.append(await self._records.summary(each, await self._records.facts(each)))
+                except Fault:
+                    if len(ids) == 1:
+                        raise  # of several, one may have been removed since the page showed it
             sessions = {summary.session for summary in summaries}
             shared = sessions.pop() if len(sessions) == 1 else ""
             return await self._sum_up(

@@ -269,7 +269,11 @@ DIALECT = Dialect(
     # "Context caching", ai.google.dev and docs.cloud.google.com, 2026-11: what is cached unasked goes within 24 hours,
     # most of it earlier; what a request names is kept for as long as it was created for.
     cache=CacheRules(
-        order=("system", "tools"), needs_marks=False, lifetime={"": 86_400.0}, named_by=("cachedContent",)
+        order=("system", "tools"),
+        needs_marks=False,
+        lifetime={"": 86_400.0},
+        omits_zero=True,
+        named_by=("cachedContent",),
     ),
     unread=Unread(
         echoes=frozenset(),
