@@ -126,7 +126,7 @@ class AgentPage(ChatPage):
 
     def result(self, pair: Locator, name: str, state: str = "done") -> Locator:
         """A call of this tool in the answer, which stands so."""
-        return pair.locator(f'summary[aria-label="Call of {name}: {state}"]')
+        return pair.locator(f'summary[data-call="{name}"][data-state="{state}"]')
 
     def runs(self, server: Served) -> None:
         """All runs."""

@@ -157,7 +157,7 @@ def slow_down(page: Page) -> None:
         page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOW_PAGES})
 
 
-def held_back(page: Page, address: str) -> Callable[[], None]:
+def held_back(page: Page, address: str | re.Pattern[str]) -> Callable[[], None]:
     """Nothing at this address is answered before the function is called."""
     waiting: list[Route] = []
     is_open = False

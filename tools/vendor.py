@@ -15,6 +15,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "vendor"
 ESBUILD = "0.28.2"
+AXE_FOLDER = Path(__file__).resolve().parent.parent / "tests" / "ui" / "axe"
+AXE = {"axe-core": "4.14.0"}
 
 PREACT = {"preact": "11.2.0", "@preact/signals": "2.11.4", "@preact/signals-core": "1.14.5", "htm": "3.1.1"}
 CODEMIRROR = {
@@ -104,18 +106,36 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        wanted = PREACT | CODEMIRROR | TEMML | DIFF | {"esbuild": ESBUILD}
+        wanted = PREACT | CODEMIRROR | TEMML | DIFF | AXE | {"esbuild": ESBUILD}
         (scratch / "package.json").write_text(json.dumps({"private": True, "dependencies": wanted}), "utf-8")
         options = ("--ignore-scripts", "--no-audit", "--no-fund", "--save-exact")
         subprocess.run([npm, "install", *options], cwd=scratch, check=True, stdout=subprocess.DEVNULL)
         for file, before, after in PATCHES:
             _patch(scratch / "node_modules" / file, before, after)
         manifest = "".join(_bundled(scratch, *bundle) for bundle in BUNDLES)
+        _keep_axe(scratch / "node_modules" / "axe-core")
     (FOLDER / "VENDOR.toml").write_text(_HEAD + manifest, "utf-8")
 
 
 _HEAD = """# Other people's code in this folder, written by tools/vendor.py, which also names the one change made to it.
 # A test compares the hashes.
+"""
+
+
+def _keep_axe(package: Path) -> None:
+    """Copy axe-core, by which the tests check what a page owes to everyone; it is no part of the page."""
+    AXE_FOLDER.mkdir(exist_ok=True)
+    for name in ("axe.min.js", "LICENSE", "LICENSE-3RD-PARTY.txt"):
+        shutil.copyfile(package / name, AXE_FOLDER / name)
+    about = json.loads((package / "package.json").read_text("utf-8"))
+    sha256 = hashlib.sha256((AXE_FOLDER / "axe.min.js").read_bytes()).hexdigest()
+    keys = {"name": "name", "version": "version", "licence": "license"}
+    told = "".join(f'{name} = "{about[key]}"\n' for name, key in keys.items())
+    (AXE_FOLDER / "VENDOR.toml").write_text(f'{_AXE_HEAD}{told}sha256 = "{sha256}"\n', "utf-8")
+
+
+_AXE_HEAD = """# axe-core as npm has it, for the tests of the page alone; written by tools/vendor.py.
+# A test compares the hash.
 """
 
 

@@ -18,6 +18,16 @@ startInterception();
 connect();
 void loadAbout();
 
+// Words that end in an ellipsis show whole when they are pointed at, in every view.
+addEventListener("pointerover", ({ target }) => {
+  let cut = target instanceof HTMLElement ? target : null;
+  while (cut && (cut.scrollWidth <= cut.clientWidth || getComputedStyle(cut).textOverflow !== "ellipsis"))
+    cut = cut.parentElement;
+  if (!cut || (cut.closest("[title]") && !cut.dataset.whole)) return;
+  cut.dataset.whole = "yes"; // when the words change, so does the title
+  cut.title = cut.textContent;
+});
+
 // A server that was started anew may bring another page along.
 onReconnect(async () => {
   const [, own] = /(\/ui\/[^/]+)\//.exec(import.meta.url) ?? [];

@@ -125,8 +125,9 @@ export const CallBlock = memo(function CallBlock(
     class=${`fold-block call ${state}`}
     onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
   >
-    <summary aria-label=${`Call of ${name}: ${words}`}>
+    <summary data-call=${name} data-state=${words}>
       <span class="fold-mark" aria-hidden="true"></span>
+      <span class="unseen">Call of </span>
       <code class="fold-title">${name}</code>
       <span class="cut faint fold-summary">${summary}</span>
       <span class=${`call-state ${state}`}>${words}</span>

@@ -26,7 +26,7 @@ export function CopyButton({ text, label = "Copy" }) {
 
 /** @param {{ text: string, label?: string }} props */
 export function CopyBlock({ text, label }) {
-  return html`<div class="copy-block"><pre>${text}</pre>${h(CopyButton, { text, label })}</div>`;
+  return html`<div class="copy-block"><pre tabindex="0">${text}</pre>${h(CopyButton, { text, label })}</div>`;
 }
 
 /** Whether the browser copied it; if not, a message says so. @param {string} text */

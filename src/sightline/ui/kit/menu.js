@@ -49,12 +49,12 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
     <button
       type="button"
       class=${name}
-      aria-label=${label}
       title=${label}
       aria-haspopup="menu"
       aria-expanded=${isOpen}
       onClick=${() => setOpen(!isOpen)}
     >
+      <span class="unseen">${label}${children ? ": " : ""}</span>
       ${children ?? h(Icon, { name: "more" })}
     </button>
     ${

@@ -185,7 +185,7 @@ function Choices() {
     <button
       type="button"
       class="button quiet cut"
-      aria-label=${`Model: ${shown?.model || "none"}`}
+      aria-label=${`Model: ${shown?.model || "Choose a model"}`}
       title=${`Model of the next question (Ctrl+M)${shown?.provider ? `, at ${shown.provider}` : ""}`}
       onClick=${pickModel}
     >

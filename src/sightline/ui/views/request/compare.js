@@ -21,7 +21,10 @@ import { short } from "./core/budget.js";
 export function Compare({ desk, onClose }) {
   const view = desk.view.value;
   const [columns, setColumns] = useState(
-    /** @type {Column[]} */ ([{ id: desk.id, label: view?.model ?? "", isOwn: true }]),
+    /** @type {Column[]} */ ([
+      { id: desk.id, label: view?.model ?? "", isOwn: true },
+      ...(view?.replays ?? []).map((id) => ({ id, label: "", isOwn: false })),
+    ]),
   );
   const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
   const [isSending, setSending] = useState(false);
@@ -166,9 +169,10 @@ function Result({ column }) {
   const usage = reply?.usage ?? line?.tokens ?? {};
   const isOpen = line && ["received", "sending", "held"].includes(line.state);
   const cost = typeof line?.cost === "number" ? line.cost : null;
-  return html`<section class="result" aria-label=${column.label}>
+  const label = column.label || line?.model || "replay";
+  return html`<section class="result" aria-label=${label}>
     <header>
-      <b class="cut">${column.label}</b>
+      <b class="cut">${label}</b>
       ${column.isOwn ? html`<span class="chip">this one</span>` : null}
       <span class="card-gap"></span>
       <a href=${`#/x/${encodeURIComponent(column.id)}/reply`}>open</a>

@@ -370,7 +370,14 @@ function AfterActions({ desk, view, panel, onPanel }) {
     }
     ${
       (view.replays ?? []).length
-        ? html`<span class="soft">${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}</span>`
+        ? html`<button
+            type="button"
+            class="button quiet"
+            title="Compare the replies"
+            onClick=${() => onPanel("compare")}
+          >
+            ${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}
+          </button>`
         : null
     }
     ${

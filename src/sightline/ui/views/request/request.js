@@ -170,6 +170,7 @@ export function RequestView({ id, tab, against }) {
       class=${`request-body ${panel ? `panel-${panel}` : `tab-${tab}`}`}
       role=${panel ? "region" : "tabpanel"}
       id="request-panel"
+      tabindex=${panel || tab === "sections" ? null : 0}
       aria-label=${PANELS[panel] || nameOfTab(tab)}
     >
       ${panels[panel]()}

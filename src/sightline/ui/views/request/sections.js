@@ -88,7 +88,7 @@ export function Sections({ desk }) {
       total: view?.tokens?.estimate ?? 0,
     })}
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
-    <div class="cards" ref=${cards} role="feed" aria-label="Sections" data-edge>
+    <div class="cards" ref=${cards} data-edge>
       ${isEditable && !isCalls ? h(Selection, { desk, sections, here }) : null}
       ${
         isCalls &&
@@ -97,6 +97,7 @@ export function Sections({ desk }) {
           call, then pass it on.
         </p>`
       }
+      <div class="cards-feed" role="feed" aria-label="Sections">
       ${sections.map((section, position) =>
         h(Card, {
           key: section.id,
@@ -115,6 +116,7 @@ export function Sections({ desk }) {
           onActive: mark,
         }),
       )}
+      </div>
       ${
         sections.length
           ? null

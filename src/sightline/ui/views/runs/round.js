@@ -23,10 +23,10 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
         type="button"
         class="round-fold"
         aria-expanded=${isOpen}
-        aria-label=${`Round ${round.number}: ${roundLine(round)}`}
         onClick=${onToggle}
       >
         <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
+        <span class="unseen">Round </span>
         <b class="round-number number">${round.number}</b>
         <span class="round-title cut">
           ${names ? html`<code>${names}</code>` : round.text.trim().split("\n")[0] || "…"}

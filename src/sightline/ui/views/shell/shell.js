@@ -162,14 +162,14 @@ function Header({ onPanel }) {
             onClick=${() => toExchange(held.value[0].id)}
           >
             ${h(Icon, { name: "pause" })}
-            ${count}
-            <span class="held-word">held</span>
+            ${count} ${" "}<span class="held-word">held</span>
           </button>`
         : null
     }
     ${h(Interception, { onRules: () => onPanel("rules") })}
-    <button type="button" class="button quiet find" aria-label="Find a command" onClick=${() => onPanel("palette")}>
+    <button type="button" class="button quiet find" onClick=${() => onPanel("palette")}>
       ${h(Icon, { name: "search" })}
+      <span class="unseen">Find a command </span>
       <span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span>
     </button>
     <button

@@ -46,7 +46,7 @@ function stepsTo(places) {
     },
     {
       title: "A reply",
-      words: "What the model answered. This request was sent to other models as well; compare their replies here.",
+      words: "What the model answered. It was replayed on other models: “2 replays” compares what they said.",
       to: request("replayed", "reply"),
     },
     {

@@ -1,0 +1,188 @@
+"""Every view in every state, from 1440 to 390 pixels, light and dark: nothing is outside, covered or cut without a way
+to see it whole, and axe finds nothing against WCAG A and AA.
+
+One server and one page for all of it. The views are filled by the example; its API is made slow, failing or full of
+long words at the browser.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser import Shown, browsing, held_back, looking
+from tests.gateway_server import Served, served
+from tests.page_rules import problems
+from tests.page_stage import gallery
+
+LONG = "antidisestablishmentarianism/"
+WORDS = frozenset(
+    {"asked", "client", "fault", "file", "label", "message", "model", "name", "provider", "reason", "session", "suite"}
+    | {"target", "text", "title", "tool", "words"}
+)
+"""The fields of the API's answers that are people's, models' or programs' own words."""
+OWN = frozenset({"counter", "tokens"})
+"""Fields below which all names are ours."""
+VIEWS: dict[str, str] = {
+    "traffic": "#/traffic",
+    "session": "#/sessions/{session}",
+    "sections": "#/x/{turn}",
+    "wire": "#/x/{turn}/wire",
+    "diff": "#/x/{edited}/diff",
+    "reply": "#/x/{replayed}/reply",
+    "timeline": "#/x/{retried}/timeline",
+    "losses": "#/x/{translated}/losses",
+    "headers": "#/x/{turn}/headers",
+    "held": "#/x/{held}",
+    "chat": "#/chat",
+    "runs": "#/runs",
+    "run": "#/runs/{run}",
+    "evals": "#/evals",
+    "eval": "#/evals/{eval}",
+    "case": "#/evals/{eval}/case?case=half&target=openai%2Fgpt-4o-mini",
+    "costs": "#/costs?by=model",
+}
+WHOLE = [view for view in VIEWS if view not in ("wire", "diff", "reply", "timeline", "losses", "headers", "held")]
+"""The views of which each loads for itself; the tabs of a request load with it."""
+API = re.compile(r"/example/api/(?!events|about|example|health)")
+DIALOGS = {
+    "palette": ("Control+k",),
+    "shortcuts": ("?",),
+    "connect": ("g", "c"),
+    "rules": ("g", "r"),
+    "document": ("g", "o"),
+}
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """One page that shows the example, and where pictures of it go."""
+
+    shown: Shown
+    server: Served
+    places: dict[str, str]
+    pictures: Path
+
+    @property
+    def page(self) -> Page:
+        return self.shown.page
+
+    def goto(self, view: str) -> None:
+        """To a view, and wait until it has all that it loads."""
+        self.page.evaluate("(hash) => { location.hash = hash; }", VIEWS[view].format(**self.places))
+        self.settle()
+
+    def settle(self) -> None:
+        expect(self.page.locator(".shell-view > *").first).to_be_visible()
+        expect(self.page.get_by_text("Loading…")).to_have_count(0)
+        expect(self.page.get_by_role("status", name="Loading")).to_have_count(0)
+        self.page.wait_for_load_state("networkidle")
+
+    def check(self, name: str) -> None:
+        """The rules, and a picture of it for people."""
+        found = [*problems(self.page)]
+        self.page.set_viewport_size({"width": 1440, "height": 900})
+        self.shown.picture(self.pictures, f"every-{name}")
+        assert not found, "\n".join(sorted(set(found)))
+
+
+@pytest.fixture(scope="module")
+def exhibits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
+    folder = tmp_path_factory.mktemp("views")
+    with browsing() as browser, served(folder, "") as server, looking(browser, server) as shown:
+        shown.page.goto(f"{server.url}/example/")
+        expect(shown.page.get_by_role("region", name="Tour")).to_contain_text("1 of")
+        places = server.api("/example/api/example")["places"]
+        yield Gallery(shown, server, places, gallery(folder))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_with_something_in_it(exhibits: Gallery, view: str) -> None:
+    exhibits.goto(view)
+    exhibits.check(view)
+
+
+@pytest.mark.parametrize("panel", DIALOGS)
+def test_a_panel_over_a_view(exhibits: Gallery, panel: str) -> None:
+    exhibits.goto("traffic")
+    for key in DIALOGS[panel]:
+        exhibits.page.keyboard.press(key)
+    expect(exhibits.page.get_by_role("dialog")).to_be_visible()
+    exhibits.settle()
+    try:
+        exhibits.check(panel)
+    finally:
+        exhibits.page.keyboard.press("Escape")
+    expect(exhibits.page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_with_long_words(exhibits: Gallery, view: str) -> None:
+    with_answers(exhibits, view, lengthen)
+    exhibits.check(f"{view}-long")
+
+
+@pytest.mark.parametrize("view", WHOLE)
+def test_a_view_whose_data_cannot_be_loaded(exhibits: Gallery, view: str) -> None:
+    exhibits.shown.expected.append("status of 503")
+    with_answers(exhibits, view, None)
+    exhibits.check(f"{view}-failing")
+
+
+@pytest.mark.parametrize("view", WHOLE)
+def test_a_view_that_loads(exhibits: Gallery, view: str) -> None:
+    exhibits.page.goto("about:blank")
+    let_go = held_back(exhibits.page, API)
+    exhibits.page.goto(f"{exhibits.server.url}/example/{VIEWS[view].format(**exhibits.places)}")
+    expect(exhibits.page.locator(".shell-view > *").first).to_be_visible()
+    try:
+        exhibits.check(f"{view}-loading")
+    finally:
+        let_go()
+        exhibits.page.unroute(API)
+
+
+@pytest.mark.parametrize("view", ["traffic", "chat", "runs", "evals", "costs"])
+def test_a_view_without_anything_in_it(exhibits: Gallery, view: str) -> None:
+    exhibits.page.goto(f"{exhibits.server.url}/{VIEWS[view]}")
+    exhibits.settle()
+    exhibits.check(f"{view}-empty")
+    exhibits.page.goto(f"{exhibits.server.url}/example/")
+
+
+def with_answers(exhibits: Gallery, view: str, change: Callable[[Any], Any] | None) -> None:
+    """The view as it is where the API's answers are changed, or fail."""
+    page = exhibits.page
+
+    def answer(route: Route) -> None:
+        if change is None:
+            error = {"code": "overloaded", "message": "The record is being moved", "hint": "Try again in a minute."}
+            route.fulfill(status=503, json={"error": error})
+            return
+        got = route.fetch()
+        route.fulfill(response=got, body=json.dumps(change(got.json())))
+
+    page.goto("about:blank")
+    page.route(API, answer)
+    try:
+        page.goto(f"{exhibits.server.url}/example/{VIEWS[view].format(**exhibits.places)}")
+        exhibits.settle()
+    finally:
+        page.unroute(API)
+
+
+def lengthen(value: Any, key: str = "") -> Any:
+    """The same with long words wherever words are shown."""
+    match value:
+        case dict():
+            return {name: each if name in OWN else lengthen(each, name) for name, each in value.items()}
+        case list():
+            return [lengthen(each, key) for each in value]
+        case str() if value and key in WORDS:
+            return f"{value} {LONG * 12}"
+    return value
