@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from sightline.dialects.dialect import Dialect
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended
+from sightline.model.exchange import Fact
 from sightline.plugins import ExchangeField, FilterSubject, HttpRequest, Panel, Plugin, SigningContext
 from sightline.plugins.conformance import check_plugin
 from tests.dialects.plain_dialect import DIALECT as PLAIN
@@ -184,10 +185,16 @@ def test_a_rule_that_is_broken_is_named(plugin: Plugin, rule: str) -> None:
     assert rule in broken(plugin)
 
 
+def test_a_hook_gets_every_kind_of_event_but_frames() -> None:
+    kinds: list[str] = []
+    assert broken(Plugin(name="p", hooks=(lambda event: kinds.append(event.kind),))) == {}
+    assert {*kinds, "frame"} == {each.__struct_config__.tag for each in get_args(Fact)}
+
+
 def test_a_check_that_does_not_end_is_a_broken_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.plugins.conformance.CHECK_SECONDS", 0.2)
     plugin = Plugin(name="p", hooks=(lambda _event: time.sleep(3600),))
-    assert broken(plugin) == {"takes events": "it did not return within 0.2 s"}
+    assert broken(plugin) == {"takes events of every kind": "it did not return within 0.2 s"}
 
 
 def test_the_command_says_what_is_wrong_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command = commands.add_parser(
         "plugin",
         help="list the plug-ins that are loaded, or test one",
-        description="Plug-ins add dialects, ways to sign requests, tools, models, formats and hooks. Only what "
-        "[plugins] of sightline.toml names is loaded.",
+        description="Plug-ins add dialects, ways to sign requests, tools, models, formats, hooks, graders, redactors, "
+        "filter fields and panels. Only what [plugins] of sightline.toml names is loaded. How to write one is in "
+        "docs/guide/plugins.md; `sightline examples` copies one file for each kind.",
     )
     actions = command.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser(
