@@ -149,11 +149,12 @@ def test_a_script_with_an_sdk_is_recorded_as_a_session(
                 '[[routes]]\nmodel = "m"\nprovider = "acme"\n'
             )
         variables |= {"OPENAI_API_KEY": "sk-own-key-of-the-client"}
-        ended = done([*words, "--session", "my task", "--", sys.executable, "-c", ASK], variables)
+        ended = done([*words, "--session", "my task", "--tag", "nightly", "--", sys.executable, "-c", ASK], variables)
         assert (ended.returncode, ended.stdout) == (0, b"Hello.\n"), ended.stderr
         assert upstream.seen[0].header("authorization") == "Bearer sk-own-key-of-the-client"
     (line,) = on_record(tmp_path)
-    assert (line["session"], line["provider"], line["state"]) == ("my task", "acme", "finished")
+    assert (line["session"], line["provider"], line["state"]) == ("my task#nightly", "acme", "finished")
+    assert line["tag"] == "nightly"
 
 
 def test_without_any_key_the_embedded_model_answers(
@@ -252,6 +253,7 @@ def test_codex_signed_in_with_chatgpt_finds_a_server_that_knows_where_to_go(
         (["--session", " ", "--", "true"], "cannot be the name"),
         (["--session", "a\nb", "--", "true"], "cannot be the name"),
         (["--session", "a" * 101, "--", "true"], "cannot be the name"),
+        (["--tag", "a#b", "--", "true"], "cannot be a tag"),
     ],
 )
 def test_wrong_usage_starts_nothing(
