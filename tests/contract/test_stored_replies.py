@@ -10,12 +10,32 @@ from typing import Any
 import openai
 import pytest
 
+from sightline.model.events import (
+    Ended,
+    Finished,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    UsageReceived,
+)
+from sightline.model.usage import Usage
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
 from tests.person import Person
 from tests.reply_samples import CALLS, SAYS, streamed, whole
 from tests.upstream import Upstream, answer, says, streams
 
+THINKS: list[StreamEvent] = [
+    Started("r_1", "m-large"),
+    ThinkingReceived(0, "I think."),
+    SignatureReceived(0, "c2ln", "anthropic"),
+    TextReceived(1, "So it is."),
+    UsageReceived(Usage(input_tokens=11, output_tokens=7)),
+    Finished("stop"),
+    Ended(),
+]
 FOREIGN = ["openai-chat", "anthropic", "gemini"]
 
 
@@ -155,6 +175,41 @@ def test_a_failed_response_says_so_when_it_is_asked_for(tmp_path: Path) -> None:
         name = server.api("/api/exchanges")["exchanges"][0]["id"]
         again = client.responses.retrieve(f"resp_{name}")
         assert (again.status, again.output_text) == ("failed", "Hello there.")
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_reasoning_is_told_again_with_its_seal_and_returned_to_its_provider(tmp_path: Path, is_stream: bool) -> None:
+    with serving(tmp_path, "anthropic") as (server, upstream), sdk(server) as client:
+        first = streams(*streamed("anthropic", THINKS)) if is_stream else answer(200, whole("anthropic", THINKS))
+        upstream.script = [first, answer(200, whole("anthropic", SAYS))]
+        asked: Any = {"model": "gpt-5", "reasoning": {"effort": "low", "summary": "auto"},
+                      "include": ["reasoning.encrypted_content"]}  # fmt: skip
+        if is_stream:
+            made = list(client.responses.create(**asked, input="hi", stream=True))[-1].response
+        else:
+            made = client.responses.create(**asked, input="hi")
+        assert [item.type for item in made.output] == ["reasoning", "message"]
+        assert plain(client.responses.retrieve(made.id))["output"] == plain(made)["output"]
+        client.responses.create(**asked, input="go on", previous_response_id=made.id)
+        thought = upstream.seen[1].json()["messages"][1]["content"][0]
+        assert (thought["type"], thought["thinking"], thought["signature"]) == ("thinking", "I think.", "c2ln")
+
+
+def test_calls_that_a_user_changed_are_told_again_as_the_client_got_them(tmp_path: Path) -> None:
+    with serving(tmp_path, "anthropic") as (server, upstream), sdk(server) as client:
+        upstream.script = [answer(200, whole("anthropic", CALLS))]
+        person = Person(server)
+        person.put("/api/rules", [{"filter": "", "phase": "tool_calls", "action": "hold"}])
+        with ThreadPoolExecutor(1) as threads:
+            asking = threads.submit(client.responses.create, model="gpt-5", input="hi")
+            (held,) = person.held()
+            section = person.view(held)["sections"][0]["id"]
+            person.edited(held, op="set_text", section=section, text='{"city":"Oslo"}')
+            assert person.release(held)[0] == 200
+            made = asking.result(60)
+        again = client.responses.retrieve(made.id)
+        assert [plain(each) for each in again.output] == [plain(each) for each in made.output]
+        assert next(item.arguments for item in again.output if item.type == "function_call") == '{"city":"Oslo"}'
 
 
 def test_a_reply_that_a_user_wrote_is_stored_here(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from sightline.model.exchange import (
     Held,
     Received,
     Released,
+    ReplyStored,
     Translated,
 )
 from sightline.model.report import Loss
@@ -322,8 +323,20 @@ class StoreConformance:
                 store.record(responded(exchange, previous, own, is_stream=is_stream))
             store.record(responded("x_4", "resp_of_somebody_else", "resp_4", session="other"))
             store.record(responded("x_5", "resp_2", "resp_5", session="other"))
-            links = {each: (await summary(store, each)).previous for each in (*asked, "x_4", "x_5")}
-            assert links == {"x_1": "", "x_2": "x_1", "x_3": "x_1", "x_4": "", "x_5": "x_2"}
+            store.record(responded("x_6", "resp_x_3", "resp_6"))  # stored here, by the exchange in its id
+            links = {each: (await summary(store, each)).previous for each in (*asked, "x_4", "x_5", "x_6")}
+            assert links == {"x_1": "", "x_2": "x_1", "x_3": "x_1", "x_4": "", "x_5": "x_2", "x_6": "x_3"}
+
+        told(opening, story)
+
+    def test_a_reply_is_found_by_the_client_that_it_is_stored_for_until_it_is_deleted(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            for exchange, owner in (("x_1", "ab12"), ("x_2", "cd34")):
+                store.record([*received(exchange, chat_body("hi")), *noted(exchange, [ReplyStored(owner, 7)], first=1)])
+            assert await ids(store, "stored:ab12") == ["x_1"]
+            assert await ids(store, "stored:*") == ["x_2", "x_1"]
+            store.record(noted("x_1", [ReplyStored("ab12", 7, is_deleted=True)], first=2))
+            assert await ids(store, "stored:*") == ["x_2"]
 
         told(opening, story)
 

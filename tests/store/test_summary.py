@@ -18,7 +18,7 @@ from sightline.model.exchange import (
     Held,
     Received,
     Released,
-    Stored,
+    ReplyStored,
     Translated,
 )
 from sightline.model.usage import Usage
@@ -197,10 +197,10 @@ def test_a_hold_is_cancelled_and_anything_else_has_failed() -> None:
 
 def test_how_it_came_and_for_whom_it_is_stored_are_columns() -> None:
     asked = msgspec.structs.replace(ASKED, transport="websocket")
-    facts: list[Fact] = [asked, Stored("ab12", 7), ExchangeFinished("stop"), Stored("ab12", 7, {"a": "b"})]
+    facts: list[Fact] = [asked, ReplyStored("ab12", 7), ExchangeFinished("stop"), ReplyStored("ab12", 7, {"a": "b"})]
     entries = [FactEntry("x_1", n, 1.0, fact) for n, fact in enumerate(facts)]
     told = summary_of("x_1", entries, free)
     assert (told.transport, told.stored, told.state) == ("websocket", "ab12", "finished")
-    deleted = FactEntry("x_1", 4, 2.0, Stored("ab12", 7, is_deleted=True))
+    deleted = FactEntry("x_1", 4, 2.0, ReplyStored("ab12", 7, is_deleted=True))
     assert summary_of("x_1", [*entries, deleted], free).stored == ""
     assert bodies_of(deleted.fact) == ()

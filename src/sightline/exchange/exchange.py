@@ -21,7 +21,7 @@ from sightline.exchange.lane import Lane
 from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, FailedEnd
 from sightline.exchange.recorder import FactObserver, Recorder
 from sightline.exchange.routing import owner_of
-from sightline.model.exchange import Stored
+from sightline.model.exchange import ReplyStored
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
 
@@ -134,7 +134,7 @@ class Exchange:
         api = storage_of(request.dialect)
         if api is None or request.is_own or not api.wants(request.body):
             return ""
-        self.recorder.note(Stored(owner_of(request), created))
+        self.recorder.note(ReplyStored(owner_of(request), created))
         return f"{api.prefix}{self.id}"
 
     def refuse(self, fault: Fault) -> ClientResponse:

@@ -1,8 +1,8 @@
 """Stored replies: what clients can ask again of replies that a translation or a user made, and that no provider keeps.
 
 The id of such a reply names its exchange. Everything is read from the record: the client's request as it came, the
-provider's answer, and the fact `Stored`, which says whose it is. A conversation that goes on from a stored reply is
-written out as a whole before it is sent.
+provider's answer, and the fact `ReplyStored`, which says whose it is. A conversation that goes on from a stored reply
+is written out as a whole before it is sent.
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -33,7 +33,7 @@ from sightline.exchange.socket_history import SocketHistory, is_frame
 from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
-from sightline.model.exchange import Stored
+from sightline.model.exchange import ReplyStored
 from sightline.model.fold import fold
 from sightline.model.json import JsonObject
 from sightline.model.reply import Choice, Reply
@@ -69,7 +69,7 @@ class StoredReply(NamedTuple):
     name: str
     api: StoredApi
     recorded: RecordedExchange
-    fact: Stored
+    fact: ReplyStored
 
     @property
     def body(self) -> bytes:
@@ -167,7 +167,7 @@ class StoredReplies:
             recorded = await self._records.read(exchange_in(name))
         except Fault:
             raise api.missing(name) from None
-        facts = [entry.fact for entry in recorded.facts if isinstance(entry.fact, Stored)]
+        facts = [entry.fact for entry in recorded.facts if isinstance(entry.fact, ReplyStored)]
         is_its_own = bool(facts) and facts[-1].owner == owner and recorded.received.dialect == spoken
         if not is_its_own or facts[-1].is_deleted or name != f"{api.prefix}{recorded.id}":
             raise api.missing(name)
@@ -255,7 +255,7 @@ class StoredReplies:
                 found.append(document)
         return list_page(found, query, is_newest_first=False)
 
-    async def _note(self, stored: StoredReply, fact: Stored) -> StoredReply:
+    async def _note(self, stored: StoredReply, fact: ReplyStored) -> StoredReply:
         """Record what became of a reply that has ended."""
         if stored.is_open:
             hint = "Wait for its end."

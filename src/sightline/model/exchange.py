@@ -89,7 +89,7 @@ class Budgeted(msgspec.Struct, frozen=True, tag_field="kind", tag="budgeted"):
     telemetry: dict[str, Json]
 
 
-class Stored(msgspec.Struct, frozen=True, tag_field="kind", tag="stored"):
+class ReplyStored(msgspec.Struct, frozen=True, tag_field="kind", tag="stored"):
     """The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it.
 
     `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply
@@ -196,7 +196,7 @@ Fact: TypeAlias = (
     | Dropped
     | Answered
     | Budgeted
-    | Stored
+    | ReplyStored
     | AttemptStarted
     | BodyPassed
     | FrameArrived
@@ -239,7 +239,7 @@ def _step(state: State, fact: Fact) -> State:
             return "failed"
         case ExchangeCancelled():
             return "cancelled"
-        case Received() | Translated() | Edited() | Budgeted() | Stored() | BodyPassed() | FrameArrived():
+        case Received() | Translated() | Edited() | Budgeted() | ReplyStored() | BodyPassed() | FrameArrived():
             return state
         case unreachable:
             assert_never(unreachable)

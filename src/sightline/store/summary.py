@@ -31,8 +31,8 @@ from sightline.model.exchange import (
     Held,
     Received,
     Released,
+    ReplyStored,
     State,
-    Stored,
     Translated,
 )
 from sightline.model.usage import Usage
@@ -186,7 +186,7 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
         case BodyPassed():
             return (fact.kept_sha256,) if fact.kept_sha256 else ()
-        case Held() | Dropped() | Budgeted() | Stored() | FrameArrived():
+        case Held() | Dropped() | Budgeted() | ReplyStored() | FrameArrived():
             return ()
         case ExchangeFailed() | ExchangeCancelled():
             return ()
@@ -227,7 +227,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return _with_usage(ended, fact.usage, (sent,), prices)
         case ExchangeCancelled() as fact:
             return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
-        case Stored() as fact:
+        case ReplyStored() as fact:
             return msgspec.structs.replace(summary, stored="" if fact.is_deleted else fact.owner)
         case Edited() | Budgeted() | BodyPassed() | FrameArrived():
             return summary
