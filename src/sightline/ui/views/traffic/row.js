@@ -27,7 +27,7 @@ export const COLUMNS = [
   { name: "title", label: "Request", help: "What was asked" },
   { name: "client", label: "Client", help: "The program that asked" },
   { name: "model", label: "Model", help: "The model that was asked for" },
-  { name: "route", label: "Route", help: "The client's dialect, the provider that it went to, and WebSocket or TLS" },
+  { name: "route", label: "Route", help: "The client's dialect and the provider that it went to" },
   {
     name: "tokens",
     label: "Tokens in → out",
@@ -106,7 +106,7 @@ function lineRow(props, row) {
       ${row.isInside ? "" : h(Client, { line })}
     </span>
     <span class="cell c-model cut" role="gridcell" title=${line.model ?? ""}>${line.model}</span>
-    <span class="cell c-route cut" role="gridcell" title=${routeWords(line)}>
+    <span class="cell c-route cut" role="gridcell" title=${`${line.dialect ?? ""} → ${line.provider ?? ""}`}>
       ${h(Route, { line })}
     </span>
     <span class="cell c-tokens" role="gridcell">${h(Tokens, { line, most: props.most })}</span>
@@ -132,7 +132,6 @@ function narrowLine(props, row, kind) {
   const facts = [
     line.model,
     row.isInside ? "" : line.session || clientName(line.client),
-    transportWord(line),
     tokenWords(line),
     money(line.cost),
     duration(line.elapsed),
@@ -268,11 +267,14 @@ function Title({ line, label }) {
     (line.attempts ?? 0) > 1
       ? html`<span class="tries" title=${`Sent ${line.attempts} times`}>×${line.attempts}</span>`
       : null;
+  const by = transportWord(line);
+  const transport = by ? html`<span class="faint transport" title=${`It came over ${by}`}>${by}</span>` : null;
   const rest = label || (tools || wrong ? "" : html`<span class="faint">continues</span>`);
   return html`${line.origin ? h(Icon, { name: "replay", class: "replayed" }) : null}
     <span class="said">${rest}</span>
     ${tools}
     ${tries}
+    ${transport}
     ${wrong}
     ${h(CacheCause, { line })}`;
 }
@@ -284,19 +286,13 @@ function Client({ line }) {
   }`;
 }
 
-/** @param {Line} line */
-function routeWords(line) {
-  return [`${line.dialect ?? ""} → ${line.provider ?? ""}`, transportWord(line)].filter(Boolean).join(" · ");
-}
-
 /** The path is worth words only where a request changes its dialect's home. @param {{ line: Line }} props */
 function Route({ line }) {
   const dialect = dialectOf(line.dialect);
   const from = dialect?.label ?? line.dialect;
-  const by = transportWord(line) ? html`<span class="faint"> · ${transportWord(line)}</span>` : null;
-  if (!line.provider) return html`<span class="faint">${from}</span>${by}`;
-  if (line.provider === dialect?.home) return html`${line.provider}${by}`;
-  return html`<span class="faint">${from} → </span>${line.provider}${by}`;
+  if (!line.provider) return html`<span class="faint">${from}</span>`;
+  if (line.provider === dialect?.home) return html`${line.provider}`;
+  return html`<span class="faint">${from} → </span>${line.provider}`;
 }
 
 /** @param {{ line: Line, most: number }} props */
