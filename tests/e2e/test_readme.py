@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tools.pictures import IMAGES, LARGEST, TAKES, chunks
+
 ROOT = Path(__file__).parents[2]
 BIN = ".venv/bin/"
 README = (ROOT / "README.md").read_text()
@@ -24,12 +26,30 @@ COMMANDS = [
 ]
 
 
+CLAUDE = """#!{python}
+import json, os, urllib.request
+body = {{"model": "claude-haiku-4-5", "max_tokens": 16, "messages": [{{"role": "user", "content": "Say hello."}}]}}
+request = urllib.request.Request(
+    os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages?beta=true",
+    json.dumps(body).encode(),
+    {{"content-type": "application/json", "anthropic-version": "2023-06-01", "user-agent": "claude-cli/2.0"}},
+)
+with urllib.request.urlopen(request) as response:
+    print(json.load(response)["content"][0]["text"])
+"""
+"""Stands for Claude Code, which `make clients` runs: it finds Sightline as that does, and asks as that does."""
+
+
 def run(line: str, data: Path) -> subprocess.CompletedProcess[str]:
     folder = Path(sys.executable).parent
     words = shlex.split(line, comments=True)
     command = [str(folder / word.removeprefix(BIN)) if word.startswith(BIN) else word for word in words]
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     environment = {**kept, "SIGHTLINE_DATA": str(data), "SIGHTLINE_SERVER_PORT": "0"}
+    if words[-1] == "claude":
+        command[-1] = str(data / "claude")
+        (data / "claude").write_text(CLAUDE.format(python=sys.executable))
+        (data / "claude").chmod(0o700)
     if " --hold " in line:
         return held(command, environment)
     if line.endswith(" chat"):
@@ -108,3 +128,18 @@ def test_every_linked_file_exists() -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", README)
     assert links
     assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_every_picture_is_taken_by_the_script_and_shown_somewhere() -> None:
+    taken = {f"{name}.png" for names in TAKES.values() for name in names}
+    assert {path.name for path in IMAGES.iterdir()} == taken
+    pages = [README, *(path.read_text() for path in (ROOT / "docs").rglob("*.md"))]
+    assert taken == {name for page in pages for name in re.findall(r"images/([\w.-]+)\)", page)}
+
+
+def test_the_moving_picture_is_an_animated_png_of_less_than_two_megabytes() -> None:
+    data = (IMAGES / "hold-edit-send.png").read_bytes()
+    kinds = [kind for kind, _ in chunks(data)]
+    assert kinds[:2] == [b"IHDR", b"acTL"]
+    assert kinds.count(b"fcTL") > 10
+    assert len(data) < LARGEST
