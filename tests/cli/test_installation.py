@@ -182,6 +182,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_uninstall_says_what_is_where_and_changes_nothing(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (at_home / "sightline.toml").write_bytes(b"\xff\xfe a file that no one can read")
     before = sorted(at_home.rglob("*"))
     assert main(["uninstall"]) == 0
     out, err = capsys.readouterr()

@@ -358,12 +358,16 @@ def _installed_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
     data, settings = data_folder(arguments.data).absolute(), config_home().parent
     is_own = data == data_home().absolute()
     ours = tuple(data.iterdir()) if is_own and data.is_dir() else tuple(_known_files(data))
-    loaded = load_with_problems(arguments.config)
-    note = "the record in PostgreSQL stays as it is" if loaded.settings.store.url else ""
+    try:
+        loaded = load_with_problems(arguments.config)
+        file, url = loaded.path, loaded.settings.store.url
+    except Fault:  # a file that cannot be read must not keep anyone from removing the program
+        file, url = None, ""
+    note = "the record in PostgreSQL stays as it is" if url else ""
     yield InstalledPart("data", data, ours, lambda: _remove_files(data, ours), note)
     within = tuple(settings.iterdir()) if settings.is_dir() else ()
-    is_elsewhere = loaded.path is not None and settings not in loaded.path.absolute().parents
-    note = f"{loaded.path} is not removed" if is_elsewhere else ""
+    is_elsewhere = file is not None and settings not in file.absolute().parents
+    note = f"{file} is not removed" if is_elsewhere else ""
     yield InstalledPart("settings", settings, within, lambda: _remove_files(settings, within), note)
     yield _program()
 
