@@ -270,8 +270,8 @@ def _model_findings(loaded: "Configuration") -> Iterator[tuple[bool, str]]:
 # --- and gone --------------------------------------------------------------------------------------
 
 _OURS = (
-    "token*", "record.sqlite3*", "caps.sqlite3*", "journal", "ca", "replica*", "learned.json*", "interception.json*",
-    "approvals.json*", "server.*.json", "run.*", ".writable",
+    "token*", "record.sqlite3*", "caps.sqlite3*", "caps-*.lock", "journal", "ca", "replica*", "learned.json*",
+    "interception.json*", "approvals.json*", "server.*.json", "run.*", ".writable",
 )  # fmt: skip
 """What Sightline writes into a data folder. In one that a user has named, nothing else is removed."""
 
