@@ -225,7 +225,7 @@ class CapSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="a name of letters and digits")]
     filter: str = ""
-    per: tuple[Literal["session", "project", "client", "key", "model", "provider"], ...] = ()
+    per: tuple[Literal["session", "project", "client", "key", "model", "provider", "tag"], ...] = ()
     window: Literal["day", "month", "always"] = "day"
     dollars: Annotated[float, msgspec.Meta(gt=0)] | None = None
     tokens: Limit | None = None

@@ -380,7 +380,9 @@ def test_a_limit_on_connections_is_kept_by_one_process_where_it_cannot_be_divide
 
 
 def test_the_processes_of_a_server_share_a_cap(tmp_path: Path) -> None:
-    with workers(tmp_path, config=CONFIG + '[[caps]]\nname = "daily"\ntokens = 2_000\n') as stage:
+    near = '[[caps]]\nname = "near"\nfilter = "model:near*"\nper = ["model"]\ntokens = 300\n'
+    daily = '[[caps]]\nname = "daily"\nfilter = "model:m"\ntokens = 2_000\n'
+    with workers(tmp_path, config=CONFIG + daily + near) as stage:
         stage.worker()
         gate, refused = asyncio.Event(), list[str]()
         data = json.dumps(REPLY).encode()
@@ -405,3 +407,20 @@ def test_the_processes_of_a_server_share_a_cap(tmp_path: Path) -> None:
         assert statuses.count(200) == fitting(refused[0]) == len(stage.upstream.seen)
         assert 5 < statuses.count(200) < 30
         assert slots(stage) > 1
+        _expect_notices(stage)
+
+
+def _expect_notices(stage: WorkerStage) -> None:
+    """Whichever process finds a cap nearly reached, the page says so, once."""
+    stage.upstream.script = [says({**REPLY, "usage": {"prompt_tokens": 10, "completion_tokens": 260}})]
+    models = [f"near{number}" for number in range(8)]
+    with stage.person.listening() as told:
+        for client, model in zip(stage.clients(8), models, strict=True):
+            answer = client.send(json.dumps({**json.loads(asked("hi", max_tokens=90)), "model": model}).encode())
+            assert (answer.status, answer.read()[:1]) == (200, b"{")
+        notices: list[str] = []
+        while len(notices) < len(models):
+            if (said := told.get(timeout=60)).get("cap") == "near":
+                notices.append(said["message"])
+    assert all(said.endswith(" is at 90% of 300 tokens.") for said in notices), notices
+    assert sorted(said.partition("(model ")[2][:5] for said in notices) == models

@@ -1,7 +1,9 @@
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from sightline.app.machine import SystemClock
 from sightline.cli.program import main
 from sightline.platform import support
 from tests.local_model import needs_model
@@ -52,3 +54,17 @@ def test_what_is_broken_is_marked_with_what_to_do(
     assert "  NO   data             " in told
     assert f"  NO   {'proxy' if variable == 'HTTPS_PROXY' else 'certificates'}" in told
     assert "  NO   answer           " in told
+
+
+def test_prices_that_were_looked_up_long_ago_are_named_with_their_source(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("SIGHTLINE_LOCAL_URL", "http://127.0.0.1:9")
+    for year, is_old in ((2026, False), (2028, True)):
+        at = datetime(year, 11, 16, tzinfo=UTC).timestamp()
+        monkeypatch.setattr(SystemClock, "now", staticmethod(lambda at=at: at))
+        main(["doctor"])
+        told = capsys.readouterr().out.partition("\nprices\n")[2]
+        assert ("  --   anthropic        some prices are of " in told) == is_old
+        assert ("https://platform.claude.com/docs/en/about-claude/pricing" in told) == is_old
+        assert ("  ok   prices           of " in told) != is_old

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.embeddings import GEMINI, OPENAI, EmbeddingRequest, Embeddings
+from sightline.dialects.embeddings import GEMINI, OPENAI, EmbeddingRequest, Embeddings, read_raw_usage
 from sightline.errors import Fault
 
 BATCH = "/v1beta/models/m:batchEmbedContents"
@@ -84,3 +84,19 @@ def test_openais_vectors_come_in_the_order_of_their_index() -> None:
     data = [{"index": 1, "embedding": [1]}, {"index": 0, "embedding": [0]}]
     assert OPENAI.read_reply({"data": data}).vectors == ((0.0,), (1.0,))
     assert OPENAI.read_reply({"data": [{"embedding": [3, "x"]}], "usage": {"prompt_tokens": True}}).tokens is None
+
+
+@pytest.mark.parametrize(
+    ("data", "counts"),
+    [
+        (b'{"data": [], "usage": {"prompt_tokens": 8, "total_tokens": 8}}', (8, 0)),
+        (b'{"output": [], "usage": {"input_tokens": 9, "output_tokens": 4}}', (9, 4)),
+        (b'{"embedding": {}, "usageMetadata": {"promptTokenCount": 7}}', (7, 0)),
+        (b'{"data": []}', None),
+        (b'{"usage": "much"}', None),
+        (b"no JSON", None),
+    ],
+)
+def test_counts_are_read_out_of_answers_that_no_dialect_reads(data: bytes, counts: tuple[int, int] | None) -> None:
+    usage = read_raw_usage(data)
+    assert (None if usage is None else (usage.input_tokens, usage.output_tokens)) == counts

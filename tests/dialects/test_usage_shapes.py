@@ -385,7 +385,37 @@ def test_audio_without_a_price_is_unknown() -> None:
             Usage(input_tokens=1, output_tokens=0, server_tools={"web_search": 1}),
             0.010003,
         ),
-        # OpenAI, "Pricing": batch and flex at half the price.
+        # The same page, a session on Opus at 5 and 25 dollars, then with 40,000 tokens from the cache at 0.5; "Data
+        # residency": 1.1 times in the US; "Batch": half.
+        ("anthropic", "claude-opus-4-8", Usage(input_tokens=50_000, output_tokens=15_000), 0.625),
+        (
+            "anthropic",
+            "claude-opus-4-8",
+            Usage(input_tokens=50_000, output_tokens=15_000, cached_tokens=40_000),
+            0.445,
+        ),
+        ("anthropic", "claude-opus-4-8", Usage(input_tokens=1_000_000, output_tokens=0, region="us"), 5.5),
+        ("anthropic", "claude-opus-4-8", Usage(input_tokens=1_000_000, output_tokens=100_000, tier="batch"), 3.75),
+        # Google, "Pricing": above 200,000 tokens the whole prompt costs twice as much; audio has a price of its own.
+        ("gemini", "gemini-2.5-pro", Usage(input_tokens=200_000, output_tokens=1_000), 0.26),
+        ("gemini", "gemini-2.5-pro", Usage(input_tokens=300_000, output_tokens=1_000), 0.765),
+        ("gemini", "gemini-2.5-flash", Usage(input_tokens=10_000, output_tokens=0, audio_input_tokens=10_000), 0.01),
+        # The same page, "Grounding with Google Search": 35 dollars for 1,000 prompts; Gemini 3: 14 for 1,000 queries.
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            Usage(input_tokens=1_000_000, output_tokens=0, server_tools={"google_search": 3, "grounded_prompt": 1}),
+            0.335,
+        ),
+        (
+            "gemini",
+            "gemini-3-flash-preview",
+            Usage(input_tokens=1_000_000, output_tokens=0, server_tools={"google_search": 3, "grounded_prompt": 1}),
+            0.542,
+        ),
+        # OpenAI, "Pricing": batch and flex at half the price; above 272,000 tokens the prices of long prompts.
+        ("openai", "gpt-5.5", Usage(input_tokens=300_000, output_tokens=10_000), 3.45),
+        ("openai", "gpt-5.5", Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=80_000), 0.44),
         ("openai", "gpt-4o", Usage(input_tokens=1_000_000, output_tokens=0, tier="batch"), 1.25),
         ("openai", "gpt-4o", Usage(input_tokens=1_000_000, output_tokens=100_000), 3.5),
     ],
@@ -400,3 +430,33 @@ def test_published_examples_come_out_to_the_cent(provider: str, model: str, usag
 def test_the_same_model_on_an_own_server_has_no_price() -> None:
     catalog = configuration(None).catalog
     assert facts_of(catalog, "vllm", "gpt-4o").prices is None
+
+
+COUNTED = {"promptTokenCount": 1_000, "candidatesTokenCount": 20, "totalTokenCount": 1_020}
+GROUNDED = {"webSearchQueries": ["rain", "snow", "rain"], "groundingChunks": [], "groundingSupports": []}
+
+
+@pytest.mark.parametrize("when", ["whole", "with-the-counts", "before-the-counts"])
+@pytest.mark.parametrize(("model", "dollars"), [("gemini-2.5-flash", 0.03535), ("gemini-3-flash-preview", 0.02856)])
+def test_a_grounded_answer_costs_its_searches(when: str, model: str, dollars: float) -> None:
+    """Two queries: by the query with Gemini 3, by the prompt before that."""
+    if when == "whole":
+        body = json.loads(gemini_whole(COUNTED))
+        body["candidates"][0]["groundingMetadata"] = GROUNDED
+        data = json.dumps(body).encode()
+    else:
+        found = {
+            "content": {"role": "model", "parts": [{"text": "It rains."}]},
+            "groundingMetadata": GROUNDED,
+            "index": 0,
+        }
+        ended = {"content": {"role": "model", "parts": [{"text": "!"}]}, "finishReason": "STOP", "index": 0}
+        first = {"candidates": [found], **({"usageMetadata": COUNTED} if when == "with-the-counts" else {})}
+        chunks = [first, {"candidates": [ended], "usageMetadata": COUNTED}]
+        data = b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in chunks)
+    usage = usage_in("gemini", data)
+    assert usage is not None
+    assert usage.server_tools == {"google_search": 2, "grounded_prompt": 1}
+    cost = cost_of(usage, facts_of(configuration(None).catalog, "gemini", model).prices)
+    assert cost is not None
+    assert cost.dollars == pytest.approx(dollars, abs=1e-9)

@@ -18,7 +18,9 @@ from google import genai
 from google.genai import errors, types
 
 from tests.background import upstream_in_background
+from tests.gateway.test_responses_socket import ASK, client_of, read_response
 from tests.gateway_server import Served, served
+from tests.socket_upstream import answer_all, socket_upstream
 from tests.upstream import Upstream, says
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
@@ -89,6 +91,46 @@ def test_client_libraries_get_an_error_that_they_do_not_retry(tmp_path: Path) ->
             lines = running.api("/api/exchanges")["exchanges"]
             assert [line["state"] for line in lines] == ["failed"] * number, ask
         assert not upstream.seen
+
+
+EMBEDDED = {
+    "object": "list",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+    "model": "emb",
+    "usage": {"prompt_tokens": 8, "total_tokens": 8},
+}
+MONEY = '[models."acme/emb"]\nprices = { input = 0.02 }\n[[caps]]\nname = "money"\ndollars = 1\n'
+
+
+def test_embeddings_are_counted_and_what_has_no_known_cost_is_refused(tmp_path: Path) -> None:
+    with server(tmp_path, MONEY) as (running, upstream):
+        upstream.script = [says(EMBEDDED)]
+        with openai.OpenAI(base_url=f"{running.url}/p/acme/v1", api_key="k", max_retries=5) as client:
+            assert client.embeddings.create(model="emb", input="hi", encoding_format="float").data[0].embedding == [0.5]
+            with pytest.raises(openai.BadRequestError, match="the cap money is for requests whose cost is not known"):
+                client.images.generate(model="img", prompt="a cat")
+            upstream.script = [says({"object": "list", "data": []})]
+            assert client.files.list().data == []  # what is listed and stored costs nothing
+        assert [seen.target for seen in upstream.seen] == ["/v1/embeddings", "/v1/files"]
+        (bucket,) = running.api("/api/caps")["caps"][0]["buckets"]
+        assert (bucket["spent"], bucket["reserved"]) == (pytest.approx(8 * 0.02 / 1e6), 0)
+        total = running.api("/api/costs?filter=model:emb")["total"]
+        assert (total["input_tokens"], total["unpriced"], total["cost"]) == (8, 0, pytest.approx(8 * 0.02 / 1e6))
+
+
+def test_embeddings_and_frames_of_a_socket_do_not_get_past_a_cap(tmp_path: Path) -> None:
+    with server(tmp_path, CLOSED) as (running, upstream):
+        client = openai.OpenAI(base_url=f"{running.url}/v1", api_key="k", max_retries=5)
+        with client, pytest.raises(openai.BadRequestError, match="the cap closed"):
+            client.embeddings.create(model="emb", input="hi")
+        assert not upstream.seen
+    with socket_upstream(answer_all) as provider:
+        config = f'[providers.acme]\nbase_url = "{provider.url}"\ndialect = "openai-responses"\n'
+        with served(tmp_path, config + CLOSED) as running, client_of(running) as socket:
+            socket.send(json.dumps(ASK))
+            (frame,) = read_response(socket)
+            assert "the cap closed" in frame
+            assert (running.api("/api/exchanges")["exchanges"][0]["fault"], provider.frames) == ("cap_reached", [])
 
 
 def put(running: Served, value: dict[str, Any], path: str = "/api/caps") -> tuple[int, Any]:

@@ -79,9 +79,10 @@ class Figures(NamedTuple):
     output: int | None
     cost: float
     cached: int | None = None
+    saved: float | None = None
 
 
-EXPECTED = Figures(INPUT, OUTPUT, COST, CACHED)
+EXPECTED = Figures(INPUT, OUTPUT, COST, CACHED, 2_000 * (4.0 - 0.4) * 1.5 / 1e6)
 
 
 def command(folder: Path, *words: str) -> str:
@@ -94,7 +95,7 @@ def command(folder: Path, *words: str) -> str:
 
 def counts_in(row: dict[str, Any]) -> Figures:
     """The figures of a row that has them under the names of the record."""
-    return Figures(row["input_tokens"], row["output_tokens"], row["cost"], row["cached_tokens"])
+    return Figures(row["input_tokens"], row["output_tokens"], row["cost"], row["cached_tokens"], row.get("saved"))
 
 
 def in_the_api(running: Served) -> dict[str, Figures]:

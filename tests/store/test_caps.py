@@ -1,6 +1,7 @@
 """What is counted for caps, in a data folder and in PostgreSQL: never more than a cap allows, and over restarts."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -17,12 +18,14 @@ from tests.store.traffic import NOON, prices
 DAY = BucketKey("daily", "tokens", "[]", "2026-09-21")
 OTHER = BucketKey("other", "dollars", '["a"]', "")
 
+WHERE = pytest.StashKey[str]()
 Opening = Callable[[], Awaitable[CapCounts]]
 
 
 @pytest.fixture(params=["folder", "postgres"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opening]:
     """Counts that are opened again and again, each time as a process of its own would."""
+    request.node.stash[WHERE] = str(tmp_path)
     if request.param == "folder":
 
         async def open_folder() -> CapCounts:
@@ -31,6 +34,7 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opening]
         yield open_folder
         return
     with database() as url:
+        request.node.stash[WHERE] = url
 
         async def open_database() -> CapCounts:
             store = await open_postgres(url, tmp_path, prices=prices, now=lambda: NOON)
@@ -38,6 +42,13 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opening]
             return PostgresCounts(url)
 
         yield open_database
+
+
+@pytest.fixture
+def where(request: pytest.FixtureRequest, opening: Opening) -> str:
+    """The folder or the database of these counts."""
+    assert opening
+    return request.node.stash[WHERE]
 
 
 def test_what_is_reserved_is_settled_by_what_it_took(opening: Opening) -> None:
@@ -94,6 +105,61 @@ def test_many_who_reserve_at_once_never_exceed_a_cap(opening: Opening) -> None:
         assert sum(fitted) == 100
         assert await both[0].uses() == [CapUse(DAY, 0, 700)]
         for each in both:
+            await each.close()
+
+    asyncio.run(story())
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from sightline.store.caps import FolderCounts
+from sightline.store.postgres_caps import PostgresCounts
+from sightline.tokens.caps import BucketKey, Claim
+
+async def reserve():
+    counts = PostgresCounts(sys.argv[1]) if "://" in sys.argv[1] else FolderCounts(Path(sys.argv[1]))
+    await counts.reserve([Claim(BucketKey("daily", "tokens", "[]", "2026-09-21"), 90, 100)])
+    print("reserved", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(reserve())
+"""
+
+
+def test_what_a_killed_process_had_reserved_is_free_again(opening: Opening, where: str) -> None:
+    async def story() -> None:
+        living = await opening()
+        await living.reserve([Claim(OTHER, 1, 1)])
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, where, stdout=asyncio.subprocess.PIPE
+        )
+        assert other.stdout is not None
+        assert await other.stdout.readline() == b"reserved\n"
+        with pytest.raises(CapFullError):
+            await living.reserve([Claim(DAY, 20, 100)])
+        other.kill()
+        await other.communicate()
+        assert await living.reserve([Claim(DAY, 20, 100)]) == [CapUse(DAY, 0, 20)]
+        assert await living.settle(DAY, 20, 5) == CapUse(DAY, 5, 0)
+        assert sorted(await living.uses(), key=lambda use: use.key) == [CapUse(DAY, 5, 0), CapUse(OTHER, 0, 1)]
+        await living.close()
+        again = await opening()
+        assert CapUse(OTHER, 0, 0) in await again.uses()
+        await again.close()
+
+    asyncio.run(story())
+
+
+def test_what_was_taken_back_is_settled_without_freeing_it_twice(opening: Opening) -> None:
+    async def story() -> None:
+        lost, other = await opening(), await opening()
+        await lost.reserve([Claim(DAY, 60, 100)])
+        await other.reserve([Claim(DAY, 40, 100)])
+        await lost.close()  # for the others it has ended
+        assert await other.reserve([Claim(DAY, 30, 100)]) == [CapUse(DAY, 0, 70)]
+        assert await lost.settle(DAY, 60, 25) == CapUse(DAY, 25, 70)
+        for each in (lost, other):
             await each.close()
 
     asyncio.run(story())

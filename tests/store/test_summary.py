@@ -48,7 +48,7 @@ FULL = Summary(
     id="x_1", at=1.0, state="finished", dialect="anthropic", provider="acme", model="m", session="s", client="c",
     path="/p", status=200, finish="stop", fault="", message="odd", is_stream=True, input_tokens=1, output_tokens=2,
     cached_tokens=3, cost=0.5, losses=4, attempts=5, tools=("Bash", "Read"), first_byte=0.1, elapsed=0.2, origin="x_0",
-    method="GET", transport="tls", stored="ab12", previous="x_00", is_side=True, title="hi",
+    method="GET", transport="tls", stored="ab12", tag="t", saved=0.25, previous="x_00", is_side=True, title="hi",
 )  # fmt: skip
 
 
@@ -204,3 +204,18 @@ def test_how_it_came_and_for_whom_it_is_stored_are_columns() -> None:
     deleted = FactEntry("x_1", 4, 2.0, ReplyStored("ab12", 7, is_deleted=True))
     assert summary_of("x_1", [*entries, deleted], free).stored == ""
     assert bodies_of(deleted.fact) == ()
+
+
+def test_the_tag_of_the_client_and_what_the_cache_saved_are_columns() -> None:
+    def told(session: str, *headers: tuple[str, str], usage: Usage | None = None) -> Summary:
+        asked = msgspec.structs.replace(ASKED, session=session, headers=headers)
+        facts: list[Fact] = [asked, AttemptStarted(1, "acme", "ab"), ExchangeFinished("stop", usage=usage)]
+        prices = Prices(input=4.0, output=20.0, cached=1.0, tiers={"priority": 2.0})
+        return summary_of("x_1", [FactEntry("x_1", n, 1.0, f) for n, f in enumerate(facts)], lambda _p, _m: prices)
+
+    assert told("fix@shop").tag == ""
+    assert told("fix@shop#release").tag == "release"
+    assert told("fix@shop#release", ("X-Sightline-Tag", " nightly ")).tag == "nightly"
+    cached = Usage(input_tokens=1_000, output_tokens=0, cached_tokens=500, tier="priority")
+    assert told("s", usage=cached).saved == pytest.approx(500 * 3.0 * 2 / 1e6)
+    assert told("s", usage=Usage(input_tokens=1, output_tokens=1)).saved is None

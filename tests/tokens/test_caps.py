@@ -19,6 +19,7 @@ from sightline.tokens.caps import (
     amount_used,
     amount_words,
     bound_of,
+    bound_of_raw,
     bucket_of,
     cap_words,
     limit_in,
@@ -118,3 +119,10 @@ def test_amounts_and_buckets_are_put_into_words() -> None:
     key = BucketKey("daily", "tokens", '["fix@shop",""]', "2026-09-21")
     assert cap_words(key, ("session", "key")) == "daily (session fix@shop, key none, 2026-09-21)"
     assert cap_words(BucketKey("daily", "tokens", "[]", ""), ()) == "daily"
+
+
+def test_a_request_that_no_dialect_reads_counts_by_its_bytes() -> None:
+    embedding = Prices(input=2.0)
+    assert bound_of_raw(b"x" * 500, Facts(), embedding, has_output=False) == RequestBound(500, 0, 1_000_000)
+    assert bound_of_raw(b"x" * 500, Facts(), embedding, has_output=True) == RequestBound(500, 32_000, None)
+    assert bound_of_raw(b"", Facts(max_output=9), None, has_output=True) == RequestBound(0, 9, None)

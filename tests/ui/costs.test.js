@@ -6,7 +6,11 @@ import { groupFilter, keyWords } from "../../src/sightline/ui/views/costs/core/c
 
 test("a group has a filter that finds its exchanges", () => {
   assert.equal(groupFilter("day", "2026-01-31", ""), "date:2026-01-31");
-  assert.equal(groupFilter("project", "shop", "age<7d | cost>1"), "(age<7d | cost>1) & session:*@shop");
+  assert.equal(
+    groupFilter("project", "shop", "age<7d | cost>1"),
+    "(age<7d | cost>1) & (session:*@shop | session:*@shop#*)",
+  );
+  assert.equal(groupFilter("tag", "release 2", ""), 'tag:"release 2"');
   assert.equal(groupFilter("session", 'my "own"', ""), 'session:"my \\"own\\""');
   assert.equal(groupFilter("client", "", ""), "");
 });

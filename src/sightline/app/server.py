@@ -368,7 +368,10 @@ async def open_parts(
         relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
     )
     chat.chats.main.chat.warm()
-    shared = MainParts(hub, relay.holds, means.memory.ledger, means.embedded, record.facts, records.read, clock.now)
+    on_cap = None if means.caps is None else means.caps.notice
+    shared = MainParts(
+        hub, relay.holds, means.memory.ledger, means.embedded, record.facts, records.read, clock.now, on_cap
+    )
     return parts(
         hub=hub,
         memory=means.memory,

@@ -197,6 +197,8 @@ class ServingWorker:
                 http_client(loaded),
                 make_caps(loaded, folder, self._learning, stack, parameters.store),
             )
+            if means.caps is not None:
+                means.caps.forward = lambda use: self._peer.tell("cap", _pack(use))
             stack.push_async_callback(means.client.close)
             stack.callback(asyncio.create_task(save_regularly(self._learning)).cancel)
             stack.callback(asyncio.create_task(self._write_late()).cancel)

@@ -43,6 +43,7 @@ from sightline.server.listener import ListeningServer
 from sightline.store.entries import FactEntry
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.spans import ENDS
+from sightline.tokens.caps import CapUse
 from sightline.tokens.ledger import Ledger
 from sightline.transport.embedded.process import EmbeddedModel, Running
 
@@ -62,6 +63,7 @@ _LOOK, _MOST_LATE = 0.2, 10.0
 """Seconds between two looks for the ends of exchanges that a worker has left, and in which they come."""
 _TURN = msgspec.msgpack.Decoder(int)
 _TURN_OVER = msgspec.msgpack.Decoder(TurnOver)
+_CAP_USE = msgspec.msgpack.Decoder(CapUse)
 
 
 def count_workers(wanted: int | str) -> int:
@@ -108,6 +110,8 @@ class MainParts:
     read: Callable[[str], Awaitable[RecordedExchange]]
     """All of an exchange; it raises a fault if the record does not hold it."""
     now: Callable[[], float]
+    on_cap: Callable[[CapUse], None] | None = None
+    """Gets each cap that a worker has found nearly reached."""
 
 
 @dataclass(slots=True)
@@ -406,11 +410,17 @@ class Workers:
             "model": lambda _data: self._find_model(),
             "turn": lambda data: self._grant_turn(worker, _TURN.decode(data)),
             "recorded": self._read_recorded,
+            "cap": self._notice_cap,
             "turn over": lambda data: self._end_turn(worker, _TURN_OVER.decode(data)),
         }
 
     async def _read_recorded(self, exchange: bytes) -> bytes:
         return encode_recorded(await self._parts.read(exchange.decode()))
+
+    async def _notice_cap(self, use: bytes) -> bytes:
+        if self._parts.on_cap is not None:
+            self._parts.on_cap(_CAP_USE.decode(use))
+        return b""
 
     async def _find_model(self) -> bytes:
         return msgspec.json.encode(await self._parts.embedded.running())

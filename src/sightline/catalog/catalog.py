@@ -69,6 +69,24 @@ def prices_at(entry: Model | Family, provider_name: str, *, is_for_provider: boo
     return prices if not payees or provider_name in payees else None
 
 
+def months_of_prices(catalog: Catalog) -> dict[str, str]:
+    """When the oldest price of each provider was looked up, as a month such as 2026-11; what has no month is the
+    user's own."""
+    oldest: dict[str, str] = {}
+
+    def note(provider: str, month: str) -> None:
+        if month and provider in catalog.providers:
+            oldest[provider] = min(month, oldest.get(provider, month))
+
+    for name, provider in catalog.providers.items():
+        note(name, provider.charges.as_of)
+    for name, model in catalog.models.items():
+        if model.prices is not None:
+            for payee in model.prices.providers or model.providers or (name.partition("/")[0],):
+                note(payee, model.prices.as_of)
+    return oldest
+
+
 def providers_at_other_sites(builtin: Mapping[str, str], providers: Mapping[str, Provider]) -> frozenset[str]:
     """The built-in providers whose base URL the user has pointed at another site: a gateway, or a server of their own.
 

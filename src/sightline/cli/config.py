@@ -11,6 +11,7 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
+    from sightline.catalog.catalog import Catalog
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
 
@@ -139,6 +140,36 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     return 0 if is_sound else EXIT_FAILED
 
 
+_OLD_PRICES = 6
+"""Months after which the prices of a provider should be looked at again."""
+
+
+def _price_findings(catalog: "Catalog") -> list["DiagnosisFinding"]:
+    """How old the built-in prices are. What a provider has changed since then is not in any cost."""
+    from datetime import UTC, datetime
+
+    from sightline.app.machine import SystemClock
+    from sightline.catalog.catalog import months_of_prices
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
+
+    today, months = datetime.fromtimestamp(SystemClock().now(), UTC), months_of_prices(catalog)
+    old = {
+        name: month
+        for name, month in months.items()
+        if (today.year - int(month[:4])) * 12 + today.month - int(month[5:]) > _OLD_PRICES
+    }
+    found = []
+    for name, month in sorted(old.items()):
+        source = catalog.providers[name].charges.source
+        hint = f"Compare them with {source or 'its own list'}, and set changed ones in [models] of sightline.toml."
+        found.append(DiagnosisFinding(name, ok=None, detail=f"some prices are of {month}", hint=hint))
+    current = [month for name, month in months.items() if name not in old]
+    if current:
+        detail = f"of {many(len(current), 'provider')}: looked up from {min(current)} on"
+        found.append(DiagnosisFinding("prices", ok=True, detail=detail))
+    return found
+
+
 def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, list["DiagnosisFinding"]]]:
     """What was found of each part of the program, under its title."""
     import asyncio
@@ -210,4 +241,5 @@ def _diagnose(loaded: "Configuration", data: str | None) -> Iterator[tuple[str, 
         hint = f"To forget it: sightline config forget-learned {each.model}" if each.set_aside else ""
         found.append(DiagnosisFinding("learned", ok=True, detail=detail, hint=hint))
     yield "tokens", found
+    yield "prices", _price_findings(loaded.catalog)
     yield "embedded model", asyncio.run(diagnose_embedded(loaded))

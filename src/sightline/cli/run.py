@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 100
+_LONGEST_TAG = 60
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -27,8 +28,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Start any command so that what it says to a model goes through Sightline and is recorded. Claude "
         "Code, Codex, Gemini CLI and opencode get what they need besides. A server is started if none runs. The exit "
         "status is the command's.",
-        usage="sightline run [--tls] [--hold] [--session NAME] [--config FILE] [--data DIR] [--log-level L] "
-        "-- COMMAND …",
+        usage="sightline run [--tls] [--hold] [--session NAME] [--tag TAG] [--config FILE] [--data DIR] "
+        "[--log-level L] -- COMMAND …",
     )
     command.add_argument(
         "--tls",
@@ -41,6 +42,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="NAME",
         help="the label of its traffic (default: the client's name, a short id and this folder's)",
     )
+    command.add_argument("--tag", metavar="TAG", help="the tag of its traffic, for `sightline costs --by tag`")
     add_shared(command)
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="what to start, and its arguments")
     command.set_defaults(run=run)
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     require("run")
     words = _command(arguments)
     client, place = client_in(words)
-    session = _session(arguments.session, client, SystemClock().now())
+    session = _session(arguments.session, client, SystemClock().now(), arguments.tag)
     loaded = configuration(arguments.config)
     at = loaded.settings.server
     # Below TLS a client sends where it means to, whatever the server has configured.
@@ -138,7 +140,12 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _session(named: str | None, client: str, now: float) -> str:
+def _session(named: str | None, client: str, now: float, tag: str | None) -> str:
+    if tag is not None:
+        if not tag.strip() or not tag.isprintable() or "#" in tag or len(tag) > _LONGEST_TAG:
+            hint = f"Give it a printable name of 1 to {_LONGEST_TAG} characters without #."
+            raise Fault(Code.USAGE, f"{tag!r} cannot be a tag", hint=hint)
+        return f"{_session(named, client, now, None)}#{tag.strip()}"
     if named is None:
         project = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in Path.cwd().name)
         number, short = max(0, int(now) - 1_700_000_000), ""  # seconds since November 2023, which are short

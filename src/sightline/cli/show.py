@@ -41,7 +41,7 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         "provider": f"{summary.provider}{sent}{spoken}" if summary.provider else "not sent",
         "outcome": outcome(summary) + (f": {summary.message}" if summary.message else ""),
         "tokens": _tokens(exchange),
-        "cost": money(summary.cost),
+        "cost": money(summary.cost) or ("unknown" if summary.input_tokens else ""),
         "time": "" if summary.elapsed is None else f"{summary.elapsed:.2f} s{first}",
         "attempts": f"{summary.attempts}" if summary.attempts > 1 else "",
         "continues": summary.previous,

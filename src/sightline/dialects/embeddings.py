@@ -9,9 +9,12 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
+from sightline.model.usage import Usage
 
 _BATCH = ":batchEmbedContents"
 
@@ -161,6 +164,31 @@ def write_gemini_reply(embeddings: Embeddings, request: EmbeddingRequest, _model
     vectors: list[Json] = [{"values": list(vector)} for vector in embeddings.vectors]
     body: JsonObject = {"embedding": vectors[0]} if request.is_single and vectors else {"embeddings": vectors}
     return body if embeddings.tokens is None else body | {"usageMetadata": {"promptTokenCount": embeddings.tokens}}
+
+
+class _RawCounts(msgspec.Struct, rename={"metadata": "usageMetadata"}):
+    """Where the answers of both APIs have their counts; all else in them is skipped."""
+
+    usage: JsonObject | None = None
+    metadata: JsonObject | None = None
+
+
+def read_raw_usage(data: bytes) -> Usage | None:
+    """The counts in an answer that no dialect reads: embeddings, compactions, images. None where it has none."""
+    try:
+        found = msgspec.json.decode(data, type=_RawCounts)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    counts = {**(found.usage or {}), **(found.metadata or {})}
+    asked = _first_count(counts, "prompt_tokens", "input_tokens", "promptTokenCount")
+    if asked is None:
+        return None
+    written = _first_count(counts, "completion_tokens", "output_tokens", "candidatesTokenCount")
+    return Usage(input_tokens=asked, output_tokens=written or 0)
+
+
+def _first_count(counts: JsonObject, *names: str) -> int | None:
+    return next((count for name in names if (count := _count(counts.get(name), None)) is not None), None)
 
 
 # --- both -------------------------------------------------------------------------------------------

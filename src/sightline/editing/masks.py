@@ -115,8 +115,8 @@ def _wrong(message: str) -> Fault:
 
 
 def project_of(session: str) -> str:
-    """The project of a session: what follows the last `@` of its name."""
-    return session.rpartition("@")[2] if "@" in session else ""
+    """The project of a session: what follows the last `@` of its name, up to a `#`, behind which is a tag."""
+    return session.rpartition("@")[2].partition("#")[0] if "@" in session else ""
 
 
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:

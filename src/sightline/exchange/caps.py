@@ -6,6 +6,7 @@ A request that does not fit is refused, or held for a person, as the cap says. W
 import asyncio
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches
+from sightline.model.header_names import tag_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.model.reply import Reply
@@ -39,6 +41,7 @@ from sightline.tokens.caps import (
     amount_used,
     amount_words,
     bound_of,
+    bound_of_raw,
     bucket_of,
     cap_words,
     limit_in,
@@ -57,6 +60,10 @@ _ANYTHING = (1 << 62) - 1
 _LARGE_BODY = 64 * 1024
 """To estimate a body of more bytes takes milliseconds, which another thread has."""
 _MOST_NOTICES = 10_000
+_CHARGED = re.compile(
+    r"/(?:completions?|images/\w+|audio/\w+|videos|batches|interactions|fine_tuning/jobs)/*$|:(?:predict|batchGenerate|generate)\w*$"
+)
+"""Raw paths for which providers charge: what they create, and not what they list or store."""
 _ERROR = 400
 
 
@@ -89,6 +96,8 @@ class Caps:
         self.settings = tuple(settings)
         self.counts = counts
         self.on_notice: Callable[[JsonObject], None] | None = None
+        self.forward: Callable[[CapUse], None] | None = None
+        """Where a worker tells the main process of a cap that is nearly reached, which then says it once for all."""
         self._caps: list[tuple[CapSettings, Expression]] = [
             (cap, parse(cap.filter, scope=FilterScope.RULES)) for cap in settings
         ]
@@ -162,6 +171,20 @@ class Caps:
         if not done.cancelled() and done.exception() is None:
             self._settle_later([(claim, 0) for claim in wanted.claims])
 
+    async def reserve_raw(self, exchange: Exchange) -> None:
+        """The same for a request that is passed on as it is. One for a model, as for embeddings, is counted by its
+        bytes and by what its answer says; of others that a provider charges, the cost cannot be known. A fault where a
+        cap does not allow it: such a request is not held by a cap."""
+        request = exchange.request
+        if request.method != "POST":
+            return
+        if request.model:
+            over = await self.reserve(exchange)
+            if over is not None:
+                raise over.fault
+        elif _CHARGED.search(request.path):
+            self.refuse_uncounted(exchange)
+
     def refuse_uncounted(self, exchange: Exchange) -> None:
         """A fault where a cap is for a request whose cost cannot be known: a socket that is passed on as it is."""
         for cap in self._caps_for(exchange):
@@ -183,6 +206,8 @@ class Caps:
         asked, choice = exchange.request, exchange.choice
         body = asked.http_body or asked.body
         prices = self._prices(choice.provider_name, choice.model)
+        if asked.method:
+            return bound_of_raw(body, choice.facts, prices, has_output=not asked.embeds)
         try:
             document = decode(body)
             request = dialect(asked.dialect).read_request(document) if isinstance(document, dict) else None
@@ -218,7 +243,7 @@ class Caps:
             except Fault as fault:  # the reservation stays, so that a cap is never exceeded by this
                 _LOG.error("cap %s could not be settled: %s", claim.key.cap, fault.message)
             else:
-                self._notice(use)
+                self.notice(use)
 
     async def wait_until_settled(self) -> None:
         """Wait until everything that has ended is counted."""
@@ -236,9 +261,11 @@ class Caps:
         shares = ((use.key.cap, share_of(use, limit_of(self._by_name[use.key.cap]))) for use in uses)
         return [f"{name} {share:.0%}" for name, share in shares if share >= WARN_AT]
 
-    def _notice(self, use: CapUse) -> None:
+    def notice(self, use: CapUse) -> None:
         """Say once that a cap is nearly reached, and once that it is."""
-        cap = self._by_name[use.key.cap]
+        cap = self._by_name.get(use.key.cap)
+        if cap is None:
+            return
         share = share_of(use, limit_of(cap))
         level = 2 if share >= 1 else 1 if share >= WARN_AT else 0
         if not level or (use.key, level) in self._noticed:
@@ -246,6 +273,9 @@ class Caps:
         if len(self._noticed) >= _MOST_NOTICES:
             self._noticed.clear()
         self._noticed[use.key, level] = None
+        if self.forward is not None:
+            self.forward(use)
+            return
         words = f"the cap {cap_words(use.key, cap.per)} is at {share:.0%} of {_limit_words(cap, use)}"
         _LOG.warning("%s", words)
         if self.on_notice is not None:
@@ -268,6 +298,7 @@ def _subject(exchange: Exchange) -> dict[str, str]:
         "session": session,
         "project": project_of(session),
         "client": exchange.lane.caller.client,
+        "tag": tag_of(session, request.headers),
         "key": _key_name(request),
         "model": exchange.choice.model,
         "provider": exchange.choice.provider_name,

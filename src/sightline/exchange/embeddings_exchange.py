@@ -59,7 +59,10 @@ async def run_embeddings(
         name, prefix = place_of_key(choice.provider, choice.dialect)
         call = replace(call, headers=(*call.headers, (name, f"{prefix}{own}")))
     refuse_own_address(call.url, services)
+    if services.caps is not None:
+        await services.caps.reserve_raw(exchange)
     exchange.enter(ExchangePhase.SENDING)
+    exchange.sent_body = body
     outgoing = Outgoing(
         request=call,
         provider=choice.provider_name,
@@ -87,7 +90,7 @@ async def run_embeddings(
         embeddings = provider.read_reply(decode(plain))
     except Fault as fault:
         raise unreadable(fault.message) from None
-    exchange.end(FinishedEnd(Reply(usage=Usage(input_tokens=embeddings.tokens))))
+    exchange.end(FinishedEnd(Reply(usage=Usage(input_tokens=embeddings.tokens, output_tokens=0))))
     written = encode(client.write_reply(embeddings, read, request.model))
     named = request_id(request.caller, choice.dialect, recorder.response_headers, (), exchange.id)
     headers = [(b"content-type", b"application/json"), *named]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import DialectName
+from sightline.dialects.embeddings import read_raw_usage
 from sightline.dialects.endpoint import has_readable_reply, read_raw_reply
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
@@ -104,7 +105,10 @@ async def run_raw_exchange(
         body, sha256 = await _hold(exchange, services, body, recorder)
     call = raw_call(request, choice, variables).fill(variables)
     refuse_own_address(call.url, services)
+    if services.caps is not None:
+        await services.caps.reserve_raw(exchange)
     exchange.enter(ExchangePhase.SENDING)
+    exchange.sent_body = request.body
     outgoing = Outgoing(
         request=call,
         provider=choice.provider_name,
@@ -293,11 +297,16 @@ class RawReply(ResponseBody):
     def _end_whole(self) -> None:
         status = self._response.status
         if status < 400:
-            path = self._exchange.request.path
-            is_read = has_readable_reply(path)
-            self._end(FinishedEnd(fold(read_raw_reply(path, self._recorder.response)) if is_read else Reply()))
+            self._end(FinishedEnd(self._read_reply()))
             return
         self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
+
+    def _read_reply(self) -> Reply:
+        """What can be read of the answer: all of a reply in some API, else what it counted for a model."""
+        request = self._exchange.request
+        if has_readable_reply(request.path):
+            return fold(read_raw_reply(request.path, self._recorder.response))
+        return Reply(usage=read_raw_usage(self._recorder.response) if request.model else None)
 
     def _end(self, end: FinishedEnd | FailedEnd | CancelledEnd) -> None:
         if not self._exchange.is_over:

@@ -103,6 +103,8 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("cached", Kind.NUMBER, "tokens of the prompt that came from the provider's cache", scopes=_LISTS),
     FilterField("cost", Kind.MONEY, "US dollars, where the prices are known", scopes=_TRAFFIC),
     FilterField("losses", Kind.NUMBER, "how much a translation did not carry", aliases=("loss",), scopes=_EXCHANGES),
+    FilterField("saved", Kind.MONEY, "US dollars that tokens from the cache would have cost more", scopes=_TRAFFIC),
+    FilterField("tag", Kind.TEXT, "the tag that the client gave the request", scopes=_TRAFFIC),
     FilterField("attempts", Kind.NUMBER, "how often it was sent", scopes=_TRAFFIC),
     FilterField("time", Kind.SECONDS, "from the request to the end of the reply", aliases=("elapsed",), scopes=_LISTS),
     FilterField(

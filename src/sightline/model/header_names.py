@@ -1,6 +1,7 @@
 """Headers and query parameters that mean something to more than one part of the program, by their lower-case names."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -20,6 +21,17 @@ QUERY_CREDENTIALS = frozenset(
     }
 )  # fmt: skip
 """Query parameters that do the same."""
+
+TAG_HEADER = "x-sightline-tag"
+"""A header by which a client tags a request, for its costs; it is not passed on."""
+_LONGEST_TAG = 100
+
+
+def tag_of(session: str, headers: Iterable[tuple[str, str]]) -> str:
+    """The tag of a request: what its header says, else what follows the `#` in the label of its session."""
+    said = next((value for name, value in headers if name.lower() == TAG_HEADER), "")
+    return (said.strip() or session.rpartition("#")[2] if said or "#" in session else "")[:_LONGEST_TAG]
+
 
 _SECRET_NAME = re.compile(
     r"(?:^|[-_])(?:api-?key|auth|authentication|authorization|bearer|cookie2?|credentials?|jwt|passwd|password|secret|"

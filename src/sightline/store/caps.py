@@ -1,11 +1,13 @@
 """What was counted for caps, in a small database of the data folder that all processes of the folder share.
 
 A reservation is one statement that adds to a bucket only where that still fits, so that any number of processes can
-reserve at once and never exceed a cap. It lasts beyond the end of a process: what is reserved and never settled stays
-counted.
+reserve at once and never exceed a cap. What each process has reserved is known by its name, and a lock tells that it
+is there: when it has ended without settling, because it was killed, the next one that needs the room takes it back.
 """
 
+import contextlib
 import os
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +25,13 @@ CREATE TABLE IF NOT EXISTS caps (
     PRIMARY KEY (cap, unit, bucket, period)
 ) WITHOUT ROWID
 """
+_HELD = """
+CREATE TABLE IF NOT EXISTS reservations (
+    holder TEXT NOT NULL, cap TEXT NOT NULL, unit TEXT NOT NULL, bucket TEXT NOT NULL, period TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    PRIMARY KEY (holder, cap, unit, bucket, period)
+) WITHOUT ROWID
+"""
 _ALL = "SELECT cap, unit, bucket, period, spent, reserved, raised FROM caps"
 _ONE = "cap = ?1 AND unit = ?2 AND bucket = ?3 AND period = ?4"
 _BUCKET = f"SELECT spent, reserved, raised FROM caps WHERE {_ONE}"
@@ -32,9 +41,17 @@ UPDATE caps SET reserved = reserved + ?5
 WHERE {_ONE} AND spent + reserved + ?5 <= max(?6, raised)
 RETURNING spent, reserved, raised
 """
+_HOLD = """
+INSERT INTO reservations VALUES (?6, ?1, ?2, ?3, ?4, ?5)
+ON CONFLICT DO UPDATE SET amount = amount + excluded.amount
+"""
+_FREE = f"UPDATE reservations SET amount = amount - ?5 WHERE {_ONE} AND holder = ?6 AND amount >= ?5"
 _SETTLE = f"""
 UPDATE caps SET reserved = max(0, reserved - ?5), spent = spent + ?6 WHERE {_ONE} RETURNING spent, reserved, raised
 """
+_HOLDERS = "SELECT DISTINCT holder FROM reservations"
+_OF_HOLDER = "SELECT cap, unit, bucket, period, amount FROM reservations WHERE holder = ?"
+_FORGET = "DELETE FROM reservations WHERE holder = ?"
 _RAISE = f"UPDATE caps SET raised = ?5 WHERE {_ONE} RETURNING spent, reserved, raised"
 
 
@@ -77,11 +94,23 @@ class FolderCounts:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._connection: sqlite3.Connection | None = None
+        self._holder = secrets.token_hex(8)
+        self._lock: int | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
         """Reserve all claims, or none."""
         try:
+            return self._reserve_all(claims)
+        except CapFullError:
+            if not self._take_back():
+                raise
+        return self._reserve_all(claims)
+
+    def _reserve_all(self, claims: Sequence[Claim]) -> list[CapUse]:
+        try:
             database = self._open()
+            if self._lock is None:
+                self._lock = self._take_lock(self._holder)
             database.execute("BEGIN IMMEDIATE")
             try:
                 uses = [self._reserve(database, claim) for claim in claims]
@@ -95,18 +124,62 @@ class FolderCounts:
             raise self._fault(error) from None
         return uses
 
-    @staticmethod
-    def _reserve(database: sqlite3.Connection, claim: Claim) -> CapUse:
+    def _reserve(self, database: sqlite3.Connection, claim: Claim) -> CapUse:
         place = _place(claim.key)
         database.execute(_FIRST, place)
         row = database.execute(_RESERVE, (*place, claim.amount, claim.limit)).fetchone()
         if row is None:
             raise CapFullError(claim, CapUse(claim.key, *database.execute(_BUCKET, place).fetchone()))
+        database.execute(_HOLD, (*place, claim.amount, self._holder))
         return CapUse(claim.key, *row)
+
+    def _take_back(self) -> bool:
+        """Free what processes had reserved that have ended without settling it; whether there was anything."""
+        try:
+            database, found = self._open(), False
+            for (holder,) in database.execute(_HOLDERS).fetchall():
+                lock = None if holder == self._holder else self._take_lock(holder)
+                if lock is None:
+                    continue
+                database.execute("BEGIN IMMEDIATE")
+                for *place, amount in database.execute(_OF_HOLDER, (holder,)).fetchall():
+                    database.execute(_SETTLE, (*place, amount, 0)).fetchall()
+                    found = found or amount > 0
+                database.execute(_FORGET, (holder,))
+                database.execute("COMMIT")
+                self._leave(holder, lock)
+        except sqlite3.Error as error:
+            raise self._fault(error) from None
+        return found
+
+    def _take_lock(self, holder: str) -> int | None:
+        """The lock of a process, as long as its descriptor is open; None where another process has it."""
+        import fcntl
+
+        file = os.open(self._lock_path(holder), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            return None
+        return file
+
+    def _leave(self, holder: str, lock: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._lock_path(holder).unlink()
+        os.close(lock)
+
+    def _lock_path(self, holder: str) -> Path:
+        return self._path.with_name(f"caps-{holder}.lock")
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         """What was reserved took so much."""
-        return self._change(_SETTLE, key, reserved, spent)
+        try:
+            # What was taken back meanwhile is not reserved any more.
+            is_held = self._open().execute(_FREE, (*_place(key), reserved, self._holder)).rowcount > 0
+        except sqlite3.Error as error:
+            raise self._fault(error) from None
+        return self._change(_SETTLE, key, reserved if is_held else 0, spent)
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
         """Allow so much in this bucket."""
@@ -122,6 +195,7 @@ class FolderCounts:
 
     async def uses(self) -> list[CapUse]:
         """All buckets."""
+        self._take_back()
         try:
             return [CapUse(BucketKey(*row[:4]), *row[4:]) for row in self._open().execute(_ALL)]
         except sqlite3.Error as error:
@@ -130,6 +204,9 @@ class FolderCounts:
     async def close(self) -> None:
         """Close the file."""
         if self._connection is not None:
+            if self._lock is not None:
+                self._leave(self._holder, self._lock)
+                self._lock = None
             self._connection.close()
             self._connection = None
 
@@ -146,6 +223,7 @@ class FolderCounts:
             for setting in ("journal_mode = WAL", "synchronous = OFF", "journal_size_limit = 1048576"):
                 connection.execute(f"PRAGMA {setting}")
             connection.execute(_TABLE)
+            connection.execute(_HELD)
             self._connection = connection
         return self._connection
 

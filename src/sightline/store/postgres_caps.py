@@ -1,6 +1,7 @@
 """What was counted for caps, in the PostgreSQL that several replicas share: see `caps`."""
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from sightline.store.postgres_connection import (
     PostgresConnection,
     PostgresPool,
     address_of,
+    connect,
     failure,
     pool,
 )
@@ -23,45 +25,120 @@ _ONE = "cap = $1 AND unit = $2 AND bucket = $3 AND period = $4"
 _BUCKET = f"SELECT spent, reserved, raised FROM sightline.caps WHERE {_ONE}"
 _FIRST = "INSERT INTO sightline.caps (cap, unit, bucket, period) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 _RESERVE = f"""
-UPDATE sightline.caps SET reserved = reserved + $5::bigint
-WHERE {_ONE} AND spent + reserved + $5::bigint <= greatest($6::bigint, raised)
-RETURNING spent, reserved, raised
+WITH taken AS (
+    UPDATE sightline.caps SET reserved = reserved + $5::bigint
+    WHERE {_ONE} AND spent + reserved + $5::bigint <= greatest($6::bigint, raised)
+    RETURNING spent, reserved, raised
+), held AS (
+    INSERT INTO sightline.cap_reservations AS own (holder, cap, unit, bucket, period, amount)
+    SELECT $7::bigint, $1, $2, $3, $4, $5::bigint FROM taken
+    ON CONFLICT (holder, cap, unit, bucket, period) DO UPDATE SET amount = own.amount + excluded.amount
+)
+SELECT spent, reserved, raised FROM taken
 """
+# The row of the cap is locked first, as by a reservation, so that no two of them wait for each other.
 _SETTLE = f"""
-UPDATE sightline.caps SET reserved = greatest(0, reserved - $5::bigint), spent = spent + $6::bigint
+WITH locked AS (
+    SELECT cap FROM sightline.caps WHERE {_ONE} FOR UPDATE
+), freed AS (
+    UPDATE sightline.cap_reservations AS own SET amount = own.amount - $5::bigint
+    FROM locked
+    WHERE own.cap = $1 AND own.unit = $2 AND own.bucket = $3 AND own.period = $4
+        AND own.holder = $7::bigint AND own.amount >= $5::bigint
+    RETURNING 1
+)
+UPDATE sightline.caps
+SET reserved = greatest(0, reserved - (SELECT count(*) FROM freed) * $5::bigint), spent = spent + $6::bigint
 WHERE {_ONE} RETURNING spent, reserved, raised
 """
+_HOLDERS = "SELECT DISTINCT holder FROM sightline.cap_reservations WHERE holder <> $1"
+_LET_GO = """
+UPDATE sightline.caps AS counted SET reserved = greatest(0, counted.reserved - gone.amount)
+FROM sightline.cap_reservations AS gone
+WHERE gone.holder = $1 AND (counted.cap, counted.unit, counted.bucket, counted.period)
+    = (gone.cap, gone.unit, gone.bucket, gone.period)
+"""
+_FORGET = "DELETE FROM sightline.cap_reservations WHERE holder = $1 RETURNING amount"
 _RAISE = f"UPDATE sightline.caps SET raised = $5::bigint WHERE {_ONE} RETURNING spent, reserved, raised"
 
 
 class PostgresCounts:
-    """See `CapCounts`. It connects with the first call; the record has made the table by then."""
+    """See `CapCounts`. It connects with the first call; the record has made the tables by then.
+
+    A connection of its own has a lock as long as this process lives. Who can take that lock knows that the process is
+    gone, and lets its reservations go.
+    """
 
     def __init__(self, url: str) -> None:
         self._address: PostgresAddress = address_of(url)
         self._pool: PostgresPool | None = None
         self._opening = asyncio.Lock()
+        self._holder = secrets.randbits(62)
+        self._presence: PostgresConnection | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
         """Reserve all claims, or none."""
+
+        await self._be_present()
 
         async def reserve_all(connection: PostgresConnection) -> list[CapUse]:
             # In one order everywhere, so that no two replicas wait for each other.
             ordered = sorted(claims, key=lambda claim: claim.key)
             if len(ordered) == 1:
-                return [await _reserve(connection, ordered[0])]
+                return [await self._reserve(connection, ordered[0])]
             try:
                 async with connection.transaction():
-                    return [await _reserve(connection, claim) for claim in ordered]
+                    return [await self._reserve(connection, claim) for claim in ordered]
             except CapFullError as full:  # a person can look for what is full, and raise it
                 await connection.execute(_FIRST, *_place(full.claim.key))
                 raise
 
+        try:
+            return await self._ask(reserve_all)
+        except CapFullError:
+            if not await self._ask(self._take_back):
+                raise
         return await self._ask(reserve_all)
+
+    async def _be_present(self) -> None:
+        """Have the lock that tells others of this process."""
+        if self._presence is not None and not self._presence.is_closed():
+            return
+        async with self._opening:
+            if self._presence is None or self._presence.is_closed():
+                presence = await connect(self._address)
+                try:
+                    await presence.execute("SELECT pg_advisory_lock($1)", self._holder)
+                except TROUBLE as error:
+                    raise failure(error, self._address) from None
+                self._presence = presence
+
+    async def _take_back(self, connection: PostgresConnection) -> bool:
+        """Let go what processes had reserved that have ended without settling it; whether there was anything."""
+        found = False
+        for row in await connection.fetch(_HOLDERS, self._holder):
+            async with connection.transaction():
+                if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", row[0]):
+                    await connection.execute(_LET_GO, row[0])
+                    gone = await connection.fetch(_FORGET, row[0])
+                    found = found or any(each["amount"] for each in gone)
+        return found
+
+    async def _reserve(self, connection: PostgresConnection, claim: Claim) -> CapUse:
+        place = _place(claim.key)
+        row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit, self._holder)
+        if row is None:  # it is full, or not there yet
+            await connection.execute(_FIRST, *place)
+            row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit, self._holder)
+        if row is None:
+            found = await connection.fetchrow(_BUCKET, *place)
+            assert found is not None
+            raise CapFullError(claim, CapUse(claim.key, found[0], found[1], found[2]))
+        return CapUse(claim.key, row[0], row[1], row[2])
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         """What was reserved took so much."""
-        return await self._ask(lambda connection: _change(connection, _SETTLE, key, reserved, spent))
+        return await self._ask(lambda connection: _change(connection, _SETTLE, key, reserved, spent, self._holder))
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
         """Allow so much in this bucket."""
@@ -69,6 +146,7 @@ class PostgresCounts:
 
     async def uses(self) -> list[CapUse]:
         """All buckets."""
+        await self._ask(self._take_back)
         rows = await self._ask(lambda connection: connection.fetch(_ALL))
         return [
             CapUse(BucketKey(row[0], row[1], row[2], row[3]), row["spent"], row["reserved"], row["raised"])
@@ -77,6 +155,9 @@ class PostgresCounts:
 
     async def close(self) -> None:
         """End the connections."""
+        if self._presence is not None:
+            await self._presence.close()
+            self._presence = None
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
@@ -89,19 +170,6 @@ class PostgresCounts:
                 return await work(connection)
         except TROUBLE as error:
             raise failure(error, self._address) from None
-
-
-async def _reserve(connection: PostgresConnection, claim: Claim) -> CapUse:
-    place = _place(claim.key)
-    row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit)
-    if row is None:  # it is full, or not there yet
-        await connection.execute(_FIRST, *place)
-        row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit)
-    if row is None:
-        found = await connection.fetchrow(_BUCKET, *place)
-        assert found is not None
-        raise CapFullError(claim, CapUse(claim.key, found[0], found[1], found[2]))
-    return CapUse(claim.key, row[0], row[1], row[2])
 
 
 async def _change(connection: PostgresConnection, statement: str, key: BucketKey, *values: int) -> CapUse:

@@ -35,17 +35,19 @@ from sightline.model.exchange import (
     State,
     Translated,
 )
+from sightline.model.header_names import tag_of
 from sightline.model.usage import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import FactEntry
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.estimate import cost_of, savings_of
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is
     the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method`
     is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the
-    client for which a translated reply is stored."""
+    client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US
+    dollars."""
 
     id: str
     at: float
@@ -74,6 +76,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     method: str = ""
     transport: str = ""
     stored: str = ""
+    tag: str = ""
+    saved: float | None = None
     previous: str = ""
     is_side: bool = False
     title: str = ""
@@ -92,6 +96,7 @@ FIELDS: Mapping[str, str] = {
     "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
     "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
     "origin": "origin", "tool": "tools", "method": "method", "transport": "transport", "stored": "stored",
+    "tag": "tag", "saved": "saved",
 }  # fmt: skip
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
@@ -200,7 +205,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return msgspec.structs.replace(
                 summary, at=entry.at, dialect=fact.dialect, model=fact.model, session=fact.session,
                 client=fact.client, path=fact.path, is_stream=fact.is_stream, origin=fact.origin,
-                method=fact.method, transport=fact.transport,
+                method=fact.method, transport=fact.transport, tag=tag_of(fact.session, fact.headers),
             )  # fmt: skip
         case AttemptStarted() as fact:
             attempts = max(summary.attempts, fact.number)
@@ -246,6 +251,7 @@ def _with_usage(summary: Summary, usage: Usage | None, models: tuple[str, ...], 
     return msgspec.structs.replace(
         summary, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
         cached_tokens=usage.cached_tokens, cost=None if cost is None else cost.dollars,
+        saved=savings_of(usage, found),
     )  # fmt: skip
 
 

@@ -119,6 +119,14 @@ def bound_of(request: Request | None, tokens: int, facts: Facts, prices: Prices 
     return RequestBound(tokens, longest * replies, None if cost is None else ceil(cost.dollars * BILLION))
 
 
+def bound_of_raw(body: bytes, facts: Facts, prices: Prices | None, *, has_output: bool) -> RequestBound:
+    """The most that a request can take that no dialect reads: as many tokens as it has bytes, and an output unless it
+    asks for embeddings."""
+    longest = (facts.max_output or _LONGEST_REPLY) if has_output else 0
+    cost = cost_of(Usage(input_tokens=max(1, len(body)), output_tokens=longest), prices)
+    return RequestBound(len(body), longest, None if cost is None else ceil(cost.dollars * BILLION))
+
+
 def amount_used(unit: Unit, usage: Usage | None, bound: RequestBound, prices: Prices | None) -> int:
     """What a request took that has ended: as its provider counted it, else what was reserved for it."""
     counted = possible(usage)

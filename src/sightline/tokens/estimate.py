@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, floor
 
+import msgspec
+
 from sightline.catalog.facts import LongPrices, Prices
 from sightline.model.usage import Usage
 
@@ -88,8 +90,9 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
         return None  # a prompt of 0 tokens is one that was not counted
     long = prices.long if prices.long is not None and usage.input_tokens > prices.long.above else None
     fresh, output = _price(prices, long, "input"), _price(prices, long, "output")
-    if fresh is None or output is None:
-        return None
+    if fresh is None or (output is None and usage.output_tokens):
+        return None  # embeddings have no output, and no price of one
+    output = output or 0.0
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     for_an_hour = min(usage.cache_write_1h_tokens or 0, written)
     counts = (usage.input_tokens, usage.output_tokens, cached, written, for_an_hour)
@@ -112,6 +115,15 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
     is_bound = (reading is None and cached > 0) or (keeping is None and for_an_hour > 0)
     tokens = (sum(count * price for count, price in parts) + extra) * share / _MILLION
     return Cost(tokens + calls, is_bound=is_bound)
+
+
+def savings_of(usage: Usage, prices: Prices | None) -> float | None:
+    """What the tokens that came from the cache would have cost more; None where that is not known."""
+    if not usage.cached_tokens:
+        return None
+    counted = msgspec.structs.replace(usage, cost=None)
+    paid, fresh = cost_of(counted, prices), cost_of(msgspec.structs.replace(counted, cached_tokens=0), prices)
+    return None if paid is None or fresh is None else fresh.dollars - paid.dollars
 
 
 def _share(usage: Usage, prices: Prices) -> float | None:

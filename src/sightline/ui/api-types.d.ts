@@ -971,7 +971,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. */
+/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. */
 export interface Line {
   id: string;
   at: number;
@@ -1000,6 +1000,8 @@ export interface Line {
   method?: string;
   transport?: string;
   stored?: string;
+  tag?: string;
+  saved?: number;
   previous?: string;
   is_side?: boolean;
   title?: string;

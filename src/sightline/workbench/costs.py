@@ -1,10 +1,11 @@
-"""What the recorded exchanges cost: their tokens and money, by day, model, provider, client, session or project.
+"""What the recorded exchanges cost: their tokens and money, by day, model, provider, client, session, project or tag.
 
 A cost that is not known is never counted as nothing: the exchanges without one are counted beside the sum.
 """
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -20,11 +21,13 @@ from sightline.filters.parsing import parse
 from sightline.model.usage import Usage
 from sightline.store.store import Store
 from sightline.store.summary import PriceList, Summary
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.estimate import savings_of
 from sightline.web.bodies import Query
 
 _PAGE = 2_000
 _MOST_GROUPS = 3
+_COUNTING = re.compile(r"(?:/count_tokens|:countTokens|/input_tokens)/*$")
+"""Paths of calls that count the tokens of a prompt, which are free."""
 
 
 class CostRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +73,8 @@ class _Sums:
     def add(self, summary: Summary, saved: float | None) -> None:
         self.requests += 1
         self.failed += summary.state == "failed"
+        if _COUNTING.search(summary.path):
+            return  # what is only counted is not charged
         self.input += summary.input_tokens or 0
         self.cached += summary.cached_tokens or 0
         self.output += summary.output_tokens or 0
@@ -110,19 +115,16 @@ class Accounting:
 
     def add(self, summary: Summary) -> None:
         """Count one exchange."""
-        saved = self._savings(summary) if summary.cached_tokens else None
+        saved = summary.saved if summary.saved is not None or not summary.cached_tokens else self._savings(summary)
         keys = tuple(read(summary) for read in self._readers)
         self._total.add(summary, saved)
         if keys:
             self._groups.setdefault(keys, _Sums(keys)).add(summary, saved)
 
     def _savings(self, summary: Summary) -> float | None:
-        prices = self._prices(summary.provider, summary.model)
-        if prices is None or not summary.input_tokens:
-            return None
+        """Of an exchange that was recorded before its savings were."""
         usage = Usage(input_tokens=summary.input_tokens, output_tokens=0, cached_tokens=summary.cached_tokens)
-        fresh, paid = cost_of(msgspec.structs.replace(usage, cached_tokens=0), prices), cost_of(usage, prices)
-        return None if fresh is None or paid is None else fresh.dollars - paid.dollars
+        return savings_of(usage, self._prices(summary.provider, summary.model))
 
     def result(self) -> CostsShown:
         """The sums so far."""
@@ -146,11 +148,12 @@ def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
         "client": lambda summary: summary.client,
         "session": lambda summary: summary.session,
         "project": lambda summary: project_of(summary.session),
+        "tag": lambda summary: summary.tag,
         "origin": lambda summary: summary.origin,
     }
 
 
-GROUPS = ("day", "model", "provider", "client", "session", "project", "origin")
+GROUPS = ("day", "model", "provider", "client", "session", "project", "tag", "origin")
 
 
 def check_groups(by: Sequence[str]) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ _TWO_WORDS = (
     "topP",
     "totalTokenCount",
     "usageMetadata",
+    "webSearchQueries",
 )
 SNAKE: Mapping[str, str] = {name: re.sub("([A-Z])", lambda hump: "_" + hump[1].lower(), name) for name in _TWO_WORDS}
 _CAMEL: Mapping[str, str] = {snake: name for name, snake in SNAKE.items()}

@@ -7,9 +7,11 @@ a signature closes it. Whole replies are folded the same way, so that a stream a
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import msgspec
+
 from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
 from sightline.dialects.gemini.errors import read_error
-from sightline.dialects.gemini.field_names import both, spelling_of
+from sightline.dialects.gemini.field_names import both, either, spelling_of
 from sightline.dialects.gemini.parts import read_part
 from sightline.dialects.gemini.reply_fields import (
     FAILURES,
@@ -109,6 +111,7 @@ class ReplyMachine(Machine):
         self._choices: dict[int, _Choice] = {}
         self._started: tuple[Json, Json, Json] | None = None
         self._usage: Json = None
+        self._searches: dict[str, None] = {}
         self._noted: set[tuple[int, str]] = set()
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
@@ -130,10 +133,12 @@ class ReplyMachine(Machine):
             self._count(usage, f"{at}/usageMetadata", events)
         if not document.keys() <= _ORDINARY:
             self._others(document, at, events)
-        candidates = document.get("candidates")
+        candidates, searched = document.get("candidates"), len(self._searches)
         if type(candidates) is list:
             for position, candidate in enumerate(candidates):
                 self._candidate(candidate, position, at, events)
+            if len(self._searches) > searched and self._usage is not None:  # the counts came before the candidates
+                self._count(self._usage, f"{at}/usageMetadata", events)
         elif candidates is not None:
             raise wrong(candidates, f"{at}/candidates", "a list")
         return events
@@ -141,7 +146,12 @@ class ReplyMachine(Machine):
     def _count(self, usage: Json, at: str, events: list[StreamEvent]) -> None:
         if usage is not None:
             self._usage = usage
-            events.append(UsageReceived(read_usage(as_object(usage, at), at)))
+            counts = read_usage(as_object(usage, at), at)
+            if self._searches:
+                # Gemini 3 charges for each query, earlier models for each prompt that was grounded: see the prices.
+                calls = {"google_search": len(self._searches), "grounded_prompt": 1}
+                counts = msgspec.structs.replace(counts, server_tools=calls)
+            events.append(UsageReceived(counts))
 
     def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         """What an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
@@ -296,6 +306,8 @@ class ReplyMachine(Machine):
             if metadata is not None:
                 self._note(number, f"{at}/{key}", metadata, events)
             return
+        queries = either(metadata, "webSearchQueries")
+        self._searches.update({query: None for query in queries if type(query) is str} if type(queries) is list else {})
         texts = [(part, "".join(fragments)) for part, fragments in choice.texts]
         found, left = read_grounding(metadata, f"{at}/{key}", texts)
         for part, citation in found:

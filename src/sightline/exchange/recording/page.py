@@ -35,6 +35,7 @@ from sightline.model.parts import (
 )
 from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.store.entries import FactEntry
+from sightline.store.summary import Summary
 from sightline.wire.jsontext import decode
 
 _LONG = 3000
@@ -228,7 +229,7 @@ def _head(recorded: RecordedExchange, title: str) -> str:
         "session": summary.session,
         "origin": summary.origin,
         "tokens": "" if usage is None else _counts(msgspec.to_builtins(usage)),
-        "cost": "" if summary.cost is None else f"${summary.cost:.6f}" if summary.cost else "free",
+        "cost": _cost(summary),
         "time": _times(recorded),
         "attempts": str(summary.attempts) if summary.attempts > 1 else "",
         "note": summary.message,
@@ -236,6 +237,12 @@ def _head(recorded: RecordedExchange, title: str) -> str:
     rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows_by_name.items() if value)
     kind = "good" if summary.state == "finished" and summary.status < 400 else "bad"
     return f'<header><h1>{escape(title)}</h1><p class="{kind}">{escape(outcome)}</p><dl>{rows}</dl></header>\n'
+
+
+def _cost(summary: Summary) -> str:
+    if summary.cost is None:
+        return "unknown" if summary.input_tokens else ""
+    return f"${summary.cost:.6f}" if summary.cost else "free"
 
 
 def _counts(usage: JsonObject) -> str:

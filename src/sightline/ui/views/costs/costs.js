@@ -21,6 +21,7 @@ const GROUPS = /** @type {const} */ ([
   { value: "client", label: "Client" },
   { value: "session", label: "Session" },
   { value: "project", label: "Project" },
+  { value: "tag", label: "Tag" },
 ]);
 
 /** @param {{ by: string, filter: string }} props */

@@ -8,6 +8,7 @@ const FIELDS = /** @type {Record<string, string>} */ ({
   client: "client",
   session: "session",
   project: "session",
+  tag: "tag",
 });
 
 /** What a group is called; a value that is empty says what is missing. @param {string} by @param {string} key */
@@ -24,8 +25,14 @@ export function keyWords(by, key) {
 export function groupFilter(by, key, filter) {
   const field = FIELDS[by];
   if (!field || !key) return "";
-  const value = by === "project" ? `*@${key}` : key;
-  const quoted = /^[\w.*@/:-]+$/.test(value) ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
-  const term = `${field}:${quoted}`;
+  // A session may be named `name@project` or `name@project#tag`.
+  const values = by === "project" ? [`*@${key}`, `*@${key}#*`] : [key];
+  const terms = values.map((value) => `${field}:${quote(value)}`);
+  const term = terms.length > 1 ? `(${terms.join(" | ")})` : terms[0];
   return filter.trim() ? `(${filter.trim()}) & ${term}` : term;
+}
+
+/** A value of a filter. @param {string} value */
+function quote(value) {
+  return /^[\w.*@#/:-]+$/.test(value) ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
