@@ -86,6 +86,7 @@ def example(name: str, folder: Path, *arguments: str) -> "subprocess.CompletedPr
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
+        ("translate.py", r'\{"model":"gpt-5\.2","system":"You help a warehouse team\..*\}\n'),
         ("edit.py", r"Answer in one word\.\n1\d\d\d bytes before, 1\d\d\d after\n"),
         ("count.py", r"\d+ tokens, between \d+ and \d+ \(.+\)\n"),
         ("evaluate.py", r"refund: pass\n(?:[\w-]+: pass\n)+"),

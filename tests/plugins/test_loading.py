@@ -2,8 +2,8 @@
 
 import json
 import logging
+import sys
 import urllib.error
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from sightline.app.configuration import configuration, load_with_problems
 from sightline.cli.program import main
 from sightline.dialects.registry import find_dialect, unregister
 from sightline.errors import Fault
-from sightline.plugins import Plugin
 from sightline.plugins.loading import load_plugins
 from tests.background import upstream_in_background
 from tests.gateway_server import served
@@ -76,19 +75,31 @@ def test_a_file_is_looked_for_in_plugins_alone(tmp_path: Path) -> None:
     assert load_with_problems(config(tmp_path, '[plugins]\nuse = ["../x.py"]')).problems
 
 
-def test_an_installed_package_is_named_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = EntryPoint("mine", "tests.plugins.test_loading:INSTALLED", "sightline.plugins")
-    monkeypatch.setattr("sightline.plugins.loading.entry_points", lambda *, group, name: [entry])
-    plugins = load_plugins(["mine"], None)
-    assert [plugin for _, plugin in plugins.found()] == [INSTALLED]
+def install_package(folder: Path, entry: str, module: str) -> None:
+    """A package as an installer leaves it behind: a module, and its entry point in the group `sightline.plugins`."""
+    (folder / "acme_tools.py").write_text(module)
+    facts = folder / "acme_tools-1.2.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-tools\nVersion: 1.2\n")
+    (facts / "entry_points.txt").write_text(f"[sightline.plugins]\n{entry}\n")
 
 
-def _answer() -> int:
-    """The answer."""
-    return 42
+PACKAGE = f"{HEAD}def answer() -> int:\n    'The answer.'\n    return 42\nPLUGIN = Plugin(name='acme', tools=(answer,))"
 
 
-INSTALLED = Plugin(name="installed", tools=(_answer,))
+@pytest.mark.parametrize("target", ["acme_tools:PLUGIN", "acme_tools"])
+def test_an_installed_package_is_loaded_if_it_is_named(
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "acme_tools", None)
+    monkeypatch.delitem(sys.modules, "acme_tools")
+    monkeypatch.syspath_prepend(tmp_path)
+    install_package(tmp_path, f"mine = {target}", PACKAGE)
+    assert main(["plugin", "list", "--config", config(tmp_path, "")]) == 0
+    assert "acme_tools" not in sys.modules  # what is installed is not loaded for that
+    assert main(["plugin", "list", "--config", config(tmp_path, '[plugins]\nuse = ["mine"]')]) == 0
+    assert capsys.readouterr().out == "mine  package acme-tools 1.2\n  tool answer\n"
+    assert main(["plugin", "test", "mine"]) == 0
 
 
 # --- isolation --------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ import base64
 import hashlib
 import hmac
 import json
+import shutil
 import urllib.error
 import urllib.request
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -15,10 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from sightline.dialects.registry import unregister
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
 from tests.relay_stage import REQUESTS
-from tests.upstream import Seen, says
+from tests.upstream import Seen, Upstream, chunk, head, pieces, says, streams
 
 REPLY = {"id": "r", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Hello"}}]}
 ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "FwoGZXIvYXdzEXAMPLETOKEN"
@@ -171,3 +174,174 @@ def test_vertex_gets_a_token_that_the_service_account_has_signed_for(tmp_path: P
 
 def _bytes(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+# --- streams ----------------------------------------------------------------------------------------
+
+
+def stream(server: Served, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
+    """The media type of an answer, and all of its bytes."""
+    headers = {"content-type": "application/json", "authorization": f"Bearer {CLIENT_KEY}"}
+    request = urllib.request.Request(f"{server.url}{path}", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.headers["content-type"], answer.read()
+
+
+def _frame(event: dict[str, Any]) -> bytes:
+    """A message of `application/vnd.amazon.eventstream`: lengths, headers and payload with two checksums."""
+    names = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(
+        bytes([len(name)]) + name.encode() + b"\x07" + len(value).to_bytes(2) + value.encode()
+        for name, value in names.items()
+    )
+    payload = json.dumps({"bytes": base64.b64encode(json.dumps(event).encode()).decode()}).encode()
+    prelude = (len(headers) + len(payload) + 16).to_bytes(4) + len(headers).to_bytes(4)
+    message = prelude + zlib.crc32(prelude).to_bytes(4) + headers + payload
+    return message + zlib.crc32(message).to_bytes(4)
+
+
+@pytest.mark.usefixtures("_aws")
+def test_bedrock_streams_to_clients_of_any_dialect(tmp_path: Path) -> None:
+    chunks = [
+        {"id": "r", "model": "m", "choices": [{"index": 0, "delta": {"content": "Hel"}}]},
+        {"id": "r", "model": "m", "choices": [{"index": 0, "delta": {"content": "lo"}, "finish_reason": "stop"}]},
+    ]
+    events = [b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
+    with upstream_in_background() as upstream:
+        upstream.script = [streams(*events, b"data: [DONE]\n\n")]
+        config = f"""
+            [providers.bedrock]
+            base_url = "{upstream.url}/openai/v1"
+            sign = "aws-sigv4"
+            sign_options = {{ region = "us-west-2", service = "bedrock" }}
+            """
+        with served(tmp_path, config) as server:
+            kind, same = stream(server, "/p/bedrock/v1/chat/completions", {**REQUESTS["openai-chat"], "stream": True})
+            assert (kind.partition(";")[0], same) == ("text/event-stream", b"".join(events) + b"data: [DONE]\n\n")
+            _, other = stream(server, "/p/bedrock/v1/messages", {**REQUESTS["anthropic"], "stream": True})
+            assert b"event: message_stop" in other
+    for seen in upstream.seen:
+        verify_aws(seen, "us-west-2", "bedrock")
+
+
+@pytest.mark.usefixtures("_aws")
+def test_the_event_stream_of_invoke_model_passes_as_it_is_and_its_request_is_signed(tmp_path: Path) -> None:
+    frames = [_frame({"type": name}) for name in ("message_start", "content_block_delta", "message_stop")]
+    kind = "application/vnd.amazon.eventstream"
+    with upstream_in_background() as upstream:
+        upstream.script = [pieces(head(200, [("Content-Type", kind)]), *map(chunk, frames), chunk(b""))]
+        config = f"""
+            [providers.bedrock]
+            base_url = "{upstream.url}"
+            sign = "aws-sigv4"
+            sign_options = {{ region = "us-west-2", service = "bedrock" }}
+            """
+        with served(tmp_path, config) as server:
+            path = "/model/anthropic.claude-sonnet-5-v1%3A0/invoke-with-response-stream"
+            body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": []}
+            assert stream(server, f"/p/bedrock{path}", body) == (kind, b"".join(frames))
+            (line,) = server.api("/api/exchanges")["exchanges"]
+            assert (line["dialect"], line["status"]) == ("raw-http", 200)
+    (seen,) = upstream.seen
+    verify_aws(seen, "us-west-2", "bedrock")
+    assert (seen.target, seen.json()) == (path, body)
+
+
+def _service_account(folder: Path, upstream: Upstream) -> Path:
+    pem = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = folder / "account.json"
+    account = {"client_email": "me@p.iam.gserviceaccount.com", "private_key": pem.decode()}
+    file.write_text(json.dumps({**account, "token_uri": f"{upstream.url}/token"}))
+    return file
+
+
+TOKEN_ANSWER = {"access_token": "ya29.token-0123456789", "expires_in": 3599, "token_type": "Bearer"}
+CLAUDE = [
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant",'
+    b'"model":"claude","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":1}}}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+    b'"content_block":{"type":"text","text":""}}\n\n',
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
+    b'"delta":{"type":"text_delta","text":"Hello"}}\n\n',
+    b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n',
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},'
+    b'"usage":{"output_tokens":2}}\n\n',
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+]
+
+
+def test_vertex_streams_gemini_with_the_token(tmp_path: Path) -> None:
+    gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]}
+    event = b"data: " + json.dumps(gemini).encode() + b"\r\n\r\n"
+    with upstream_in_background() as upstream:
+        upstream.script = [says(TOKEN_ANSWER), streams(event)]
+        place = "/v1/projects/p/locations/eu/publishers/google"
+        config = f"""
+            [providers.vertex]
+            dialect = "gemini"
+            base_url = "{upstream.url}{place}"
+            version = ""
+            sign = "google-service-account"
+            sign_options = {{ file = "{_service_account(tmp_path, upstream)}" }}
+            """
+        with served(tmp_path, config) as server:
+            path = "/p/vertex/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
+            assert stream(server, path, REQUESTS["gemini"])[1] == event
+            _, other = stream(server, "/p/vertex/v1/messages", {**REQUESTS["anthropic"], "stream": True})
+            assert b"Hello" in other
+            assert b"event: message_stop" in other
+    for seen in upstream.seen[1:]:
+        assert seen.target.endswith(":streamGenerateContent?alt=sse")
+        assert seen.header("authorization") == f"Bearer {TOKEN_ANSWER['access_token']}"
+
+
+def test_claude_on_vertex_streams_to_clients_of_any_dialect(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "plugins" / "vertex_claude.py"
+    (tmp_path / "plugins").mkdir()
+    shutil.copy(example, tmp_path / "plugins")
+    with upstream_in_background() as upstream:
+        whole = {
+            "id": "m", "type": "message", "role": "assistant", "model": "claude", "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": "Hello"}], "usage": {"input_tokens": 3, "output_tokens": 2},
+        }  # fmt: skip
+        upstream.script = [says(TOKEN_ANSWER), streams(*CLAUDE), streams(*CLAUDE), says(whole)]
+        place = "/v1/projects/p/locations/eu/publishers/anthropic"
+        config = f"""
+            [plugins]
+            use = ["vertex_claude.py"]
+            [providers.vertex-claude]
+            dialect = "vertex-claude"
+            base_url = "{upstream.url}{place}"
+            version = ""
+            sign = "google-service-account"
+            sign_options = {{ file = "{_service_account(tmp_path, upstream)}" }}
+            """
+        try:
+            with served(tmp_path, config) as server:
+                asked = {**REQUESTS["anthropic"], "stream": True}
+                assert stream(server, "/p/vertex-claude/v1/messages", asked)[1].count(b"event: message_stop") == 1
+                _, chat = stream(
+                    server, "/p/vertex-claude/v1/chat/completions", {**REQUESTS["openai-chat"], "stream": True}
+                )
+                assert b'"content":"Hello"' in chat
+                assert chat.endswith(b"data: [DONE]\n\n")
+                assert b"Hello" in post(server, "/p/vertex-claude/v1/messages", REQUESTS["anthropic"])
+                # What Google's own client sends passes as it is, and is signed.
+                upstream.script = [streams(*CLAUDE)]
+                raw = {"anthropic_version": "vertex-2023-10-16", "max_tokens": 9, "messages": [], "stream": True}
+                path = "/p/vertex-claude/models/claude-sonnet-5:streamRawPredict"
+                assert stream(server, path, raw)[1] == b"".join(CLAUDE)
+        finally:
+            unregister("vertex-claude")
+    _, *sent = upstream.seen
+    model = REQUESTS["anthropic"]["model"]
+    assert [seen.target.rpartition("/")[2] for seen in sent] == [
+        f"{model}:streamRawPredict",
+        f"{REQUESTS['openai-chat']['model']}:streamRawPredict",
+        f"{model}:rawPredict",
+        "claude-sonnet-5:streamRawPredict",
+    ]
+    for seen in sent:
+        assert seen.target.startswith(f"{place}/models/")
+        assert seen.header("authorization") == f"Bearer {TOKEN_ANSWER['access_token']}"
+        assert (seen.json()["anthropic_version"], "model" in seen.json()) == ("vertex-2023-10-16", False)
