@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("sightline.proxy")
 _MOST_HEAD: Final = 16 * 1024
+_MOST_HEADS: Final = 512
 _HEAD_SECONDS: Final = 20.0
 _HANDSHAKE_SECONDS: Final = 20.0
 _SHUTDOWN_SECONDS: Final = 2.0
@@ -84,7 +85,8 @@ class RefusedHost:
 @dataclass(slots=True)
 class ProxySettings:
     """What the proxy serves with. `token` is that of the data folder; with `tunnels_refused`, hosts for which a client
-    has not accepted our certificate are tunnelled from then on."""
+    has not accepted our certificate are tunnelled from then on. `heads` has an object for each head of a request, by
+    where it goes and what it says."""
 
     gateway: Gateway
     hosts: KnownHosts
@@ -97,6 +99,7 @@ class ProxySettings:
     tunnels_refused: bool = False
     refused: list[RefusedHost] = field(default_factory=list)
     open: set["ProxyConnection"] = field(default_factory=set)
+    heads: dict[tuple[Upstream, object], object] = field(default_factory=dict)
 
     def is_refused(self, session: str, host: str) -> bool:
         """Whether a client of this session has refused our certificate for this host."""
@@ -122,7 +125,7 @@ class OpenedHost:
     def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
         scope["upstream"] = self._upstream
-        scope.pop("head", None)  # the same head means something else on a connection to another host or of another run
+        scope["head"] = self._find_head(scope)
         gateway = self._settings.gateway
         named = header(scope["headers"], b"host").lower()
         if _PORT.sub("", named) != self._host:
@@ -132,6 +135,18 @@ class OpenedHost:
         if _LOGIN.search(place_of(scope).path):  # nothing of it is to be on record
             return forward(self._settings.client, self._upstream.origin, scope, receive, send)
         return gateway.serve(scope, receive, send)
+
+    def _find_head(self, scope: AsgiScope) -> object:
+        """One object for all requests of this run to this host with this head, as clear text has one by its bytes: what
+        follows from it is worked out once. The same head means something else to another host or of another run."""
+        known = scope.get("head")
+        if known is None:
+            headers = tuple([each for each in scope["headers"] if each[0] != b"content-length"])
+            known = scope["method"], scope["raw_path"], scope["query_string"], headers
+        heads = self._settings.heads
+        if len(heads) >= _MOST_HEADS:
+            heads.clear()
+        return heads.setdefault((self._upstream, known), object())
 
 
 class _Handshake(asyncio.Protocol):
