@@ -80,6 +80,12 @@ def ignore_signals(*numbers: signal.Signals) -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def send_to_thread(thread: int, number: signal.Signals) -> None:
+    """Interrupt one thread of this process with a signal. Windows has no such signals, and nothing happens there."""
+    if sys.platform != "win32":
+        signal.pthread_kill(thread, number)
+
+
 # --- this process ---
 
 

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 
 from sightline.errors import Code, Fault
+from sightline.platform.processes import send_to_thread
 from sightline.plugins.plugin import Plugin
 from sightline.settings import PluginSettings
 
@@ -224,7 +225,7 @@ def _watch_calls() -> None:
                 continue
             call.on_overdue()
             if thread == main and _SIGNAL is not None and signal.getsignal(_SIGNAL) is _end_call:
-                signal.pthread_kill(main, _SIGNAL)
+                send_to_thread(main, _SIGNAL)
 
 
 def _end_call(_number: int, _frame: FrameType | None) -> None:
