@@ -1312,6 +1312,15 @@ export interface ReplyShown {
   by_hand: boolean;
 }
 
+/** The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it. `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply gives as its own. A later fact of this kind takes the place of the one before: with the `metadata` that the client has set since, or with `is_deleted`. It may come after the end. */
+export interface ReplyStoredFact {
+  kind: "stored";
+  owner: string;
+  created: number;
+  metadata: { [key: string]: Json } | null;
+  is_deleted: boolean;
+}
+
 /** Back to the document as it came; this too can be undone. */
 export interface ResetOperation {
   op: "reset";
@@ -1657,15 +1666,6 @@ export interface SpentShown {
   unmeasured: ("cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls")[];
 }
 
-/** The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it. `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply gives as its own. A later fact of this kind takes the place of the one before: with the `metadata` that the client has set since, or with `is_deleted`. It may come after the end. */
-export interface StoredFact {
-  kind: "stored";
-  owner: string;
-  created: number;
-  metadata: { [key: string]: Json } | null;
-  is_deleted: boolean;
-}
-
 /** Which things go: results or thinking older than so many turns of the user, or the tool of this name. */
 export interface Strip {
   class: "thinking" | "tool" | "tool_results";
@@ -1971,7 +1971,7 @@ export interface ViewShown {
 
 export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | KeepEditsOperation | ExpandOperation;
 
-export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | StoredFact | AttemptStartedFact | BodyPassedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
+export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | ReplyStoredFact | AttemptStartedFact | BodyPassedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
 
 /** A fact with its number and time. The `data` of a frame is in base64, and left out where `frames=0` was asked for. */
 export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };
