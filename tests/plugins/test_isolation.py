@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -91,17 +92,29 @@ def test_an_async_call_that_blocks_the_event_loop_is_ended() -> None:
     asyncio.run(story())
 
 
-def test_a_call_that_hangs_in_a_thread_is_named_and_not_made_again() -> None:
-    owner, release = LoadedPlugin("field.py", "field.py", seconds=LIMIT), threading.Event()
-    stuck = threading.Thread(target=owner.guard("field slow", release.wait))
-    stuck.start()
-    while "field slow" not in owner.off:
-        time.sleep(0.01)
-    assert "did not return" in owner.failures["field slow"]
-    with pytest.raises(Fault, match="off until the next start"):
-        owner.guard("field slow", list)()
-    release.set()
-    stuck.join()
+def test_a_call_that_loops_in_a_thread_is_ended() -> None:
+    async def story() -> None:
+        owner = LoadedPlugin("field.py", "field.py", seconds=LIMIT)
+        with pytest.raises(Fault, match=r"\(field slow\) failed: TimeoutError"):
+            await asyncio.to_thread(owner.guard("field slow", loop_forever))
+        assert await asyncio.to_thread(owner.guard("field other", list)) == []
+
+    asyncio.run(story())
+
+
+def test_a_call_that_waits_in_a_thread_is_named_and_not_made_again() -> None:
+    async def story() -> None:
+        owner, release = LoadedPlugin("field.py", "field.py", seconds=LIMIT), threading.Event()
+        stuck = asyncio.ensure_future(asyncio.to_thread(owner.guard("field slow", release.wait)))
+        while "field slow" not in owner.failures:  # noqa: ASYNC110 - another thread notes it
+            await asyncio.sleep(0.01)
+        with pytest.raises(Fault, match="off until the next start"):
+            owner.guard("field slow", list)()
+        release.set()
+        with suppress(Fault):  # it ends as soon as it is no longer waiting
+            await stuck
+
+    asyncio.run(story())
 
 
 def test_what_takes_its_time_within_the_limit_is_left_alone() -> None:

@@ -108,8 +108,8 @@ def _run(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
     for rule, check in checks.items():
         try:
             call_within(CHECK_SECONDS, check, lambda: None)
-        except OverdueError as error:
-            yield PluginFinding(what, rule, str(error))
+        except OverdueError:
+            yield PluginFinding(what, rule, f"it did not return within {CHECK_SECONDS:g} s")
         except _BrokenRuleError as broken:
             yield PluginFinding(what, rule, str(broken))
         except Fault as fault:

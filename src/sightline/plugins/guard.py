@@ -2,6 +2,7 @@
 that does not return is ended where that is possible, and not made again."""
 
 import asyncio
+import ctypes
 import logging
 import signal
 import threading
@@ -184,15 +185,17 @@ _CALLS: Final[dict[int, _Call]] = {}
 """The outermost call of a plug-in on each thread."""
 _POLL: Final = 0.5
 _WATCHED: Final = threading.Event()
+_ENDING: Final = threading.Lock()
 _SIGNAL: Final = getattr(signal, "SIGVTALRM", None)
-"""Windows has none: there a call that hangs is named and not made again, but cannot be ended."""
+"""Also ends what waits in a system call, on the main thread alone. Windows has none."""
 
 
 def call_within(
     seconds: float, call: Callable[P, R], on_overdue: Callable[[], object], *args: P.args, **options: P.kwargs
 ) -> R:
-    """Make a call that is to take no longer. Where it does, `on_overdue` is called by another thread, and on the main
-    thread, which runs the server, an OverdueError ends it. A call inside another has the limit of that one."""
+    """Make a call that is to take no longer. Where it does, `on_overdue` is called by another thread, and an
+    OverdueError ends it: on the main thread, which runs the server, at once, and elsewhere as soon as it runs Python
+    code again. A call inside another has the limit of that one."""
     thread = threading.get_ident()
     if thread in _CALLS:
         return call(*args, **options)
@@ -201,7 +204,8 @@ def call_within(
     try:
         return call(*args, **options)
     finally:
-        _CALLS.pop(thread, None)  # not there if the signal came in between
+        with _ENDING:  # an error that is being raised for this thread arrives here at the latest
+            _CALLS.pop(thread, None)
 
 
 def _watch() -> None:
@@ -226,6 +230,12 @@ def _watch_calls() -> None:
             call.on_overdue()
             if thread == main and _SIGNAL is not None and signal.getsignal(_SIGNAL) is _end_call:
                 send_to_thread(main, _SIGNAL)
+                continue
+            with _ENDING:
+                if _CALLS.get(thread) is call:
+                    del _CALLS[thread]
+                    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+                    raise_in(ctypes.c_ulong(thread), ctypes.py_object(OverdueError))
 
 
 def _end_call(_number: int, _frame: FrameType | None) -> None:
@@ -233,4 +243,4 @@ def _end_call(_number: int, _frame: FrameType | None) -> None:
     call = _CALLS.get(threading.get_ident())
     if call is not None and call.is_overdue:
         del _CALLS[threading.get_ident()]
-        raise OverdueError(f"it did not return within {call.seconds:g} s")
+        raise OverdueError

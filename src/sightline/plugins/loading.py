@@ -281,8 +281,8 @@ def _load_into(loaded: LoadedPlugin, find: Callable[[], object]) -> None:
     """Importing runs the plug-in's code, which may do anything."""
     try:
         loaded.plugin = _read_plugin(call_within(LOAD_SECONDS, find, lambda: None))
-    except OverdueError as error:
-        loaded.fail("", TimeoutError(str(error)))
+    except OverdueError:
+        loaded.switch_off("", LOAD_SECONDS)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
         loaded.fail("", error)
 
