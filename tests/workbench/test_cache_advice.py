@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sightline.cli.program import main
 from tests.cache_breaks import (
     MARKED_CHANGES,
     Body,
@@ -143,3 +144,21 @@ def test_a_message_that_changes_every_turn_is_frozen_as_the_turn_before_said_it(
     last = desk.person.get("/api/cache?session=env%40shop")["turns"][-1]
     assert last["autopsy"]["cause"] == ""
     assert b"Files: 0" in desk.sent[-1]
+
+
+def test_the_command_keeps_an_edit_in_the_running_server(
+    desk: DeskStage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bodies = marked(random.Random(9), 3)
+    for number, body in enumerate(bodies):
+        say_the_time(body, number)
+    for body in bodies[:2]:
+        desk.ask(body, "fix@shop").result()
+    (config,) = tmp_path.rglob("*.toml")
+    words = ["cache", "fix@shop", "--config", str(config), "--data", str(tmp_path / "data")]
+    assert main(words) == 0
+    assert "--keep 1  Move to the end “It is 12:01 now.”" in capsys.readouterr().out
+    assert main([*words, "--keep", "1"]) == 0
+    assert [mask["cache"]["action"] for mask in desk.person.get("/api/masks")] == ["move"]
+    desk.ask(bodies[2], "fix@shop").result()
+    assert b"12:02" in desk.sent[-1].rpartition(b"messages")[2]

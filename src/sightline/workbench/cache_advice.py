@@ -1,7 +1,10 @@
 """What would have helped against the misses of a cache, what that would have saved on the very turns that are on
 record, and the kept edit that does it from the next turn on."""
 
+from asyncio import sleep
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import fsum
 from typing import Final
 
@@ -12,7 +15,6 @@ from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, Strip, apply_masks, project_of, with_id
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.model.request import Request
 from sightline.tokens.cache_autopsy import Cause, expect_read, lost_money
 from sightline.tokens.estimate import cost_of
 from sightline.workbench.cache_turns import ExaminedTurn, TurnExaminer, turn_of
@@ -20,6 +22,9 @@ from sightline.workbench.cache_turns import ExaminedTurn, TurnExaminer, turn_of
 _HOUR = 3600.0
 MOST_COMPARED: Final = 40
 """An edit is tried on so many of the turns that it would have helped, the newest ones: each of them is two bodies."""
+_MOST_BYTES = 8_000_000
+"""And on no more than so much of them at once."""
+_REMEMBERED = 64
 
 _ADVICE: Final[dict[Cause, str]] = {
     "provider": "Stay with one provider for a session: each has its own cache.",
@@ -81,67 +86,123 @@ class CacheAdvice(msgspec.Struct, frozen=True, kw_only=True):
     edits: tuple[KeepableEdit, ...] = ()
 
 
-async def advise(examined: Sequence[ExaminedTurn], examiner: TurnExaminer) -> tuple[CacheAdvice, ...]:
-    """What to change, by cause and section, the most worthwhile first."""
+class CacheAdviser:
+    """Works out advice; what it has tried on the same turns it remembers."""
+
+    def __init__(self, examiner: TurnExaminer) -> None:
+        self._examiner = examiner
+        self._known: OrderedDict[tuple[str, ...], tuple[KeepableEdit, ...]] = OrderedDict()
+
+    async def advise(self, examined: Sequence[ExaminedTurn]) -> tuple[CacheAdvice, ...]:
+        """What to change, by cause and section, the most worthwhile first."""
+        advice = []
+        for (cause, name), group in _groups(examined).items():
+            money = _saved_by_an_hour(examined, group) if cause == "expired" else _saved(group)
+            if money is not None and money <= 0 and cause == "expired":
+                continue  # keeping for an hour costs more than it saves where pauses are rare
+            edits = await self._find_edits(cause, group)
+            if cause == "expired":
+                edits = tuple(msgspec.structs.replace(each, money=money) for each in edits)
+            advice.append(
+                CacheAdvice(
+                    cause=cause,
+                    section_name=name,
+                    text=_ADVICE[cause],
+                    turns=len(group),
+                    saved_tokens=sum(each.turn.autopsy.lost_tokens for each in group),
+                    money=money,
+                    edits=edits,
+                )
+            )
+        return tuple(sorted(advice, key=lambda each: (-(each.money or 0.0), -each.saved_tokens)))
+
+    async def _find_edits(self, cause: Cause, group: Sequence[ExaminedTurn]) -> tuple[KeepableEdit, ...]:
+        """The edits that would have saved something, the most worthwhile first."""
+        key = cause, *(each.turn.exchange for each in group)
+        if key in self._known:
+            return self._known[key]
+        pairs = await self._load(group)
+        if not pairs:
+            return ()
+        session, found = pairs[-1].session, []
+        for label, words, mask in _masks_for(cause, pairs[-1].turns, session):
+            saved = []
+            for pair in pairs:
+                saved.append(pair.saved_by(mask, self._examiner))
+                await sleep(0)  # bodies may be large: others must not wait for all of them
+            tokens = sum(count for count, _ in saved)
+            money = [dollars for _, dollars in saved]
+            if tokens > 0:
+                found.append(
+                    KeepableEdit(
+                        action="strip" if mask.cache is None else mask.cache.action,
+                        label=label,
+                        words=words,
+                        saved_tokens=tokens,
+                        money=None if None in money else fsum(each for each in money if each is not None),
+                        tried=len(pairs),
+                        mask=mask,
+                    )
+                )
+        self._known[key] = tuple(sorted(found, key=lambda each: -each.saved_tokens))
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return self._known[key]
+
+    async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_Pair]":
+        """The turns on which an edit is tried, each with the one before it, the newest last."""
+        pairs: list[_Pair] = []
+        size = 0
+        for each in reversed(group[-MOST_COMPARED:]):
+            try:
+                old = await self._examiner.load(each.turn.previous)
+                new = await self._examiner.load(each.turn.exchange)
+            except Fault:
+                continue  # retention has taken its bodies
+            size += len(old.sent) + len(new.sent)
+            if pairs and size > _MOST_BYTES:
+                break
+            before, now = (Draft.of(one.sent, one.spoken, one.model) for one in (old, new))
+            pairs.append(_Pair(each, old, new, TwoTurns(before, now, each.turn.autopsy.pointer)))
+        return pairs[::-1]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A turn that lost something, and the one before it."""
+
+    examined: ExaminedTurn
+    old: RecordedExchange
+    new: RecordedExchange
+    turns: TwoTurns
+
+    @property
+    def session(self) -> str:
+        return self.new.summary.session
+
+    def saved_by(self, mask: Mask, examiner: TurnExaminer) -> tuple[int, float | None]:
+        """What the turn would have read more from the cache, had this edit been made on both, and what that is worth.
+        Where the edit cannot be made, a request would have been sent as it was."""
+        facts, estimator = examiner.viewer.measures(self.new)
+        scope = {"session": self.session, "project": project_of(self.session)}
+        requests = [apply_masks(draft, (mask,), **scope)[0].request for draft in (self.turns.before, self.turns.now)]
+        if requests[0] is None or requests[1] is None:
+            return 0, 0.0
+        expected = expect_read(turn_of(self.old, requests[0]), turn_of(self.new, requests[1]), estimator, facts)
+        autopsy = self.examined.turn.autopsy
+        saved = max(0, min(expected or 0, autopsy.could_tokens) - autopsy.read_tokens)
+        return saved, lost_money(self.examined.usage, saved, facts.prices)
+
+
+def _groups(examined: Iterable[ExaminedTurn]) -> dict[tuple[Cause, str], list[ExaminedTurn]]:
+    """The turns that one cause alone has broken, by cause and section."""
     groups: dict[tuple[Cause, str], list[ExaminedTurn]] = {}
     for each in examined:
         autopsy = each.turn.autopsy
         is_too_long = autopsy.cause == "expired" and (autopsy.idle or 0.0) > _HOUR
         if autopsy.cause in _ADVICE and autopsy.lost_tokens and not autopsy.also and not is_too_long:
             groups.setdefault((autopsy.cause, each.turn.section_name), []).append(each)
-    advice = []
-    for (cause, name), group in groups.items():
-        money = _saved_by_an_hour(examined, group) if cause == "expired" else _saved(group)
-        if money is not None and money <= 0 and cause == "expired":
-            continue  # keeping for an hour costs more than it saves where pauses are rare
-        edits = await _find_edits(cause, group, examiner)
-        if cause == "expired":
-            edits = tuple(msgspec.structs.replace(each, money=money) for each in edits)
-        advice.append(
-            CacheAdvice(
-                cause=cause,
-                section_name=name,
-                text=_ADVICE[cause],
-                turns=len(group),
-                saved_tokens=sum(each.turn.autopsy.lost_tokens for each in group),
-                money=money,
-                edits=edits,
-            )
-        )
-    return tuple(sorted(advice, key=lambda each: (-(each.money or 0.0), -each.saved_tokens)))
-
-
-async def _find_edits(cause: Cause, group: Sequence[ExaminedTurn], examiner: TurnExaminer) -> tuple[KeepableEdit, ...]:
-    """The edits that would have saved something, the most worthwhile first."""
-    pairs: list[tuple[ExaminedTurn, RecordedExchange, RecordedExchange]] = []
-    for each in group[-MOST_COMPARED:]:
-        try:
-            pairs.append((each, await examiner.load(each.turn.previous), await examiner.load(each.turn.exchange)))
-        except Fault:
-            continue  # retention has taken its bodies
-    if not pairs:
-        return ()
-    last, before, now = pairs[-1]
-    turns = TwoTurns(_draft_of(before), _draft_of(now), last.turn.autopsy.pointer)
-    session = now.summary.session
-    found = []
-    for label, words, mask in _masks_for(cause, turns, session):
-        saved = [_saved_by(mask, each, old, new, examiner, session) for each, old, new in pairs]
-        tokens = sum(count for count, _ in saved)
-        money = [dollars for _, dollars in saved]
-        if tokens > 0:
-            found.append(
-                KeepableEdit(
-                    action="strip" if mask.cache is None else mask.cache.action,
-                    label=label,
-                    words=words,
-                    saved_tokens=tokens,
-                    money=None if None in money else fsum(each for each in money if each is not None),
-                    tried=len(pairs),
-                    mask=mask,
-                )
-            )
-    return tuple(sorted(found, key=lambda each: -each.saved_tokens))
+    return groups
 
 
 def _masks_for(cause: Cause, turns: TwoTurns, session: str) -> Iterator[tuple[str, str, Mask]]:
@@ -199,35 +260,6 @@ def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
             case _:
                 places += [turns.option_with(options.cache_key)] if options.cache_key else []
     return [place for place in dict.fromkeys(places) if place]
-
-
-def _saved_by(
-    mask: Mask,
-    examined: ExaminedTurn,
-    old: RecordedExchange,
-    new: RecordedExchange,
-    examiner: TurnExaminer,
-    session: str,
-) -> tuple[int, float | None]:
-    """What a turn would have read more from the cache, had this edit been made on it and on the turn before, and what
-    that is worth."""
-    facts, estimator = examiner.viewer.measures(new)
-    requests = [_with_mask(each, mask, session) for each in (old, new)]
-    if requests[0] is None or requests[1] is None:
-        return 0, 0.0
-    expected = expect_read(turn_of(old, requests[0]), turn_of(new, requests[1]), estimator, facts)
-    autopsy = examined.turn.autopsy
-    saved = max(0, min(expected or 0, autopsy.could_tokens) - autopsy.read_tokens)
-    return saved, lost_money(examined.usage, saved, facts.prices)
-
-
-def _with_mask(exchange: RecordedExchange, mask: Mask, session: str) -> Request | None:
-    """What would have been sent; that is what was sent, where the edit cannot be made. None if it cannot be read."""
-    return apply_masks(_draft_of(exchange), (mask,), session=session, project=project_of(session))[0].request
-
-
-def _draft_of(exchange: RecordedExchange) -> Draft:
-    return Draft.of(exchange.sent, exchange.spoken, exchange.model)
 
 
 def _saved(group: Iterable[ExaminedTurn]) -> float | None:

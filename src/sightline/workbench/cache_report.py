@@ -13,7 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, Cause
 from sightline.web.bodies import Query
-from sightline.workbench.cache_advice import CacheAdvice, advise
+from sightline.workbench.cache_advice import CacheAdvice, CacheAdviser
 from sightline.workbench.cache_turns import MOST_TURNS, CacheTurn, ExaminedTurn, TurnExaminer
 from sightline.workbench.session_lines import not_on_record
 
@@ -65,6 +65,7 @@ class CacheReports:
 
     def __init__(self, examiner: TurnExaminer) -> None:
         self._examiner, self._records = examiner, examiner.viewer.records
+        self._adviser = CacheAdviser(examiner)
 
     async def read(self, query: Query) -> CacheReport:
         """The HTTP call: `GET /api/cache?session=…&filter=…&by=…`, or `?exchange=…` for some turns alone, with commas;
@@ -133,7 +134,7 @@ class CacheReports:
             disagreed=sum(turn.agrees is False for turn in turns),
             is_cut=is_cut,
             causes=tuple(sorted(rows, key=lambda row: (row.key, -row.lost_tokens, row.cause))),
-            advice=await advise(examined, self._examiner) if has_advice else (),
+            advice=await self._adviser.advise(examined) if has_advice else (),
             turns=turns,
         )
 

@@ -1,5 +1,7 @@
 """The turns of sessions on record, each compared with the one before it: why the provider's cache missed."""
 
+from asyncio import sleep
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -64,6 +66,7 @@ class TurnExaminer:
     def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
         self.viewer, self.lines = viewer, SessionLines(viewer.records, now)
         self._records = viewer.records
+        self._known: OrderedDict[str, ExaminedTurn] = OrderedDict()
 
     async def load(self, exchange: str) -> RecordedExchange:
         """One of them with its bodies. Raises a Fault where the record does not hold them any more."""
@@ -107,8 +110,15 @@ class TurnExaminer:
             before = latest.get(line.session)
             is_open = before is not None and before.id in continued and before.id != line.previous
             if wanted is None or line.id in wanted:
-                found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
+                found = self._known.get(line.id)
+                if found is None:
+                    found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
+                    await sleep(0)  # a long session must not keep others waiting
                 examined += [] if found is None else [found]
+                if found is not None and line.state == "finished":  # else it may change
+                    self._known[line.id] = found
+                    while len(self._known) > MOST_TURNS:
+                        self._known.popitem(last=False)
             latest[line.session] = earlier[line.id] = line
         return examined
 

@@ -270,13 +270,17 @@ function Misses({ session }) {
   );
   const causes = (report?.causes ?? []).filter((each) => each.lost_tokens);
   if (!report || !causes.length || !session.session) return null;
+  const answers = report.agreed + report.disagreed;
+  const own = answers
+    ? `. The provider gives the same reason for ${report.agreed} of ${countOf(answers, "turn")}.`
+    : "";
   const price = report.money ? ` (${money(report.money)})` : "";
   return html`<section class="misses" aria-label="Why the cache missed">
     <p>
       <b>Why the cache missed</b> ${" "}
       <span class="soft">
         Lost ${short(report.lost_tokens)} of ${short(report.could_tokens)} tokens that it could have held${price}:${" "}
-        ${causes.map((each) => `${each.reason} ${short(each.lost_tokens)}`).join(", ")}
+        ${causes.map((each) => `${each.reason} ${short(each.lost_tokens)}`).join(", ")}${own}
       </span>
     </p>
     ${h(CacheAdviceList, { advice: report.advice })}
