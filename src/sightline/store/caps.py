@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sightline.errors import Code, Fault
+from sightline.platform.files import lock
 from sightline.tokens.caps import BucketKey, CapUse, Claim
 
 FILE_NAME = "caps.sqlite3"
@@ -138,8 +139,8 @@ class FolderCounts:
         try:
             database, found = self._open(), False
             for (holder,) in database.execute(_HOLDERS).fetchall():
-                lock = None if holder == self._holder else self._take_lock(holder)
-                if lock is None:
+                locked = None if holder == self._holder else self._take_lock(holder)
+                if locked is None:
                     continue
                 database.execute("BEGIN IMMEDIATE")
                 for *place, amount in database.execute(_OF_HOLDER, (holder,)).fetchall():
@@ -147,27 +148,25 @@ class FolderCounts:
                     found = found or amount > 0
                 database.execute(_FORGET, (holder,))
                 database.execute("COMMIT")
-                self._leave(holder, lock)
+                self._leave(holder, locked)
         except sqlite3.Error as error:
             raise self._fault(error) from None
         return found
 
     def _take_lock(self, holder: str) -> int | None:
         """The lock of a process, as long as its descriptor is open; None where another process has it."""
-        import fcntl
+        file = os.open(self._lock_path(holder), os.O_CREAT | os.O_RDWR, 0o600)
+        if lock(file):
+            return file
+        os.close(file)
+        return None
 
-        file = os.open(self._lock_path(holder), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            return None
-        return file
-
-    def _leave(self, holder: str, lock: int) -> None:
-        with contextlib.suppress(FileNotFoundError):
+    def _leave(self, holder: str, locked: int) -> None:
+        with contextlib.suppress(
+            FileNotFoundError, PermissionError
+        ):  # Windows removes no open file: an empty one stays
             self._lock_path(holder).unlink()
-        os.close(lock)
+        os.close(locked)
 
     def _lock_path(self, holder: str) -> Path:
         return self._path.with_name(f"caps-{holder}.lock")
