@@ -6,6 +6,7 @@ from sightline.catalog.catalog import (
     entry_of,
     facts_of,
     family_of,
+    months_of_prices,
     prices_at,
     providers_at_other_sites,
     spellings,
@@ -384,3 +385,17 @@ def test_what_a_provider_charges_holds_for_its_models_unless_they_say_otherwise(
     prices = facts_of(catalog, "acme", "large").prices
     assert prices is not None
     assert (prices.tiers, prices.tools) == ({"flex": 0.7, "batch": 0.4}, {"web_search": 10.0})
+
+
+def test_the_oldest_month_in_which_a_providers_prices_were_looked_up() -> None:
+    catalog = Catalog(
+        providers={"a": Provider(charges=Charges(as_of="2026-05")), "b": Provider(), "c": Provider()},
+        models={
+            "one": Model(providers=("a", "b"), prices=Prices(as_of="2026-03")),
+            "two": Model(providers=("a",), prices=Prices(as_of="2026-04", providers=("b", "gone"))),
+            "c/three": Model(prices=Prices(as_of="2026-01")),
+            "own": Model(providers=("c",), prices=Prices(input=1.0)),
+            "free": Model(providers=("c",)),
+        },
+    )
+    assert months_of_prices(catalog) == {"a": "2026-03", "b": "2026-03", "c": "2026-01"}

@@ -14,6 +14,7 @@ from sightline.model.header_names import (
     TOKEN,
     is_secret_header,
     is_secret_parameter,
+    tag_of,
 )
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
@@ -276,3 +277,11 @@ def test_names_that_only_sound_like_secrets_are_none() -> None:
         assert not is_secret_header(name)
     for name in ("page_token", "pageToken", "max_tokens", "key_id", "upload_id", "api-version", "alt", "monkey"):
         assert not is_secret_parameter(name)
+
+
+def test_a_tag_is_that_of_the_header_or_of_the_session() -> None:
+    assert tag_of("fix@shop", ()) == ""
+    assert tag_of("fix@shop#nightly", (("accept", "*"),)) == "nightly"
+    assert tag_of("fix#nightly", (("X-Sightline-Tag", " release "),)) == "release"
+    assert tag_of("fix#nightly", (("x-sightline-tag", " "),)) == "nightly"
+    assert tag_of("", (("x-sightline-tag", "x" * 200),)) == "x" * 100

@@ -5,7 +5,17 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts, LongPrices, Prices
 from sightline.model.usage import Usage
 from sightline.tokens.account import RateLimits
-from sightline.tokens.estimate import NOTHING, Cost, Estimate, between, cost_of, exactly, is_possible, sum_estimates
+from sightline.tokens.estimate import (
+    NOTHING,
+    Cost,
+    Estimate,
+    between,
+    cost_of,
+    exactly,
+    is_possible,
+    savings_of,
+    sum_estimates,
+)
 from sightline.tokens.window_budget import (
     UNKNOWN_WINDOW,
     Boundary,
@@ -316,3 +326,18 @@ CHARGED = Prices(
 def test_tiers_regions_audio_and_tools_have_their_price_or_none(usage: Usage, dollars: float | None) -> None:
     cost = cost_of(usage, CHARGED)
     assert (None if cost is None else cost.dollars) == (None if dollars is None else pytest.approx(dollars, abs=1e-9))
+
+
+def test_tokens_from_the_cache_save_what_they_would_have_cost_more() -> None:
+    prices = Prices(input=4.0, output=20.0, cached=1.0)
+    usage = Usage(input_tokens=1_000, output_tokens=10, cached_tokens=500, cost=9.0)
+    assert savings_of(usage, prices) == pytest.approx(500 * 3.0 / 1e6)
+    assert savings_of(usage, None) is None
+    assert savings_of(Usage(input_tokens=1_000, output_tokens=10), prices) is None
+
+
+def test_what_has_no_output_needs_no_price_of_it() -> None:
+    cost = cost_of(Usage(input_tokens=1_000_000, output_tokens=0), Prices(input=0.5))
+    assert cost is not None
+    assert cost.dollars == 0.5
+    assert cost_of(Usage(input_tokens=1_000_000, output_tokens=1), Prices(input=0.5)) is None
