@@ -7,10 +7,11 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.exchange.recording.sharing import Redactor, exchange_of, texts_of
+from sightline.model.exchange import ReplyStored
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
 from tests.recordings import exchange
-from tests.store.traffic import chat_body, chat_stream, prices
+from tests.store.traffic import chat_body, chat_stream, noted, prices
 
 HOME = "/" + "home"
 MAIL = "anna.b@acme.org"
@@ -104,3 +105,10 @@ def test_the_group_of_an_own_pattern_is_replaced() -> None:
 def test_an_exchange_without_its_body_cannot_be_shown() -> None:
     entries = [entry for entry in exchange("x_1", chat_body("hi"), []) if isinstance(entry, FactEntry)]
     assert exchange_of(entries, line(list(entries))) is None
+
+
+def test_whose_a_stored_reply_is_is_not_shared() -> None:
+    entries = exchange("x_1", chat_body("hi"), chat_stream("ok"))
+    entries += noted("x_1", [ReplyStored("ab12", 7)], first=len(entries))
+    _, shared = redacted(entries)
+    assert [entry.fact for entry in shared if isinstance(entry, FactEntry)][-1] == ReplyStored("", 7)

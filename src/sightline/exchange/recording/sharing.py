@@ -18,7 +18,7 @@ from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of
-from sightline.model.exchange import Fact, FrameArrived
+from sightline.model.exchange import Fact, FrameArrived, ReplyStored
 from sightline.model.json import Json
 from sightline.model.reply import Choice, Reply
 from sightline.store.entries import BodyEntry, Entry, FactEntry, raw_reply
@@ -146,6 +146,8 @@ class Redactor:
                 redacted.append(msgspec.structs.replace(entry, fact=FrameArrived(frames.pop(0), entry.fact.after)))
             else:
                 value = self._replace_fields(msgspec.to_builtins(entry.fact), hashes)
+                if isinstance(entry.fact, ReplyStored):
+                    value["owner"] = ""  # whose it is helps no reader
                 redacted.append(msgspec.structs.replace(entry, fact=msgspec.convert(value, Fact)))
         return redacted
 
@@ -194,7 +196,8 @@ class Redactor:
         recorded, rewritten = _recorded(facts, summary, old), _recorded(facts, summary, new)
         reply, now = _folded(recorded), _folded(rewritten)
         wanted = None if reply is None else self._replace_json(_choices(reply), {})
-        if reply is not None and reply.fault is None and (now is None or _choices(now) != wanted):
+        is_written_anew = reply is not None and reply.fault is None and not recorded.is_raw
+        if reply is not None and is_written_anew and (now is None or _choices(now) != wanted):
             choices = msgspec.convert(wanted, tuple[Choice, ...])
             client = Client(id=reply.id or summary.id, model=reply.model or summary.model, created=int(summary.at))
             written = msgspec.structs.replace(reply, choices=choices)

@@ -14,7 +14,7 @@ const worth = ({ saved_tokens: tokens, money: dollars }) =>
 
 /** With `isShort`, only the edits. @param {{ advice: readonly CacheAdvice[], isShort?: boolean }} props */
 export function CacheAdviceList({ advice, isShort = false }) {
-  const [kept, setKept] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const [kept, setKept] = useState(/** @type {ReadonlySet<string | undefined>} */ (new Set()));
   /** @param {KeepableEdit} edit */
   const keep = async (edit) => {
     const { mask } = edit;
