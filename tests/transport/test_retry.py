@@ -149,6 +149,6 @@ def test_another_server_at_the_same_place_is_none_of_ours() -> None:
 
 def test_unreachable_provider_is_reported() -> None:
     why, place = asked(None)
-    assert why == f"Nothing listens at {place}."
+    assert why == f"Not running: nothing listens at {place}."
     why, place = asked(cut(how="eof"))
     assert why.startswith(f"{place} does not answer: ")

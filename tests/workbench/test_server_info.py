@@ -178,7 +178,7 @@ def test_provider_status_is_probed_on_request(server: Served, acme: Upstream) ->
     told = {each["name"]: (each["ready"], each["why"]) for each in server.api("/api/providers")}
     assert told["up"] == (True, "")
     assert told["down"][0] is False
-    assert told["down"][1].startswith("Nothing listens at 127.0.0.1:")
+    assert told["down"][1].startswith("Not running: nothing listens at 127.0.0.1:")
     assert told["local"][0] is False, "it has not been started"
     assert [seen.target for seen in acme.seen] == ["/v1/models"]
 

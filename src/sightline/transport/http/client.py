@@ -426,7 +426,9 @@ async def probe(client: HttpClient, request: HttpRequest) -> str:
     except Fault as fault:
         details = fault.details
         is_refused = isinstance(details, dict) and details.get("kind") == "refused"
-        return f"Nothing listens at {place}." if is_refused else f"{place} does not answer: {fault.message}."
+        return (
+            f"Not running: nothing listens at {place}." if is_refused else f"{place} does not answer: {fault.message}."
+        )
     if status // 100 == 2 or status in _WANTS_KEY:
         return ""
     return f"What listens at {place} has no list of models (status {status})."
