@@ -170,8 +170,8 @@ def test_tools_come_in_the_order_of_the_turn_before_and_new_ones_last() -> None:
 
 
 def test_tools_that_were_added_are_named_and_those_that_went_are_not() -> None:
-    assert two(body(tools=TOOLS[:1]), body()).added_tools() == ("b", "c")
-    assert two(body(), body(tools=TOOLS[:1])).added_tools() == ()
+    assert two(body(tools=TOOLS[:1]), body()).new_tools() == ("b", "c")
+    assert two(body(), body(tools=TOOLS[:1])).new_tools() == ()
 
 
 def test_an_option_keeps_its_value() -> None:

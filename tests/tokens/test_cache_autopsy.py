@@ -121,6 +121,16 @@ def test_a_changed_message_leaves_what_comes_before_it() -> None:
     assert autopsy(before(), after(ask(*later))).cause == "evicted", "not even the beginning that is the same was read"
 
 
+def test_a_line_that_only_the_provider_reads_is_no_difference() -> None:
+    def billed(number: int, *messages: Message) -> Request:
+        line = f"x-anthropic-billing-header: cch={number};"
+        return ask(said("system", line, *messages[0].parts, at="/system"), *messages[1:])
+
+    later = (NEXT[0], user(f"Other. {LONG}"), *NEXT[2:])
+    found = autopsy(before(billed(1, *FIRST)), after(billed(2, *later), read=5000))
+    assert (found.cause, found.pointer, found.also) == ("messages", "/messages/0", ())
+
+
 def test_a_shorter_conversation_and_pieces_that_are_no_text_have_a_place() -> None:
     image = Image(Link("https://a.b/c.png"), at="/messages/0/content/0")
     previous = before(ask(system(), said("user", image, LONG, MARK), said("assistant", "Well."), user("Go.", MARK)))

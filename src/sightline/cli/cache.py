@@ -160,11 +160,11 @@ def _turn(turn: "CacheTurn") -> list[str]:
         f"{turn.reason}{where}{pause}"
     ]
     if autopsy.offset is not None:
-        lines.append(f"      byte {autopsy.offset:,}: {_quoted(autopsy.before)} became {_quoted(autopsy.after)}")
+        lines.append(f"      byte {autopsy.offset:,}: {_quote(autopsy.before)} became {_quote(autopsy.after)}")
     if turn.provider_reason:
         lines.append(f"      the provider says: {harmless(turn.provider_reason)}")
     return lines
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f"“{harmless(' '.join(text.split()))}”"

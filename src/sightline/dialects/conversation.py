@@ -63,6 +63,9 @@ def without_private_lines(request: Request, source: Dialect, report: Report) -> 
     """The request without the lines of its system prompt that only the provider of `source` is meant to read."""
     beginnings = source.unread.private_lines
     count = leading_count(request.messages) if beginnings else 0
+    parts = (part for message in request.messages[:count] for part in message.parts)
+    if not any(isinstance(part, Text) and part.text.startswith(beginnings) for part in parts):
+        return request
 
     def strip(part: Part) -> Part | None:
         if not isinstance(part, Text) or not part.text.startswith(beginnings):
@@ -78,7 +81,7 @@ def without_private_lines(request: Request, source: Dialect, report: Report) -> 
         for message in request.messages[:count]
         if (kept := tuple(part for part in map(strip, message.parts) if part is not None)) or not message.parts
     ]
-    return msgspec.structs.replace(request, messages=(*leading, *request.messages[count:])) if count else request
+    return msgspec.structs.replace(request, messages=(*leading, *request.messages[count:]))
 
 
 def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tuple[Message, ...]:

@@ -230,7 +230,7 @@ class TwoTurns:
         """The edit that brings the tools into the order of the turn before."""
         return CacheEdit(action="order", names=_tool_names(self.before))
 
-    def added_tools(self) -> tuple[str, ...]:
+    def new_tools(self) -> tuple[str, ...]:
         """The tools that the turn before did not have, if it had all others."""
         old, new = (set(_tool_names(draft)) for draft in (self.before, self.now))
         return tuple(sorted(new - old)) if old <= new else ()

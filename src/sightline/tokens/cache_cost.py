@@ -12,12 +12,14 @@ from typing import Literal, assert_never
 import msgspec
 
 from sightline.catalog.facts import Prices
+from sightline.dialects.conversation import without_private_lines
 from sightline.dialects.dialect import CacheGroup
 from sightline.dialects.registry import find_dialect
 from sightline.model.comparison import of_message, of_part, of_parts, of_tool
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
+from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import OpaqueTool, Tool
 from sightline.model.usage import Usage
@@ -72,10 +74,11 @@ class Prefix:
     """The units of one request, with what they cost. What it shares with a prefix that is `like` it is taken over."""
 
     def __init__(self, request: Request, estimator: Estimator, like: "Prefix | None" = None) -> None:
-        self.request = request
+        spoken = find_dialect(request.dialect)
+        # The provider takes them out before it caches: they differ from request to request.
+        self.request = request if spoken is None else without_private_lines(request, spoken, Report())
         self._estimator = estimator
         self._known = {} if like is None else like.by_message
-        spoken = find_dialect(request.dialect)
         self._order = _ANY_ORDER if spoken is None else spoken.cache.order
         self._mark_field = "" if spoken is None else spoken.cache.mark_field
         self.units = tuple(self._units())

@@ -97,7 +97,7 @@ class CacheAdviser:
         """What to change, by cause and section, the most worthwhile first."""
         advice = []
         for (cause, name), group in _groups(examined).items():
-            money = _saved_by_an_hour(examined, group) if cause == "expired" else _saved(group)
+            money = _money_by_an_hour(examined, group) if cause == "expired" else _sum_money(group)
             if money is not None and money <= 0 and cause == "expired":
                 continue  # keeping for an hour costs more than it saves where pauses are rare
             edits = await self._find_edits(cause, group)
@@ -128,7 +128,7 @@ class CacheAdviser:
         for label, words, mask in _masks_for(cause, pairs[-1].turns, session):
             saved = []
             for pair in pairs:
-                saved.append(pair.saved_by(mask, self._examiner))
+                saved.append(pair.measure_saving(mask, self._examiner))
                 await sleep(0)  # bodies may be large: others must not wait for all of them
             tokens = sum(count for count, _ in saved)
             money = [dollars for _, dollars in saved]
@@ -180,7 +180,7 @@ class _Pair:
     def session(self) -> str:
         return self.new.summary.session
 
-    def saved_by(self, mask: Mask, examiner: TurnExaminer) -> tuple[int, float | None]:
+    def measure_saving(self, mask: Mask, examiner: TurnExaminer) -> tuple[int, float | None]:
         """What the turn would have read more from the cache, had this edit been made on both, and what that is worth.
         Where the edit cannot be made, a request would have been sent as it was."""
         facts, estimator = examiner.viewer.measures(self.new)
@@ -213,7 +213,7 @@ def _masks_for(cause: Cause, turns: TwoTurns, session: str) -> Iterator[tuple[st
             edits = [turns.hold_words("move"), turns.hold_words("freeze"), turns.hold_words("strip")]
         case "tools":
             edits = [turns.hold_words("freeze")]
-            for name in turns.added_tools():
+            for name in turns.new_tools():
                 yield f"Leave out {name}", name, _mask(session, strip=Strip(what="tool", tool=name))
         case "tools_order":
             edits = [turns.order_tools()]
@@ -262,12 +262,12 @@ def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
     return [place for place in dict.fromkeys(places) if place]
 
 
-def _saved(group: Iterable[ExaminedTurn]) -> float | None:
+def _sum_money(group: Iterable[ExaminedTurn]) -> float | None:
     known = [each.turn.autopsy.money for each in group]
     return None if None in known else fsum(money for money in known if money is not None)
 
 
-def _saved_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
+def _money_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
     """What all turns would have cost less had every write been for an hour, so that these had found the cache."""
     ids = {each.turn.exchange for each in group}
     differences = []

@@ -164,7 +164,7 @@ class TurnExaminer:
                 continue  # retention has taken its bodies
         for before in known:
             asked = before.request()
-            ranked.append((_shared(asked, request), before, asked))
+            ranked.append((_count_shared(asked, request), before, asked))
         if not ranked:
             return None
         most, before, asked = max(reversed(ranked), key=lambda each: each[0])  # of equals the latest
@@ -172,7 +172,7 @@ class TurnExaminer:
         return None if most == 0 and begins else (before, asked)
 
 
-def _shared(one: Request, other: Request) -> int:
+def _count_shared(one: Request, other: Request) -> int:
     """How many messages of the conversation are the same from its beginning on."""
     count = 0
     spoken = (
