@@ -317,7 +317,7 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     from sightline.cli.forget import size_of
     from sightline.cli.program import EXIT_FAILED
 
-    found = {each.what: each for each in _installed_parts(arguments)}
+    found = {each.what: each for each in _list_parts(arguments)}
     for each in found.values():
         count, size = _measure(each.paths)
         amount = f"{many(count, 'file')}, {size_of(size)}" if count else "nothing"
@@ -352,12 +352,12 @@ def _confirm(names: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _installed_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
+def _list_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
     from sightline.app.configuration import config_home, data_folder, data_home, load_with_problems
 
     data, settings = data_folder(arguments.data).absolute(), config_home().parent
     is_own = data == data_home().absolute()
-    ours = tuple(data.iterdir()) if is_own and data.is_dir() else tuple(_known_files(data))
+    ours = tuple(data.iterdir()) if is_own and data.is_dir() else tuple(_find_own_files(data))
     try:
         loaded = load_with_problems(arguments.config)
         file, url = loaded.path, loaded.settings.store.url
@@ -372,7 +372,7 @@ def _installed_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
     yield _program()
 
 
-def _known_files(folder: Path) -> Iterator[Path]:
+def _find_own_files(folder: Path) -> Iterator[Path]:
     """What Sightline has written into this folder; nothing if it is none of its data folders."""
     if (folder / "token").exists() or (folder / "record.sqlite3").exists():
         yield from sorted({path for pattern in _OURS for path in folder.glob(pattern)})

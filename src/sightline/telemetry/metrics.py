@@ -354,7 +354,7 @@ class Metrics:
                 if bounds:
                     lines += _histogram(shown, labels, one, bounds)
                 else:
-                    lines.append(f"{shown}{_shown(labels)} {_number(one.total)}")
+                    lines.append(f"{shown}{_write_labels(labels)} {_number(one.total)}")
         return "\n".join(lines) + "\n"
 
 
@@ -362,17 +362,17 @@ def _histogram(name: str, labels: Labels, one: _Series, bounds: Sequence[float])
     below = 0
     for bound, count in zip((*map(_number, bounds), "+Inf"), one.buckets, strict=True):
         below += count
-        yield f"{name}_bucket{_shown((*labels, ('le', bound)))} {below}"
-    yield f"{name}_sum{_shown(labels)} {_number(one.total)}"
-    yield f"{name}_count{_shown(labels)} {one.count}"
+        yield f"{name}_bucket{_write_labels((*labels, ('le', bound)))} {below}"
+    yield f"{name}_sum{_write_labels(labels)} {_number(one.total)}"
+    yield f"{name}_count{_write_labels(labels)} {one.count}"
 
 
-def _shown(labels: Labels) -> str:
-    pairs = (f'{name.replace(".", "_")}="{_escaped(value)}"' for name, value in labels)
+def _write_labels(labels: Labels) -> str:
+    pairs = (f'{name.replace(".", "_")}="{_escape(value)}"' for name, value in labels)
     return "{" + ",".join(pairs) + "}" if labels else ""
 
 
-def _escaped(value: Json) -> str:
+def _escape(value: Json) -> str:
     text = "true" if value is True else str(value)
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
