@@ -13,7 +13,7 @@ import msgspec
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.signatures import OriginMarker
-from sightline.dialects.stored import StoredApi, StoredCall, exchange_in, list_page
+from sightline.dialects.stored import RESPONSES, StoredApi, StoredCall, exchange_in, list_page
 from sightline.dialects.translate import restore_names
 from sightline.editing.response_chain import ChainLink, expand_request, previous_of
 from sightline.errors import Code, Fault
@@ -47,8 +47,8 @@ from sightline.wire.sse import SseDecoder, encode_frame
 
 MOST_LINKS: Final = 500
 _LARGEST_UPDATE: Final = 1 << 20
-_MARK: Final = b"_x_"
-"""What the id of every stored Responses reply has in it, so that other bodies need not be parsed."""
+_MARK: Final = f'"{RESPONSES.prefix}x_'.encode()
+"""How the id of a reply begins that a request can go on from, so that other bodies need not be parsed."""
 
 
 class ReplyRecords(Protocol):
