@@ -29,6 +29,8 @@ from sightline.workbench.cache_report import CacheReport
 from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
+from sightline.workbench.exchanges import SnippetsShown
+from sightline.workbench.page_settings import TrafficFilters
 from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
@@ -44,6 +46,8 @@ ANSWERS = (
     ExampleShown,
     CacheReport,
     CostsShown,
+    SnippetsShown,
+    TrafficFilters,
     ForgetResult,
     CapsShown,
     LearnedShown,

@@ -16,6 +16,7 @@ from sightline.filters.predicate import (
     Known,
     alone,
     canonical,
+    find_word,
     fits,
     fold_case,
     is_filed,
@@ -27,6 +28,7 @@ from sightline.filters.predicate import (
     occurs,
     plain,
     select,
+    sought_words,
 )
 from sightline.filters.sql import Columns, condition
 from tests.filters.expressions import CHAT_TERMS, NOW, PATTERNS, SINGLE_TERMS, SUBJECTS, TEXTS, joined
@@ -353,3 +355,14 @@ def test_a_field_that_was_added_is_read_from_the_others() -> None:
 def test_a_field_with_a_name_that_is_taken_or_cannot_be_written_is_refused(name: str, words: str) -> None:
     with pytest.raises(Fault, match=words):
         add_field(FilterField(name, Kind.TEXT, "the team", read=lambda _: None))
+
+
+def test_where_a_word_is_whatever_its_case() -> None:
+    assert find_word("WALRUS", "The Walrus sings") == (4, 10)
+    assert find_word("zebra", "The Walrus sings") is None
+
+
+def test_what_a_filter_looks_for_is_what_it_must_find() -> None:
+    wanted = parse('dad (joke | "knock*who") model:m !secret dad')
+    assert sought_words(wanted) == ["dad", "joke", "knock", "who"]
+    assert sought_words(parse("")) == []

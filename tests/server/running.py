@@ -26,6 +26,7 @@ from sightline.store.summary import Summary, summary_of
 from sightline.web.access import OriginGuard
 from sightline.web.asgi import ClientWriter
 from sightline.workbench.workbench import Access
+from tests.logbook_fake import MemoryLogbook
 
 TOKEN = "token-of-the-tests-0123456789"
 CATALOG = Catalog(
@@ -94,6 +95,7 @@ class ListStore:
         self.entries: list[Entry] = []
         self.found: list[tuple[object, str, int]] = []
         self.trouble: Fault | None = None
+        self.logbook = MemoryLogbook()
 
     def record(self, entries: Sequence[Entry]) -> None:
         self.entries.extend(entries)

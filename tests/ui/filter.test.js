@@ -7,6 +7,7 @@ import {
   errorOf,
   fitting,
   splitAtError,
+  splitByWords,
   term,
   termStart,
 } from "../../src/sightline/ui/kit/core/filter.js";
@@ -57,4 +58,17 @@ test("an error is told without its column, and marked where it is", () => {
 test("values are quoted where they must be", () => {
   assert.equal(term("model", "claude-opus-4.1"), "model:claude-opus-4.1");
   assert.equal(term("session", 'my "task"'), 'session:"my *task*"');
+});
+
+test("a text is split at the words that are looked for, whatever their case and their signs", () => {
+  assert.deepEqual(splitByWords("Read parser.py, not PARSERXPY", ["parser.py"]), [
+    { text: "Read ", isHit: false },
+    { text: "parser.py", isHit: true },
+    { text: ", not PARSERXPY", isHit: false },
+  ]);
+  assert.deepEqual(
+    splitByWords("Dad tells a joke", ["joke", "dad", ""]).map((piece) => piece.text),
+    ["Dad", " tells a ", "joke"],
+  );
+  assert.deepEqual(splitByWords("nothing", []), [{ text: "nothing", isHit: false }]);
 });

@@ -46,7 +46,7 @@ def test_rows_arrive_as_they_happen_and_turns_of_one_conversation_stand_together
         free.free(chat(user("Something else.")), session="other")
         expect(page.get_by_role("row", name="Something else.")).to_be_visible()
         count = len(free.person.get("/api/exchanges")["exchanges"])
-        expect(page.get_by_role("status").filter(has_text="exchanges")).to_have_text(f"{count} exchanges")
+        expect(page.get_by_role("status", name="Totals")).to_contain_text(f"{count} requests")
         free.keep(shown, "traffic")
 
 
@@ -79,6 +79,67 @@ def test_the_filter_completes_and_shows_where_it_is_wrong(free: PageStage) -> No
         expect(page.get_by_role("row", name="Leave me.")).to_be_visible()
         page.keyboard.insert_text("text:nowhere")
         expect(page.get_by_role("heading", name="Nothing matches this filter")).to_be_visible()
+
+
+def test_a_bare_word_is_found_in_the_list_and_in_the_request_and_its_filter_is_saved(free: PageStage) -> None:
+    filler = "Nothing of note. " * 200
+    free.free(chat(user(f"{filler} The walrus sings. {filler}")), session="sea")
+    free.free(chat(user("A walrus by name.")), session="zoo")
+    free.free(chat(user("Plain.")), session="land")
+    with free.look() as shown:
+        page = shown.page
+        expect(page.get_by_role("row", name="Plain.")).to_be_visible()
+        filter_box(page)
+        page.keyboard.type("walrus")
+        expect(page.get_by_role("row", name="Plain.")).to_have_count(0)
+        expect(page.get_by_role("status", name="Totals")).to_contain_text("2 requests")
+        row = page.get_by_role("row", name="Nothing of note.")
+        expect(row.locator("mark")).to_have_text("walrus")
+        expect(row).to_contain_text("sings.")
+        expect(page.get_by_role("row", name="by name.").locator(".said mark")).to_have_text("walrus")
+        free.keep(shown, "traffic-found")
+        page.get_by_role("button", name="Saved filters").click()
+        page.get_by_role("menuitem", name="Save this filter…").click()
+        page.get_by_role("textbox", name="Name").fill("Sea")
+        page.get_by_role("button", name="Save", exact=True).click()
+        row.click()
+        found = page.get_by_role("status", name="Found")
+        expect(found).to_contain_text("in 1 section of this request")
+        expect(card(page, "User 1")).to_contain_text("walrus sings")  # the fold is open
+        page.wait_for_function("CSS.highlights.get('found')?.size === 1")
+        free.keep(shown, "request-found")
+        page.get_by_role("button", name="Stop marking").click()
+        expect(found).to_have_count(0)
+    with free.look() as shown:  # another browser has it too
+        page = shown.page
+        expect(page.get_by_role("row", name="Plain.")).to_be_visible()
+        page.get_by_role("button", name="Saved filters").click()
+        page.get_by_role("menuitemradio", name="Sea").click()
+        expect(page.get_by_role("combobox", name="Filter")).to_have_value("walrus")
+        expect(page.get_by_role("row", name="Plain.")).to_have_count(0)
+
+
+def test_columns_sort_and_requests_of_evals_are_folded_away(free: PageStage) -> None:
+    for session, size in (("a", 1), ("b", 30), ("eval:e_1", 10)):
+        free.free(chat(user(f"Sorted in {session}. " + "x " * size)), session=session)
+    with free.look() as shown:
+        page = shown.page
+        expect(page.get_by_role("row", name="Sorted in b.")).to_be_visible()
+        expect(page.get_by_role("row", name="Sorted in eval:e_1.")).to_have_count(0)
+        page.get_by_role("button", name="Show 1 request of evals").click()
+        expect(page.get_by_role("row", name="Sorted in eval:e_1.")).to_be_visible()
+        head = page.get_by_role("columnheader", name="Client")
+        head.get_by_role("button").click()
+        expect(head).to_have_attribute("aria-sort", "ascending")
+        rows = page.get_by_role("row").filter(has_text="Sorted in")
+        expect(rows.first).to_contain_text("Sorted in a.")
+        head.get_by_role("button").click()
+        expect(head).to_have_attribute("aria-sort", "descending")
+        expect(page.get_by_role("row").filter(has_text="Sorted in").last).to_contain_text("Sorted in a.")
+        free.keep(shown, "traffic-sorted")
+        head.get_by_role("button").click()
+        page.get_by_role("button", name="Hide requests of evals").click()
+        expect(page.get_by_role("row", name="Sorted in eval:e_1.")).to_have_count(0)
 
 
 def test_a_request_is_opened_edited_and_sent_by_keyboard_alone(stage: PageStage) -> None:

@@ -9,7 +9,10 @@ import {
   onlyHeld,
   mergeLines,
   mostTokens,
+  flatRows,
+  nextSort,
   rowsOf,
+  sumLines,
   stateOf,
   applyFact,
   titleOf,
@@ -227,4 +230,35 @@ test("ten thousand exchanges are put in order", () => {
     .flat()
     .sort((a, b) => b.at - a.at);
   assert.equal(rowsOf(lines, new Map(), new Set()).length, 900 * 5);
+});
+
+test("a column is sorted one way, then the other, then not; numbers begin with the largest", () => {
+  assert.deepEqual(
+    [nextSort("", "cost", true), nextSort("-cost", "cost", true), nextSort("cost", "cost", true)],
+    ["-cost", "cost", ""],
+  );
+  assert.deepEqual([nextSort("-cost", "model", false), nextSort("model", "model", false)], ["model", "-model"]);
+  assert.deepEqual([nextSort("", "at", true), nextSort("at", "at", true)], ["at", ""]);
+});
+
+test("a sorted list has every exchange by itself, in the order in which it came", () => {
+  const rows = flatRows([...turns("talk", 2, 1), line("z", 9, { state: "held" })]);
+  assert.deepEqual(drawn(rows), ["line talk1", "line talk0", "line z"]);
+});
+
+test("the sums of a whole list count what failed and what has no price", () => {
+  const list = [
+    line("a", 1, { state: "failed" }),
+    line("b", 2, { input_tokens: 10, cached_tokens: 4, output_tokens: 2, cost: 0.5 }),
+    line("c", 3, { input_tokens: 5, output_tokens: 1 }),
+  ];
+  assert.deepEqual(sumLines(list), {
+    requests: 3,
+    failed: 1,
+    input_tokens: 15,
+    cached_tokens: 4,
+    output_tokens: 3,
+    cost: 0.5,
+    unpriced: 1,
+  });
 });

@@ -28,7 +28,7 @@ from sightline.store.entries import BodyEntry, FactEntry
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
 from sightline.workbench.exchange_views import body_sha256, fact_shown, line, original_sha256, reply_of, view
-from sightline.workbench.exchanges import Exchanges
+from sightline.workbench.exchanges import Exchanges, sort_lines
 from tests.desk_stage import DeskStage, desk_stage
 from tests.server.running import ListStore, Running, running
 
@@ -375,3 +375,90 @@ def test_every_call_is_documented() -> None:
     told = (Path(__file__).parents[2] / "docs/reference/http.md").read_text("utf-8")
     for _, path in CALLS:
         assert path.partition("?")[0] in told
+
+
+def line_of(name: str, **values: object) -> Summary:
+    return Summary(id=name, at=1.0, **values)  # type: ignore[arg-type]
+
+
+def sorted_ids(lines: list[Summary], sort: str, before: str = "", limit: int = 10) -> list[str]:
+    return [each.id for each in sort_lines(lines, sort, before=before, limit=limit)]
+
+
+def test_lines_are_sorted_by_a_column_with_unknown_values_last_and_in_pages() -> None:
+    lines = [line_of("x_1", cost=2.0), line_of("x_2"), line_of("x_3", cost=5.0), line_of("x_4", cost=0.5)]
+    assert sorted_ids(lines, "-cost") == ["x_3", "x_1", "x_4", "x_2"]
+    assert sorted_ids(lines, "cost") == ["x_4", "x_1", "x_3", "x_2"]
+    assert sorted_ids(lines, "-cost", limit=2) == ["x_3", "x_1"]
+    assert sorted_ids(lines, "-cost", before="x_1") == ["x_4", "x_2"]
+    assert sorted_ids(lines, "cost", before="x_3") == ["x_2"]
+    texts = [line_of("x_1", model="b"), line_of("x_2"), line_of("x_3", session="S", client="c", model="A")]
+    assert sorted_ids(texts, "model") == ["x_3", "x_1", "x_2"]
+    assert sorted_ids(texts, "-client") == ["x_3", "x_2", "x_1"]
+    assert sorted_ids([line_of("x_1", output_tokens=3), line_of("x_2", input_tokens=9)], "-tokens") == ["x_2", "x_1"]
+
+
+def test_a_column_that_does_not_exist_is_refused(store: ListStore) -> None:
+    with pytest.raises(Fault) as caught:
+        listed(store, "sort=colour")
+    assert (caught.value.code, caught.value.status) == (Code.INVALID_REQUEST, 400)
+    assert "cost" in caught.value.hint
+
+
+def send(stage: DeskStage, text: str, session: str = "one") -> str:
+    body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    return stage.ask(body, session=session).result(30).exchange
+
+
+def test_what_is_found_is_shown_where_it_is(tmp_path: Path) -> None:
+    with desk_stage(tmp_path) as stage:
+        stage.person.put("/api/interception", {"mode": "off"})
+        far = send(stage, "word " * 50 + "the Walrus\nsings" + " tail" * 50)
+        plain = send(stage, "nothing of it")
+        replied = stage.person.get(f"/api/snippets?{urlencode({'filter': 'hello', 'ids': plain})}")
+        found = stage.person.get(f"/api/snippets?{urlencode({'filter': 'walrus !zebra', 'ids': f'{far},{plain}'})}")
+        assert found["words"] == ["walrus"]
+        (snippet,) = found["snippets"]
+        assert (snippet["id"], snippet["of"], snippet["hit"]) == (far, "request", "Walrus")
+        assert (snippet["before"][0], snippet["before"][-9:]) == ("…", "word the ")
+        assert (snippet["after"][:11], snippet["after"][-1]) == (" sings tail", "…")
+        assert replied["snippets"][0]["of"] == "reply"
+        assert stage.person.get(f"/api/snippets?{urlencode({'filter': 'session:one', 'ids': far})}") == {
+            "words": [],
+            "snippets": [],
+        }
+        status, refused = stage.person.ask("GET", f"/api/snippets?filter=a&ids={','.join(['x_1'] * 51)}")
+        assert (status, refused["error"]["code"]) == (400, "invalid_request")
+
+
+def test_requests_of_evals_are_left_out_or_alone_where_that_is_asked_for(tmp_path: Path) -> None:
+    with desk_stage(tmp_path) as stage:
+        stage.person.put("/api/interception", {"mode": "off"})
+        own, of_eval = send(stage, "mine"), send(stage, "graded", "eval:e_1")
+
+        def ids(query: str) -> list[str]:
+            return [each["id"] for each in stage.person.get(f"/api/exchanges?{query}")["exchanges"]]
+
+        assert (ids(""), ids("evals=0"), ids("evals=only")) == ([of_eval, own], [own], [of_eval])
+        assert stage.person.get("/api/costs?by=model&evals=only")["total"]["requests"] == 1
+        stage.person.put("/api/interception", {"mode": "every"})
+        held, waiting = stage.hold({"model": "m", "messages": []}, session="eval:e_2")
+        assert ids("evals=0") == [held, own]  # what waits for a decision is not hidden
+        stage.person.act(held, "drop")
+        waiting.result(30)
+
+
+def test_saved_filters_are_kept_and_a_bad_list_changes_nothing(tmp_path: Path) -> None:
+    wanted = {"filters": [{"name": "Costly", "filter": "cost>1"}, {"name": "Failed", "filter": "error"}]}
+    with desk_stage(tmp_path) as stage:
+        assert stage.person.get("/api/filters") == {"filters": []}
+        assert stage.person.put("/api/filters", wanted) == wanted
+        for bad in (
+            [{"name": "a", "filter": "x"}, {"name": "A", "filter": "y"}],
+            [{"name": " ", "filter": "x"}],
+            [{"name": "a", "filter": "colour:red"}],
+        ):
+            status, refused = stage.person.ask("PUT", "/api/filters", {"filters": bad})
+            assert status == 422, refused
+    with desk_stage(tmp_path) as stage:
+        assert stage.person.get("/api/filters") == wanted

@@ -75,6 +75,7 @@ from sightline.workbench.costs import CostReport
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
+from sightline.workbench.page_settings import SavedTrafficFilters
 from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
 from sightline.workbench.workbench import Access, ExampleRecord, Workbench
@@ -159,6 +160,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     caches = CacheReports(examiner)
     costs = CostReport(parts.store, parts.prices, parts.now)
     sessions = Sessions(examiner, parts.now)
+    filters = SavedTrafficFilters(parts.store.logbook, parts.now)
     api = Api(
         exchanges=exchanges,
         showing=showing,
@@ -181,6 +183,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             **calibration_calls(parts.memory, parts.wait_until_learned),
             "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
+            "filters": {"GET": lambda _call: filters.read(), "PUT": lambda call: filters.replace(call.receive)},
             "sessions/*": {"GET": lambda call: sessions.read(call.name)},
             "turns": {"GET": lambda call: sessions.details(Query(call.query))},
             "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},

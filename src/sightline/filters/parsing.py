@@ -276,9 +276,9 @@ class _Reader:
         word = Piece("text", source.place, source.place) if source.is_at_quote else source.word()
         if word is None:
             raise self._missing(depth)
-        if source.is_at_quote:
+        if source.is_at_quote and (word.start == word.end or self._is_name(word)):
             return self._read_comparison(word, ":")
-        sign = source.sign()
+        sign = None if source.is_at_quote else source.sign()
         return self._lone(word) if sign is None else self._read_comparison(word, sign)
 
     def _missing(self, depth: int) -> Fault:
@@ -303,7 +303,7 @@ class _Reader:
         return term(FieldComparison(self.source, field, name, sign, value, self.zone))
 
     def _lone(self, word: Piece) -> Expression:
-        """A word with neither sign nor quotes."""
+        """A word with neither sign nor quotes; one that names nothing is looked for in what was said."""
         text = word.text.lower()
         if not text.strip("*"):
             return EVERYTHING
@@ -316,13 +316,25 @@ class _Reader:
             return self._resolve_saved_filter(word, self.saved)
         found = _NUMBERED.fullmatch(text)
         field = BY_NAME.get(found[1]) if found is not None else None
-        if found is None or field is None or field.kind not in _WITH_NUMBER:
-            raise self._unknown(word)
+        if found is None or field is None or field.kind not in _WITH_NUMBER or self.source.is_at_quote:
+            return self._search(word)
         self._check_scope(word, field)
         number = Piece(found[2], word.start + 1, word.end)
         if field.kind is Kind.TOPIC:
             return OwnTopic(count(self.source, number))
         return self._comparison(field, Piece(found[1], word.start, word.start + 1), ":", number)
+
+    def _search(self, word: Piece) -> Expression:
+        # In the chat @ always names a saved filter, which a saved one itself cannot.
+        if word.text.lower() in _SPELLED or (word.text.startswith("@") and self.scope is FilterScope.CHAT):
+            raise self._unknown(word)
+        self.source.place = word.start  # read again as a value, with escapes, and with quotes inside as in don't
+        value = self.source.value()
+        assert value is not None  # it has at least the letters of the word
+        return self._comparison(BY_NAME["text"], word, ":", value)
+
+    def _is_name(self, word: Piece) -> bool:
+        return word.text.lower() in BY_NAME or word.text.lower() in WORDS
 
     def _resolve_saved_filter(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
         """A filter that was saved under a name."""

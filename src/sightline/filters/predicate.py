@@ -115,6 +115,24 @@ def occurs(pattern: str, text: str) -> bool:
     return _find_in_order(_segments(pattern), fold_case(text), 0) >= 0
 
 
+def find_word(word: str, text: str) -> tuple[int, int] | None:
+    """Where these characters begin and end for the first time in a text, whatever their case; None where they are not
+    in it."""
+    at = fold_case(text).find(fold_case(word))
+    return None if at < 0 else (at, at + len(word))
+
+
+def sought_words(expression: Expression) -> list[str]:
+    """The characters that a filter looks for in what was said, in its order; not what it must not find."""
+    match expression:
+        case ContentTerm(pattern=pattern):
+            return literals(pattern)
+        case And(parts=parts) | Or(parts=parts):
+            return list(dict.fromkeys(word for part in parts for word in sought_words(part)))
+        case _:
+            return []
+
+
 def like(pattern: str) -> tuple[str, bool]:
     """The pattern for LIKE with `!` as the escape, and whether it means the same; if not, it takes in more, because
     databases fold the case of other alphabets differently."""

@@ -1649,6 +1649,21 @@ export interface Side {
   pointer: string;
 }
 
+/** The first place in an exchange that has what is looked for, with the text around it on one line. */
+export interface Snippet {
+  id: string;
+  of: "reply" | "request";
+  before: string;
+  hit: string;
+  after: string;
+}
+
+/** The words that a filter looks for, and where exchanges have them. */
+export interface SnippetsShown {
+  words: string[];
+  snippets: Snippet[];
+}
+
 /** What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it ends it. */
 export interface Span {
   before?: string;
@@ -1827,6 +1842,17 @@ export interface TopicShown {
   path: string[];
   direct: number;
   total: number;
+}
+
+/** A filter of the traffic list, and its name, which no other one has. */
+export interface TrafficFilter {
+  name: string;
+  filter: string;
+}
+
+/** All saved filters, in their order. */
+export interface TrafficFilters {
+  filters: TrafficFilter[];
 }
 
 /** The body was put into another dialect; `losses` is how much of it was not carried, `report` what. */

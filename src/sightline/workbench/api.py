@@ -219,6 +219,7 @@ class Api:
                     "GET": lambda call: showing.view(call.name, Query(call.query)),
                     "DELETE": lambda call: forgetting.forget_one(call.name),
                 },
+                "snippets": {"GET": lambda call: exchanges.snippets(Query(call.query))},
                 "forget": {"POST": lambda call: forgetting.forget(call.receive)},
                 "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},

@@ -16,7 +16,7 @@ import msgspec
 from sightline.catalog.problem import quote_word
 from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
-from sightline.filters.expression import Expression
+from sightline.filters.expression import Expression, TextTerm, both, negate
 from sightline.filters.parsing import parse
 from sightline.model.usage import Usage
 from sightline.store.store import Store
@@ -169,6 +169,24 @@ def check_groups(by: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+_OF_EVALS = TextTerm("session", "eval:*")
+_IS_HELD = TextTerm("state", "held")
+
+
+def listed(query: Query) -> Expression:
+    """The filter of a query. With `evals=0` without the requests that eval runs and their judges make, except held
+    ones, which wait for a decision; with `evals=only`, only these."""
+    wanted = parse(query.text("filter"))
+    hidden = both(_OF_EVALS, negate(_IS_HELD))
+    match query.text("evals"):
+        case "0":
+            return both(wanted, negate(hidden))
+        case "only":
+            return both(wanted, hidden)
+        case _:
+            return wanted
+
+
 async def read_summaries(store: Store, wanted: Expression, now: float) -> AsyncIterator[Summary]:
     """All exchanges that the filter takes, newest first."""
     before = ""
@@ -207,7 +225,7 @@ class CostReport:
     async def read(self, query: Query) -> CostsShown:
         """The costs of the exchanges that a filter takes, in groups."""
         accounting = Accounting((query.text("by") or "day").split(","), self._prices)
-        wanted = parse(query.text("filter"))
+        wanted = listed(query)
         await self._store.settle()
         async for summary in read_summaries(self._store, wanted, self._now()):
             accounting.add(summary)

@@ -1,8 +1,10 @@
-"""The record over the API: lists and bodies of exchanges, replays of recorded requests, documents to edit, and
-forgetting."""
+"""The record over the API: lists and bodies of exchanges, what a search found in them, replays of recorded requests,
+documents to edit, and forgetting."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Final
+import asyncio
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,20 +16,23 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.own_calls import AGENT, path_of
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
 from sightline.exchange.resend import Resender
 from sightline.filters.expression import Expression, TextTerm
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import completions, parse
-from sightline.filters.predicate import literal
+from sightline.filters.predicate import find_word, literal, sought_words
 from sightline.model.exchange import RAW_HTTP, Received
 from sightline.model.json import JsonObject
+from sightline.store.digest import digest_of, words_of
 from sightline.store.summary import Summary
 from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
+from sightline.workbench.costs import listed, read_summaries
 from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of, sha256_of_kept
 
 MOST, USUAL = 500, 100
@@ -54,12 +59,35 @@ class Exchanges:
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
     async def list_exchanges(self, query: Query) -> JsonObject:
-        """The exchanges that match a filter, newest first."""
-        wanted = parse(query.text("filter"))
-        limit = _limit(query.text("limit"))
-        await self._records.store.settle()
-        found = await self._records.store.find(wanted, now=self._now(), before=query.text("before"), limit=limit)
+        """The exchanges that match a filter, newest first, or by what `sort` names: `cost` from the smallest on,
+        `-cost` from the largest."""
+        wanted = listed(query)
+        limit, before, sort = _limit(query.text("limit")), query.text("before"), query.text("sort")
+        store = self._records.store
+        await store.settle()
+        if sort:
+            every = [summary async for summary in read_summaries(store, wanted, self._now())]
+            found = sort_lines(every, sort, before=before, limit=limit)
+        else:
+            found = await store.find(wanted, now=self._now(), before=before, limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
+
+    async def snippets(self, query: Query) -> "SnippetsShown":
+        """What a filter looks for, and where it occurs first in each of these exchanges."""
+        words = sought_words(parse(query.text("filter")))
+        wanted = [each for each in query.text("ids").split(",") if each]
+        if len(wanted) > MOST_SNIPPETS:
+            hint = f"Name up to {MOST_SNIPPETS} exchanges with commas: ?ids=x_1,x_2."
+            raise Fault(Code.INVALID_REQUEST, f"{len(wanted)} exchanges were named", hint=hint, status=400)
+        found: list[Snippet] = []
+        for exchange in wanted if words else ():
+            try:
+                recorded = await self._records.read(exchange)
+            except Fault:
+                continue  # retention has taken it since it was listed
+            if (snippet := await asyncio.to_thread(_find_snippet, recorded, words)) is not None:
+                found.append(snippet)
+        return SnippetsShown(tuple(words), tuple(found))
 
     async def summary(self, exchange: str) -> Summary:
         """The summary of one exchange."""
@@ -100,6 +128,93 @@ class Exchanges:
         # Any bytes may have passed as they were, and a page among them must not become one of ours.
         is_raw = any(isinstance(fact, Received) and fact.dialect == RAW_HTTP for fact in happened)
         return replies.data(body, b"text/plain; charset=utf-8" if is_raw else b"application/json")
+
+
+SORTS: Final[Mapping[str, Callable[[Summary], str | float | None]]] = {
+    "at": lambda line: line.at,
+    "state": lambda line: line.state,
+    "title": lambda line: line.title.lower(),
+    "client": lambda line: (line.session or line.client).lower(),
+    "model": lambda line: line.model.lower(),
+    "route": lambda line: line.provider.lower(),
+    "tokens": lambda line: (
+        None
+        if line.input_tokens is None and line.output_tokens is None
+        else (line.input_tokens or 0) + (line.output_tokens or 0)
+    ),
+    "cost": lambda line: line.cost,
+    "first": lambda line: line.first_byte,
+    "time": lambda line: line.elapsed,
+    "losses": lambda line: line.losses or None,
+}
+"""What a list can be sorted by: the columns of the page."""
+
+
+def sort_lines(summaries: Iterable[Summary], sort: str, *, before: str, limit: int) -> list[Summary]:
+    """The first of these in an order, from behind the exchange `before`; what has no value is always behind. Raises a
+    Fault for a column that does not exist."""
+    is_descending, name = sort.startswith("-"), sort.removeprefix("-")
+    value = SORTS.get(name)
+    if value is None:
+        hint = f"Sort by {', '.join(SORTS)}; with - before it, the largest first."
+        raise Fault(Code.INVALID_REQUEST, f"there is no column {name[:40]!r}", hint=hint, status=400)
+
+    def key(line: Summary) -> tuple[bool, str | float, str]:
+        own = value(line)
+        is_known = own is not None and own != ""
+        return is_known if is_descending else not is_known, own if own is not None else 0.0, line.id
+
+    lines = list(summaries)
+    last = next((key(line) for line in lines if line.id == before), None)
+    if is_descending:
+        return heapq.nlargest(limit, (line for line in lines if last is None or key(line) < last), key=key)
+    return heapq.nsmallest(limit, (line for line in lines if last is None or key(line) > last), key=key)
+
+
+MOST_SNIPPETS: Final = 50
+_AROUND: Final = 60
+"""Characters of a text before and behind what was found."""
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """The first place in an exchange that has what is looked for, with the text around it on one line."""
+
+    id: str
+    of: Literal["request", "reply"]
+    before: str
+    hit: str
+    after: str
+
+
+class SnippetsShown(msgspec.Struct, frozen=True):
+    """The words that a filter looks for, and where exchanges have them."""
+
+    words: tuple[str, ...]
+    snippets: tuple[Snippet, ...]
+
+
+def _find_snippet(recorded: RecordedExchange, words: Sequence[str]) -> Snippet | None:
+    """Where one of these words is: in what is new in the request, or in the reply."""
+    if recorded.is_raw:
+        texts = {"request": recorded.sent.decode("utf-8", "replace")}
+    else:
+        texts = {
+            "request": digest_of(recorded.received.dialect, recorded.body).new_text,
+            "reply": words_of(recorded.reply()),
+        }
+    for of, text in texts.items():
+        for word in words:
+            if (place := find_word(word, text)) is not None:
+                start, end = place
+                before, after = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
+                return Snippet(
+                    recorded.id,
+                    "reply" if of == "reply" else "request",
+                    ("…" if start > _AROUND else "") + " ".join(before.split("\n")),
+                    text[start:end],
+                    " ".join(after.split("\n")) + ("…" if end + _AROUND < len(text) else ""),
+                )
+    return None
 
 
 def _limit(text: str) -> int:

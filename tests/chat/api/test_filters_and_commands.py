@@ -36,8 +36,8 @@ def test_what_can_be_read(desk: ChatDesk, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("s>=2 & nothing", 8, "there is no field"),
-        ("\U0001f600", 1, "there is no field"),
+        ("s>=2 & nothing:x", 8, "there is no field"),
+        ("\U0001f600:x", 1, "there is no field"),
         ("c'\U0001f600' :nothing", 7, "there is no command"),
         ("r5 :delete", 1, "a moment later"),
         ("c'open", 2, "is not closed"),
@@ -205,7 +205,7 @@ def test_the_panel_and_a_summary_are_for_the_page_to_show(commanding_desk: ChatD
 
 
 @pytest.mark.parametrize(
-    ("text", "column"), [("e :delte", 3), ("nothing :delete", 1), (":export txt", 9), ("c'open :delete", 2)]
+    ("text", "column"), [("e :delte", 3), ("nothing:x :delete", 1), (":export txt", 9), ("c'open :delete", 2)]
 )
 def test_a_line_that_cannot_be_read_says_where(commanding_desk: ChatDesk, text: str, column: int) -> None:
     error = commanding_desk.refused(422, "POST", "command", {"view": "v", "text": text})

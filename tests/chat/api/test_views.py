@@ -63,7 +63,7 @@ def test_last_send_is_shown_without_the_conversation(desk: ChatDesk) -> None:
 
 
 def test_a_wrong_filter_says_where(desk: ChatDesk) -> None:
-    error = desk.refused(422, "PUT", "views/v", {"filter": "c'\U0001f600' & nothing"})
+    error = desk.refused(422, "PUT", "views/v", {"filter": "c'\U0001f600' & nothing:x"})
     assert error["details"] == {"column": 9, "length": 7}
     assert "there is no field" in error["message"]
     assert desk.done("GET", "views/v")["filter"] == ""
@@ -321,7 +321,7 @@ def test_what_is_as_configured_follows_the_configuration(tmp_path: Path) -> None
         {"saved_filters": [{"name": "", "filter": ""}]},
         {"saved_filters": [{"name": "two words", "filter": ""}]},
         {"saved_filters": [{"name": "a&b", "filter": ""}]},
-        {"saved_filters": [{"name": "a", "filter": "nothing"}]},
+        {"saved_filters": [{"name": "a", "filter": "nothing:x"}]},
         {"saved_filters": [{"name": "a", "filter": "@b"}, {"name": "b", "filter": ""}]},
         {"saved_filters": [{"name": "a", "filter": "b"}, {"name": "a", "filter": "g"}]},
     ],

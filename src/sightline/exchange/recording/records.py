@@ -99,7 +99,7 @@ class ForgetResult(msgspec.Struct, frozen=True):
 
 _PAGE = 500
 _NAME = re.compile(rb"x_\w+")
-_WITHOUT_TEXT = ("eval-answers:", "chat-sending:")
+_WITHOUT_TEXT = ("eval-answers:", "chat-sending:", "page:")
 """Logs that name exchanges and have nothing of what they say."""
 
 

@@ -2,8 +2,10 @@
 /** A text that is folded after its beginning until the user opens it. */
 
 import { h, html, useState } from "../vendor/preact.js";
+import { patternOf } from "./core/filter.js";
 import { whole } from "./core/format.js";
 import { foldText, hasTurnedText } from "./core/long-text.js";
+import { sought } from "./found.js";
 import { Markdown } from "./markdown.js";
 
 /** @param {string} text */
@@ -16,8 +18,10 @@ export function looksLikeJson(text) {
  * @param {{ text: string, isMarkdown: boolean, lines?: number, key?: string }} props
  */
 export function LongText({ text, isMarkdown, lines = 16 }) {
-  const [isOpen, setOpen] = useState(false);
   const cut = foldText(text, lines);
+  const [wish, setOpen] = useState(/** @type {boolean | null} */ (null));
+  const isHit = cut.isFolded && sought.value.length > 0 && patternOf(sought.value)?.test(text.slice(cut.text.length));
+  const isOpen = wish ?? isHit ?? false;
   const shown = isOpen ? text : cut.text;
   if (!text) return html`<p class="empty-text">empty</p>`;
   return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>

@@ -78,6 +78,28 @@ export function splitAtError(text, error) {
   return [text.slice(0, start), text.slice(start, end) || " ", text.slice(end)];
 }
 
+/**
+ * What finds any of these words, whatever the case of their letters; null where there are none.
+ * @param {readonly string[]} words
+ */
+export function patternOf(words) {
+  const sought = words.filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return sought.length ? new RegExp(`(${sought.join("|")})`, "giu") : null;
+}
+
+/**
+ * A text in pieces, those that are one of the words marked.
+ * @param {string} text
+ * @param {readonly string[]} words
+ * @returns {{ text: string, isHit: boolean }[]}
+ */
+export function splitByWords(text, words) {
+  const pattern = patternOf(words);
+  if (!pattern) return [{ text, isHit: false }];
+  const pieces = text.split(pattern);
+  return pieces.map((piece, index) => ({ text: piece, isHit: index % 2 === 1 })).filter((piece) => piece.text);
+}
+
 /** A value as a filter writes it: in quotes where it needs them. @param {string} field @param {string} value */
 export function term(field, value) {
   return /^[\w.:/@*-]+$/.test(value) ? `${field}:${value}` : `${field}:"${value.replaceAll('"', "*")}"`;

@@ -17,6 +17,7 @@ import { short } from "./core/budget.js";
 import { isHeld, nameOf } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
+import { Find } from "./find.js";
 import { Header } from "./header.js";
 import { Headers } from "./headers.js";
 import { Losses } from "./losses.js";
@@ -166,6 +167,7 @@ export function RequestView({ id, tab, against }) {
     }
     ${h(Tabs, { view, tab: panel ? "" : tab, onTab: show })}
     ${h(Stale, { trouble })}
+    ${h(Find, { desk, tab: panel ? "" : tab, panel: "request-panel" })}
     <div
       class=${`request-body ${panel ? `panel-${panel}` : `tab-${tab}`}`}
       role=${panel ? "region" : "tabpanel"}

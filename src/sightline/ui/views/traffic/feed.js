@@ -3,8 +3,9 @@
 
 import { ApiError, get, onAnnounced, onFact, onReconnect } from "../../kit/api.js";
 import { computed, signal } from "../../vendor/preact.js";
-import { applyFacts, onlyHeld, mergeLines } from "./core/lines.js";
+import { applyFacts, onlyHeld, mergeLines, sumLines } from "./core/lines.js";
 
+/** @import { Snippet } from "../../api-types.d.ts" */
 /** @import { Line } from "./core/lines.js" */
 
 const PAGE = 500;
@@ -14,6 +15,12 @@ const TOGETHER = 120;
 const DRAWN = 40;
 /** So many single lines at most; for more the whole page is cheaper. */
 const SINGLE = 8;
+/** A list in another order than by time, and sums of what is not loaded, are asked for again at most so often. */
+const AGAIN = 1500;
+/** The server looks into so many exchanges in one call. */
+const LOOKED_INTO = 50;
+/** The session of every request that an eval run or its judge makes begins so. */
+const EVAL_SESSION = "eval:";
 
 /** @type {import("../../vendor/preact.js").Signal<Line[]>} */
 export const lines = signal([]);
@@ -23,6 +30,20 @@ export const condition = signal("loading");
 /** @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
 export const trouble = signal(null);
 export const isComplete = signal(false);
+/** The column that the list is sorted by, with "-" before it for the largest first; empty for the newest first. */
+export const sort = signal("");
+/** Whether the requests of eval runs show, and how many are folded away. */
+export const showsEvals = signal(false);
+export const foldedEvals = signal(0);
+/** The sums of all that the filter takes. */
+/** @type {import("../../vendor/preact.js").Signal<ReturnType<typeof sumLines> | null>} */
+const askedSums = signal(null);
+export const sums = computed(() => (isComplete.value ? sumLines(lines.value) : askedSums.value));
+/** The words that the filter looks for, and where each exchange has them. */
+/** @type {import("../../vendor/preact.js").Signal<readonly string[]>} */
+export const words = signal([]);
+/** @type {import("../../vendor/preact.js").Signal<ReadonlyMap<string, Snippet | null>>} */
+export const snippets = signal(new Map());
 
 /** Held ones of all traffic, whatever the filter: they are what the title counts. */
 /** @type {import("../../vendor/preact.js").Signal<Line[]>} */
@@ -47,13 +68,15 @@ export async function showFilter(wanted) {
   loading?.abort();
   const own = (loading = new AbortController());
   if (!lines.value.length) condition.value = "loading";
+  void findWords(wanted, own.signal);
   try {
-    const found = await fetchLines(wanted, "", PAGE, own.signal);
+    const found = await fetchLines(wanted, "", PAGE, { signal: own.signal, isList: true });
     if (own.signal.aborted) return;
     lines.value = found;
     isComplete.value = found.length < PAGE;
     condition.value = "ready";
     trouble.value = null;
+    void fetchSums();
   } catch (error) {
     if (own.signal.aborted) return;
     trouble.value = error instanceof ApiError ? error : new ApiError("page", String(error));
@@ -70,9 +93,10 @@ export async function loadOlder() {
   isFetchingMore = true;
   const wanted = filter.value;
   try {
-    const found = await fetchLines(wanted, last.id, PAGE);
-    if (wanted !== filter.value) return;
-    lines.value = mergeLines(lines.value, found);
+    const order = sort.value;
+    const found = await fetchLines(wanted, last.id, PAGE, { isList: true });
+    if (wanted !== filter.value || order !== sort.value) return;
+    lines.value = order ? [...lines.value, ...found] : mergeLines(lines.value, found);
     isComplete.value = found.length < PAGE;
   } catch {
     // The next scroll asks again; whether the server is there at all, the banner says.
@@ -81,16 +105,98 @@ export async function loadOlder() {
   }
 }
 
+/** Sort by a column, as `sort` says; or show the newest first again. @param {string} wanted */
+export function sortBy(wanted) {
+  sort.value = wanted;
+  void showFilter(filter.value);
+}
+
+/** Show the requests of eval runs, or fold them away. @param {boolean} isShown */
+export function showEvals(isShown) {
+  showsEvals.value = isShown;
+  void showFilter(filter.value);
+}
+
+/** Whether requests of evals are folded away: who asks for them by their session sees them. */
+function hidesEvals() {
+  return !showsEvals.value && !filter.value.includes(EVAL_SESSION);
+}
+
 /**
+ * With `isList` as the list is sorted and folded, without simply what the filter takes.
  * @param {string} wanted
  * @param {string} before
  * @param {number} limit
- * @param {AbortSignal} [signal]
+ * @param {{ signal?: AbortSignal, isList?: boolean }} [options]
  * @returns {Promise<Line[]>}
  */
-async function fetchLines(wanted, before, limit, signal) {
+async function fetchLines(wanted, before, limit, { signal, isList = false } = {}) {
   const query = new URLSearchParams({ filter: wanted, limit: String(limit), ...(before && { before }) });
+  if (isList && sort.value) query.set("sort", sort.value);
+  if (isList && hidesEvals()) query.set("evals", "0");
   return (await get(`/api/exchanges?${query}`, { signal })).exchanges;
+}
+
+/** What is folded away, and the sums of a list that is too long to be added up here. */
+async function fetchSums() {
+  const wanted = filter.value;
+  const began = performance.now();
+  /** @param {string} evals */
+  const total = async (evals) =>
+    (await get(`/api/costs?${new URLSearchParams({ by: "model", filter: wanted, evals })}`)).total;
+  try {
+    const folded = hidesEvals() ? (await total("only")).requests : 0;
+    const found = isComplete.value ? null : await total(hidesEvals() ? "0" : "");
+    sumsTook = performance.now() - began;
+    if (wanted !== filter.value) return;
+    foldedEvals.value = folded;
+    if (found) askedSums.value = found;
+  } catch {
+    // The list says what is wrong with the server or with the filter.
+  }
+}
+
+let lookedFor = "";
+
+/** What the filter looks for in texts. @param {string} wanted @param {AbortSignal} signal */
+async function findWords(wanted, signal) {
+  if (wanted === lookedFor) return;
+  lookedFor = wanted;
+  snippets.value = new Map();
+  words.value = [];
+  if (!wanted.trim()) return;
+  try {
+    const found = await get(`/api/snippets?${new URLSearchParams({ filter: wanted })}`, { signal });
+    if (!signal.aborted) words.value = found.words;
+  } catch {
+    lookedFor = ""; // a filter that is wrong looks for nothing
+  }
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let looking;
+
+/** Find where these exchanges have the words; those in sight are asked for when scrolling rests. @param {string[]} ids */
+export function lookInto(ids) {
+  clearTimeout(looking);
+  if (!words.value.length) return;
+  const wanted = ids.filter((id) => !snippets.value.has(id)).slice(0, LOOKED_INTO);
+  if (wanted.length) looking = setTimeout(() => void fetchSnippets(wanted), TOGETHER);
+}
+
+/** @param {string[]} ids */
+async function fetchSnippets(ids) {
+  const asked = filter.value;
+  try {
+    const found = await get(`/api/snippets?${new URLSearchParams({ filter: asked, ids: ids.join(",") })}`);
+    if (asked !== filter.value) return;
+    const next = new Map(snippets.value);
+    for (const id of ids) next.set(id, null); // it is not asked for again
+    for (const each of found.snippets) next.set(each.id, each);
+    snippets.value = next;
+  } catch {
+    // The row stays without one; the next scroll asks again.
+  }
 }
 
 /** @type {Set<string>} */
@@ -116,7 +222,8 @@ function onTrafficFact(fact) {
 /** Draw what has come since: in a burst the list is put in order once for many facts. */
 function drawFacts() {
   drawing = undefined;
-  lines.value = applyFacts(lines.value, waiting.splice(0), { isFiltered: filter.value !== "" });
+  const facts = waiting.splice(0).filter((fact) => !hidesEvals() || !fact.session?.startsWith?.(EVAL_SESSION));
+  lines.value = applyFacts(lines.value, facts, { isFiltered: filter.value !== "" || sort.value !== "" });
 }
 
 /** @param {string} id */
@@ -138,8 +245,10 @@ async function catchUp() {
   const wanted = filter.value;
   const ids = touched;
   touched = new Set();
+  askAgain ??= setTimeout(onAskAgain, Math.max(AGAIN, 10 * sumsTook));
+  if (sort.value) return;
   try {
-    const fresh = await fetchLines(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE));
+    const fresh = await fetchLines(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE), { isList: true });
     const rest = [...ids].filter(
       (id) => !fresh.some((line) => line.id === id) && lines.value.some((line) => line.id === id),
     );
@@ -151,6 +260,18 @@ async function catchUp() {
   } catch {
     for (const id of ids) touched.add(id); // asked again with the next fact, or when the connection is back
   }
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let askAgain;
+/** How many milliseconds the last sums took: those of a large record are asked for more rarely. */
+let sumsTook = 0;
+
+/** What changes cannot be merged into: another order, and sums of what is not loaded. */
+function onAskAgain() {
+  askAgain = undefined;
+  if (sort.value) void showFilter(filter.value);
+  else void fetchSums();
 }
 
 /** All that waits, whatever the list shows. */

@@ -13,6 +13,7 @@ import {
   when,
   whole,
 } from "../../kit/core/format.js";
+import { splitByWords } from "../../kit/core/filter.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
@@ -20,29 +21,33 @@ import { h, html } from "../../vendor/preact.js";
 import { CacheCause } from "./cache-cause.js";
 import { costWords, labelOf, stateOf, titleOf, totals, transportWord } from "./core/lines.js";
 
+/** @import { Snippet } from "../../api-types.d.ts" */
 /** @import { Line, Row } from "./core/lines.js" */
 
+/** The columns, by whose names the server sorts; numbers are sorted from the largest on. */
 export const COLUMNS = [
-  { name: "state", label: "State", help: "State of the exchange" },
-  { name: "title", label: "Request", help: "What was asked" },
-  { name: "client", label: "Client", help: "The program that asked" },
-  { name: "model", label: "Model", help: "The model that was asked for" },
-  { name: "route", label: "Route", help: "The client's dialect and the provider that it went to" },
+  { name: "state", label: "State", help: "State of the exchange", isNumber: false },
+  { name: "title", label: "Request", help: "What was asked", isNumber: false },
+  { name: "client", label: "Client", help: "The program that asked", isNumber: false },
+  { name: "model", label: "Model", help: "The model that was asked for", isNumber: false },
+  { name: "route", label: "Route", help: "The client's dialect and the provider that it went to", isNumber: false },
   {
     name: "tokens",
     label: "Tokens in → out",
     help: "Tokens of the whole prompt and of the reply, as the provider counts them",
+    isNumber: true,
   },
-  { name: "cost", label: "Cost", help: "US dollars, where the prices are known" },
-  { name: "first", label: "First byte", help: "From the request to the first byte of the reply" },
-  { name: "time", label: "Time", help: "From the request to the end of the reply" },
-  { name: "losses", label: "Loss", help: "What a translation could not carry over" },
-  { name: "at", label: "At", help: "When the request came" },
+  { name: "cost", label: "Cost", help: "US dollars, where the prices are known", isNumber: true },
+  { name: "first", label: "First byte", help: "From the request to the first byte of the reply", isNumber: true },
+  { name: "time", label: "Time", help: "From the request to the end of the reply", isNumber: true },
+  { name: "losses", label: "Loss", help: "What a translation could not carry over", isNumber: true },
+  { name: "at", label: "At", help: "When the request came", isNumber: true },
 ];
 
 /**
+ * `words` are what the filter looks for, `snippet` is where the exchange has them.
  * @typedef {{ key?: string, row: Row, most: number, now: number, isNarrow: boolean, isActive: boolean, index: number,
- *   onActivate: (row: Row) => void }} RowProps
+ *   words: readonly string[], snippet: Snippet | null, onActivate: (row: Row) => void }} RowProps
  */
 
 export const TrafficRow = memo(renderRow);
@@ -101,7 +106,7 @@ function lineRow(props, row) {
   const own = { ...attributes(props, kind), "aria-level": row.isInside ? 2 : 1 };
   return html`<div ...${own}>
     <span class="cell c-state" role="gridcell">${h(State, { line })}</span>
-    <span class="cell c-title cut" role="gridcell" title=${labelOf(line)}>${h(Title, { line, label })}</span>
+    <span class="cell c-title cut" role="gridcell" title=${labelOf(line)}>${h(Title, { line, label, words: props.words, snippet: props.snippet })}</span>
     <span class="cell c-client cut" role="gridcell" title=${[line.client, line.session].filter(Boolean).join(" · ")}>
       ${row.isInside ? "" : h(Client, { line })}
     </span>
@@ -139,7 +144,7 @@ function narrowLine(props, row, kind) {
   return html`<div ...${{ ...attributes(props, kind), "aria-level": row.isInside ? 2 : 1 }}>
     <span class="narrow-top" role="gridcell">
       ${h(State, { line })}
-      <span class="c-title cut">${h(Title, { line, label })}</span>
+      <span class="c-title cut">${h(Title, { line, label, words: props.words, snippet: props.snippet })}</span>
       <time class="c-at faint number">${when(line.at, props.now)}</time>
     </span>
     <span class="narrow-facts faint cut number" role="gridcell">${facts.filter(Boolean).join(" · ")}</span>
@@ -253,8 +258,8 @@ function State({ line }) {
   </span>`;
 }
 
-/** @param {{ line: Line, label: string }} props */
-function Title({ line, label }) {
+/** @param {{ line: Line, label: string, words: readonly string[], snippet: Snippet | null }} props */
+function Title({ line, label, words, snippet }) {
   const tools = line.tools?.length
     ? html`<span class="calls">
         → ${line.tools.slice(0, 3).join(", ")}
@@ -270,13 +275,30 @@ function Title({ line, label }) {
   const by = transportWord(line);
   const transport = by ? html`<span class="faint transport" title=${`It came over ${by}`}>${by}</span>` : null;
   const rest = label || (tools || wrong ? "" : html`<span class="faint">continues</span>`);
+  const isTold = splitByWords(label, words).some((piece) => piece.isHit);
   return html`${line.origin ? h(Icon, { name: "replay", class: "replayed" }) : null}
-    <span class="said">${rest}</span>
+    <span class="said">${label ? h(Marked, { text: label, words }) : rest}</span>
+    ${snippet && !isTold ? h(Found, { snippet }) : null}
     ${tools}
     ${tries}
     ${transport}
     ${wrong}
     ${h(CacheCause, { line })}`;
+}
+
+/** A text with what is looked for marked. @param {{ text: string, words: readonly string[] }} props */
+function Marked({ text, words }) {
+  if (!words.length) return html`${text}`;
+  return splitByWords(text, words).map((piece) => (piece.isHit ? html`<mark>${piece.text}</mark>` : piece.text));
+}
+
+/** @param {{ snippet: Snippet }} props */
+function Found({ snippet }) {
+  const { before, hit, after } = snippet;
+  const where = snippet.of === "reply" ? "in the reply" : "in the request";
+  return html`<span class="found" title=${`${where}: ${before}${hit}${after}`}>
+    <span class="found-before"><bdi>${before}</bdi></span><mark>${hit}</mark><span class="found-after">${after}</span>
+  </span>`;
 }
 
 /** @param {{ line: Line }} props */

@@ -2,7 +2,6 @@
 /** The traffic view: held exchanges on top, then conversations, the newest first. */
 
 import { useNow } from "../../kit/clock.js";
-import { countOf } from "../../kit/core/format.js";
 import { Heights } from "../../kit/core/heights.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
@@ -10,11 +9,26 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { computed, h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { mostTokens, rowsOf } from "./core/lines.js";
-import { condition, filter as shown, isComplete, lines, loadOlder, showFilter, trouble } from "./feed.js";
+import { flatRows, mostTokens, nextSort, rowsOf } from "./core/lines.js";
+import {
+  condition,
+  filter as shown,
+  isComplete,
+  lines,
+  loadOlder,
+  lookInto,
+  showFilter,
+  snippets,
+  sort,
+  sortBy,
+  trouble,
+  words,
+} from "./feed.js";
 import { EVERYTHING, Forget, onlyThese } from "./forget.js";
 import { COLUMNS, TrafficRow } from "./row.js";
+import { SavedFilters } from "./saved-filters.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
+import { Totals } from "./totals.js";
 
 /** @import { Openness } from "./core/lines.js" */
 
@@ -30,7 +44,7 @@ const RUNNING = new Set(["received", "held", "sending"]);
 const opened = signal(new Map());
 /** @type {import("../../vendor/preact.js").Signal<ReadonlySet<string>>} */
 const openSides = signal(new Set());
-const rows = computed(() => rowsOf(lines.value, opened.value, openSides.value));
+const rows = computed(() => (sort.value ? flatRows(lines.value) : rowsOf(lines.value, opened.value, openSides.value)));
 const keys = computed(() => rows.value.map((row) => row.key));
 const most = computed(() => mostTokens(lines.value));
 const heights = computed(() => new Heights(rows.value.length, ROW));
@@ -89,11 +103,21 @@ export function Traffic({ filter, onConnect }) {
     table.current.show(place);
   });
   const now = Math.floor(useNow(lines.value.some((line) => RUNNING.has(line.state))));
+  /** @param {number} first @param {number} last */
+  const onWindow = (first, last) => {
+    if (last >= list.length - 20) void loadOlder();
+    lookInto(list.slice(first, last).flatMap((row) => (row.kind === "line" ? [row.line.id] : [])));
+  };
+  // What is looked for is known after the rows: the server reads the filter.
+  const inSight = useRef({ first: 0, last: 0 });
+  useEffect(() => onWindow(inSight.current.first, inSight.current.last), [words.value, list.length]);
   /** @param {number} index */
   const render = (index) =>
     h(TrafficRow, {
       key: list[index].key,
       row: list[index],
+      words: words.value,
+      snippet: snippets.value.get(list[index].key) ?? null,
       most: most.value,
       now,
       isNarrow,
@@ -113,9 +137,7 @@ export function Traffic({ filter, onConnect }) {
         onFilter: (/** @type {string} */ text) => go({ view: "traffic", filter: text }, { isReplacing: true }),
         onLeave: leave,
       })}
-      <span class="traffic-count faint number" role="status">
-        ${list.length ? countOf(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}
-      </span>
+      ${h(SavedFilters, { filter })}
       ${
         lines.value.length
           ? html`<button
@@ -133,6 +155,7 @@ export function Traffic({ filter, onConnect }) {
           : null
       }
     </div>
+    ${h(Totals, { filter })}
     ${deleting.value ? h(Forget, { ...deleting.value, onClose: () => (deleting.value = null) }) : null}
     ${
       bodyFor(filter, onConnect) ??
@@ -141,23 +164,17 @@ export function Traffic({ filter, onConnect }) {
           header: isNarrow
             ? null
             : html`<div class="traffic-head" role="row">
-                ${COLUMNS.map(
-                  (each) => html`<span
-                    key=${each.name}
-                    role="columnheader"
-                    class=${`cell c-${each.name}`}
-                    title=${each.help}
-                  >
-                    ${each.label}
-                  </span>`,
-                )}
+                ${COLUMNS.map((each) => h(ColumnHead, { key: each.name, column: each }))}
               </div>`,
           headerHeight: isNarrow ? 0 : HEAD,
           heights: (isNarrow ? tallHeights : heights).value,
           keyOf: (index) => keys.value[index],
           placeOf: (key) => keys.value.indexOf(key),
           render,
-          onWindow: (_, last) => last >= list.length - 20 && void loadOlder(),
+          onWindow: (first, last) => {
+            inSight.current = { first, last };
+            onWindow(first, last);
+          },
           handle: table,
           attributes: {
             tabindex: 0,
@@ -170,6 +187,23 @@ export function Traffic({ filter, onConnect }) {
       </div>`
     }
   </main>`;
+}
+
+/** @param {{ column: (typeof COLUMNS)[number], key?: string }} props */
+function ColumnHead({ column }) {
+  const { name, label, help, isNumber } = column;
+  const isSorted = sort.value.replace("-", "") === name;
+  const isDown = sort.value.startsWith("-") || (name === "at" && !sort.value);
+  const way = isDown ? "descending" : "ascending";
+  return html`<span
+    role="columnheader"
+    class=${`cell c-${name}${isSorted ? " is-sorted" : ""}`}
+    aria-sort=${isSorted || (name === "at" && !sort.value) ? way : null}
+  >
+    <button type="button" title=${`${help}. Click to sort.`} onClick=${() => sortBy(nextSort(sort.value, name, isNumber))}>
+      ${label}${isSorted ? html`<span aria-hidden="true">${isDown ? " ↓" : " ↑"}</span>` : null}
+    </button>
+  </span>`;
 }
 
 /** What is shown in place of an empty list. @param {string} filter @param {() => void} onConnect */

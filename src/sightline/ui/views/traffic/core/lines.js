@@ -262,6 +262,33 @@ function turnLabel(line, conversation) {
 }
 
 /**
+ * The rows of a list that is sorted by a column: every exchange by itself, in the order in which it came.
+ * @param {readonly Line[]} lines
+ * @returns {Row[]}
+ */
+export function flatRows(lines) {
+  return lines.map((line) => ({
+    kind: "line",
+    key: line.id,
+    line,
+    label: labelOf(line),
+    isInside: false,
+    isHeld: line.state === "held",
+  }));
+}
+
+/**
+ * The next way to sort after a click on a column: its first way, the other one, then the newest first again.
+ * @param {string} sort the column, with "-" before it for the largest first; empty for conversations
+ * @param {string} column
+ * @param {boolean} isNumber numbers begin with the largest
+ */
+export function nextSort(sort, column, isNumber) {
+  const ways = column === "at" ? ["at"] : isNumber ? [`-${column}`, column] : [column, `-${column}`];
+  return ways[ways.indexOf(sort) + 1] ?? "";
+}
+
+/**
  * Sums over a conversation; a sum is there where at least one figure is. `unpriced` is how many exchanges were counted
  * whose cost is not known: with any, `cost` is the least that all of them cost.
  * @param {Conversation} conversation
@@ -282,6 +309,23 @@ export function totals(conversation) {
       .length,
     elapsed: sum("elapsed"),
     losses: sum("losses"),
+  };
+}
+
+/**
+ * The sums of a list as `GET /api/costs` gives them, for one that is known whole.
+ * @param {readonly Line[]} lines
+ */
+export function sumLines(lines) {
+  const sums = totals({ key: "", lines: [...lines], sides: [], at: 0 });
+  return {
+    requests: lines.length,
+    failed: lines.filter((line) => line.state === "failed").length,
+    input_tokens: sums.input_tokens ?? 0,
+    cached_tokens: sums.cached_tokens ?? 0,
+    output_tokens: sums.output_tokens ?? 0,
+    cost: sums.cost ?? 0,
+    unpriced: sums.unpriced,
   };
 }
 
