@@ -19,6 +19,7 @@ from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
 from sightline.exchange.interception.core.rules import InterceptionRule
 from sightline.exchange.interception.holds import Expand
+from sightline.exchange.recording.archives import Imported
 from sightline.exchange.recording.records import ForgetResult
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
@@ -32,6 +33,7 @@ from sightline.workbench.exchange_views import ALWAYS
 from sightline.workbench.exchanges import SnippetsShown
 from sightline.workbench.page_settings import TrafficFilters
 from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
+from sightline.workbench.sharing import SharePreview
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
 ANSWERS = (
@@ -48,6 +50,8 @@ ANSWERS = (
     CostsShown,
     SnippetsShown,
     TrafficFilters,
+    SharePreview,
+    Imported,
     ForgetResult,
     CapsShown,
     LearnedShown,

@@ -66,7 +66,7 @@ def test_exchanges_become_one_readable_file(capsysbinary: Captured, tmp_path: Pa
     assert b"TICKET" not in one
 
 
-@pytest.mark.parametrize("form", ["jsonl", "har", "html", "markdown"])
+@pytest.mark.parametrize("form", ["jsonl", "har", "html", "markdown", "curl", "python"])
 def test_nothing_that_was_found_is_in_what_is_shared(capsysbinary: Captured, form: str) -> None:
     out, told = ran(capsysbinary, "export", "--as", form, "--redact")
     text = contents(out) if form == "jsonl" else out.decode()
@@ -115,4 +115,15 @@ def test_a_pattern_that_is_none_is_an_error_that_names_it(capsysbinary: Captured
     config.write_text(config.read_text().replace("TICKET-\\\\d+", "TICKET-("))
     _, told = ran(capsysbinary, "export", "--redact", status=2)
     assert "no regular expression: 'TICKET-('" in told
-    assert "hint: Correct [export] patterns" in told
+    assert "[export] patterns" in told
+
+
+def test_sections_are_left_out_and_values_kept_as_the_options_say(capsysbinary: Captured) -> None:
+    out, told = ran(capsysbinary, "export", "session:two", "--as", "markdown", "--without", "assistant", "--keep", MAIL)
+    assert MAIL in out.decode()
+    assert b"Nothing else" not in out
+    assert "section: Nothing else → [assistant 1 left out]" in told
+    out, _ = ran(capsysbinary, "export", "session:two", "--as", "markdown", "--redact", "--pattern", r"Ag\w+")
+    assert b"redacted-1 person-1@example.com" in out
+    _, wrong = ran(capsysbinary, "export", "--without", "everything", status=2)
+    assert "there is no kind of section" in wrong

@@ -18,7 +18,8 @@ def free(stage: PageStage) -> PageStage:
 def confirm(page: Page, title: str, count: str) -> None:
     dialog = page.get_by_role("dialog", name=title)
     expect(dialog.get_by_role("status")).to_contain_text(re.compile(rf"{count} with everything recorded .* (bytes|kB)"))
-    dialog.get_by_role("button", name=f"Delete {count} for good").click()
+    dialog.get_by_role("button", name=f"Delete {count}…").click()
+    dialog.get_by_role("button", name=f"Yes, delete {count} for good").click()
     expect(dialog).to_have_count(0)
 
 
@@ -48,7 +49,8 @@ def test_a_conversation_and_then_what_the_filter_shows_are_deleted_from_the_list
         page.keyboard.press("/")
         page.keyboard.type("session:sieve")
         page.keyboard.press("Enter")
-        page.get_by_role("button", name="Delete what the filter shows").click()
+        page.get_by_role("button", name="Share, import and delete").click()
+        page.get_by_role("menuitem", name="Delete what the filter shows…").click()
         confirm(page, "Delete what the filter shows", "1 request")
     assert [left(free, f"session:{name}") for name in ("gone", "kept", "sieve")] == [0, 1, 0]
 

@@ -78,6 +78,7 @@ from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.page_settings import SavedTrafficFilters
 from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
+from sightline.workbench.sharing import SharingCalls
 from sightline.workbench.workbench import Access, ExampleRecord, Workbench
 
 
@@ -109,6 +110,7 @@ class Parts:
     example: ExampleRecord | None = None
     caps: Caps | None = None
     plugins: Plugins | None = None
+    redacted_patterns: Sequence[str] = ()
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
@@ -161,6 +163,8 @@ def assemble_workbench(parts: Parts) -> Workbench:
     costs = CostReport(parts.store, parts.prices, parts.now)
     sessions = Sessions(examiner, parts.now)
     filters = SavedTrafficFilters(parts.store.logbook, parts.now)
+    finders = {} if parts.plugins is None else parts.plugins.redactors()
+    sharing = SharingCalls(parts.store, parts.catalog, parts.now, patterns=parts.redacted_patterns, finders=finders)
     api = Api(
         exchanges=exchanges,
         showing=showing,
@@ -184,6 +188,8 @@ def assemble_workbench(parts: Parts) -> Workbench:
             "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "filters": {"GET": lambda _call: filters.read(), "PUT": lambda call: filters.replace(call.receive)},
+            "share": {"POST": lambda call: sharing.share(call.receive)},
+            "import": {"POST": lambda call: sharing.import_file(call.receive)},
             "sessions/*": {"GET": lambda call: sessions.read(call.name)},
             "turns": {"GET": lambda call: sessions.details(Query(call.query))},
             "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
@@ -260,6 +266,7 @@ async def open_server(
             prices=price_list(loaded.catalog),
             toolsets=tuple(loaded.settings.tools),
             plugins=loaded.plugins,
+            redacted_patterns=loaded.settings.export.patterns,
         )
         handler: RequestHandler
         # It is asked for when the gateway and the server are there.

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
     from sightline.filters.expression import Expression
     from sightline.plugins.loading import Plugins
-    from sightline.store.entries import Entry
     from sightline.store.store import Store
     from sightline.store.summary import Summary
 
@@ -229,51 +229,26 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 
 async def _import_file(store: "Store", name: str, catalog: "Catalog", plugins: "Plugins | None") -> None:
-    """Import a file. All of it is read before anything is stored, so that a broken file changes nothing."""
-    from urllib.parse import urlsplit
-
-    from sightline.exchange.recording.har_import import is_har, read_har
-    from sightline.store.archive import load, read
-    from sightline.store.entries import FactEntry
-
-    def host_of(url: str) -> str:
-        return urlsplit(url).netloc.rpartition("@")[2].lower()
+    """Import a file, and say what was taken from it."""
+    from sightline.exchange.recording.archives import import_archive
 
     with _open_twice_readable(name) as file:
         try:
-            foreign = b"" if plugins is None else _read_foreign(file, plugins)
-            if foreign or is_har(file.read(1024)):
-                file.seek(0)
-                hosts = {host_of(each.base_url): name for name, each in reversed(catalog.providers.items())}
-                found = read_har(foreign or file.read(), lambda url: hosts.get(host_of(url), host_of(url)))
-                ids, others = dict.fromkeys(found.ids), found.others
-                batches: Sequence[Sequence[Entry]] | None = found.exchanges
-            else:
-                file.seek(0)
-                ids = {entry.exchange: None for entry in read(file) if isinstance(entry, FactEntry)}
-                batches, others = None, 0
+            read_foreign = None if plugins is None else partial(_read_foreign, plugins)
+            found = await import_archive(store, file, catalog, read_foreign)
         except Fault as fault:
             raise Fault(fault.code, f"{name}: {fault.message}", hint=fault.hint) from None
-        known = sum([bool(await store.facts(exchange)) for exchange in ids])
-        if batches is None:
-            file.seek(0)
-            load(store, file)
-        for batch in batches or ():
-            store.record(batch)
-    await store.settle()
-    new = len(ids) - known
-    counts = [f"{many(new, 'exchange')} imported"]
-    counts += [f"{known} already on record"] if known else []
-    counts += [f"{many(others, 'other request')} left out"] if others else []
+    counts = [f"{many(found.exchanges, 'exchange')} imported"]
+    counts += [f"{found.known} already on record"] if found.known else []
+    counts += [f"{many(found.others, 'other request')} left out"] if found.others else []
     say(f"{name}: {', '.join(counts)}")
 
 
-def _read_foreign(file: IO[bytes], plugins: "Plugins") -> bytes:
-    """The HTTP archive that a plug-in makes of the file; nothing where no plug-in knows it."""
+def _read_foreign(plugins: "Plugins", data: bytes) -> bytes:
+    """The HTTP archive that a plug-in makes of a file; nothing where no plug-in knows it."""
     from sightline.wire.jsontext import encode
 
-    archive = plugins.read_foreign(file.read())
-    file.seek(0)
+    archive = plugins.read_foreign(data)
     return b"" if archive is None else encode(archive)
 
 

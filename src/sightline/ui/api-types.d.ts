@@ -879,6 +879,13 @@ export interface ImportShown {
   problems: string[];
 }
 
+/** What was taken from a file: new exchanges, those that were on record already, and requests of an HTTP archive that are for no model. */
+export interface Imported {
+  exchanges: number;
+  known: number;
+  others: number;
+}
+
 /** The settings that the topic of the next question inherits. */
 export interface InheritedShown {
   system_prompt: string;
@@ -1304,6 +1311,15 @@ export interface Repair {
   what: string;
 }
 
+/** A value that is replaced: of which kind, by what, and in how many places. Of a long one `value` is the beginning, and then it cannot be kept. */
+export interface ReplacedValue {
+  kind: string;
+  value: string;
+  stand_in: string;
+  places: number;
+  is_cut: boolean;
+}
+
 /** A reply as one value, the beginning of its raw text, and the number of its events. `by_hand`: the client got `reply`, which the user wrote or changed. */
 export interface ReplyShown {
   reply: { [key: string]: Json } | null;
@@ -1639,6 +1655,12 @@ export interface SettingsShown {
   styleDirectives: string[];
   replyFocus: "always" | "never" | "tall";
   partialHeightThreshold: number;
+}
+
+/** How many exchanges there are, and what is replaced in them. */
+export interface SharePreview {
+  exchanges: number;
+  found: ReplacedValue[];
 }
 
 /** A section, or one tool or option of it, as it is in one of the two. */

@@ -7,20 +7,22 @@ folded reply, and the stream is written anew where its frames still say it.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import write_reply
-from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of
+from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of, read_request
 from sightline.model.exchange import Fact, FrameArrived, ReplyStored
 from sightline.model.json import Json
+from sightline.model.parts import Audio, Document, Image, Inline, Part, PlainText, Text, Thinking, ToolResult
 from sightline.model.reply import Choice, Reply
+from sightline.model.request import Request
 from sightline.store.entries import BodyEntry, Entry, FactEntry, raw_reply
 from sightline.store.summary import Summary, bodies_of
 
@@ -65,32 +67,85 @@ class Redacted:
     places: int = 0
 
 
+SectionKind: TypeAlias = Literal["system", "user", "assistant", "thinking", "results", "tools", "attachments"]
+SECTIONS: Final[tuple[SectionKind, ...]] = get_args(SectionKind)
+"""The kinds of sections that can be left out of an archive."""
+_SECTION = "section"
+_CERTAIN = 40
+"""A section of fewer characters is replaced only where it is a whole text: "yes" is said elsewhere, too."""
+
+
 class Redactor:
     """What was found so far, by value. `patterns` are regular expressions of the user's own; of one with a group the
-    group is replaced. `finders` are functions from outside, by the kind of what they find in a text."""
+    group is replaced. `finders` are functions from outside, by the kind of what they find in a text. `sections` are
+    kinds of sections whose texts are left out. What is in `kept` is not replaced."""
 
     def __init__(
-        self, patterns: Sequence[str] = (), finders: Mapping[str, Callable[[str], Iterable[str]]] | None = None
+        self,
+        patterns: Sequence[str] = (),
+        finders: Mapping[str, Callable[[str], Iterable[str]]] | None = None,
+        *,
+        sections: Collection[SectionKind] = (),
+        kept: Collection[str] = (),
     ) -> None:
         try:
             own = [("own pattern", re.compile(each), "redacted-{}") for each in patterns]
         except re.error as error:
-            message = f"a pattern of [export] is no regular expression: {error.pattern!r}: {error.msg}"
-            raise Fault(Code.CONFIG, message, hint="Correct [export] patterns in the configuration.") from None
+            message = f"a pattern is no regular expression: {error.pattern!r}: {error.msg}"
+            raise Fault(Code.CONFIG, message, hint="Correct it, or [export] patterns in the configuration.") from None
         self.found: dict[str, Redacted] = {}
         self._patterns = (*own, *_PATTERNS)
         self._finders = finders or {}
         self._any: re.Pattern[str] | None = None
+        self._sections = frozenset(sections)
+        self._kept = frozenset(kept)
 
     # --- first everything is read ---
 
     def learn(self, entries: Sequence[Entry], summary: Summary) -> None:
         """Look for values in an exchange."""
+        for kind, text in self._section_texts(entries, summary):
+            self._note(_SECTION, text, f"[{kind} {{}} left out]")
         for text in (*_texts_of_facts(entries), *_reply_texts(entries, summary)):
             self._search(text)
         for text in _texts_of_frames(entries):
             # A frame may have the end of an address whose beginning came before: that is no address of its own.
             self._search(text, is_piece=True)
+
+    def _section_texts(self, entries: Sequence[Entry], summary: Summary) -> Iterator[tuple[str, str]]:
+        """The texts of the sections that are to be left out, and of which kind each is."""
+        if not self._sections:
+            return
+        for request in _requests(entries, summary):
+            for message in request.messages:
+                role = "system" if message.role == "developer" else message.role
+                yield from self._part_texts(role, message.parts)
+            if "tools" in self._sections:
+                for tool in request.tools:
+                    yield from (("tools", text) for text in _descriptions(msgspec.to_builtins(tool)))
+        facts = [entry for entry in entries if isinstance(entry, FactEntry)]
+        frames = [entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)]
+        reply = _folded(_recorded(facts, summary, frames)) if frames else None
+        for choice in () if reply is None else reply.choices:
+            yield from self._part_texts("assistant", choice.parts)
+
+    def _part_texts(self, role: str, parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
+        for part in parts:
+            match part:
+                case Text(text=text) if role in self._sections:
+                    yield role, text
+                case Thinking(text=text) if "thinking" in self._sections:
+                    yield "thinking", text
+                case ToolResult(parts=inner, structured=structured):
+                    if "results" in self._sections:
+                        yield from (("results", text) for text in _strings(structured))
+                        yield from (("results", each.text) for each in inner if isinstance(each, Text))
+                    yield from self._part_texts("results", [each for each in inner if not isinstance(each, Text)])
+                case Image(source=source) | Document(source=source) | Audio(source=source):
+                    if "attachments" in self._sections and isinstance(source, Inline | PlainText):
+                        yield "attachments", source.data if isinstance(source, Inline) else source.text
+                case _:
+                    pass
 
     def _search(self, text: str, *, is_piece: bool = False) -> None:
         for kind, value, stand_in in self._values_in(text):
@@ -106,7 +161,11 @@ class Redactor:
                 yield kind, value, f"{kind}-{{}}"
 
     def _note(self, kind: str, value: str, stand_in: str) -> None:
-        if not value or (kind == "user name" and (len(value) < _SHORTEST_NAME or value.lower() in _EVERYONE)):
+        if (
+            not value
+            or value in self._kept
+            or (kind == "user name" and (len(value) < _SHORTEST_NAME or value.lower() in _EVERYONE))
+        ):
             return
         known = self.found.get(value)
         if known is None:
@@ -153,8 +212,10 @@ class Redactor:
 
     def summary(self, summary: Summary) -> Summary:
         """The line of an exchange with stand-ins. Its title is the beginning of a text, and may end within a value."""
+        if "user" in self._sections:  # it is the beginning of what the user wrote
+            summary = msgspec.structs.replace(summary, title="")
         title = summary.title.removesuffix("…")
-        ends = (value[:size] for value in self.found for size in range(_SHORTEST_NAME, len(value)))
+        ends = (value[:size] for value in self.found for size in range(_SHORTEST_NAME, min(len(value), len(title) + 1)))
         cut = max((end for end in ends if title.endswith(end)), key=len, default="")
         if cut and not any(title.endswith(value) for value in self.found):
             summary = msgspec.structs.replace(summary, title=title.removesuffix(cut) + "…")
@@ -244,8 +305,40 @@ def exchange_of(entries: Sequence[Entry], summary: Summary) -> RecordedExchange 
     return RecordedExchange(summary, facts, bodies[received], bodies[sent])
 
 
+def _requests(entries: Sequence[Entry], summary: Summary) -> Iterator[Request]:
+    """The requests of an exchange, read: what the client sent, what was sent, and what stood between."""
+    facts = tuple(entry for entry in entries if isinstance(entry, FactEntry))
+    recorded = RecordedExchange(summary, facts, b"", b"")
+    for entry in entries:
+        if not isinstance(entry, BodyEntry):
+            continue
+        for spoken in dict.fromkeys((recorded.received.dialect, recorded.spoken)):
+            try:
+                yield read_request(spoken, entry.data, recorded.model)
+            except (Fault, ValueError, KeyError):
+                continue  # it is of the other dialect, or of none: then it has no sections
+
+
+def _descriptions(value: Json) -> Iterator[str]:
+    """What a tool says about itself and its arguments."""
+    match value:
+        case list() | tuple():
+            for each in value:
+                yield from _descriptions(each)
+        case dict():
+            for name, each in value.items():
+                if name == "description" and isinstance(each, str):
+                    yield each
+                else:
+                    yield from _descriptions(each)
+        case _:
+            return
+
+
 def _pattern_of(found: Redacted) -> str:
     value = re.escape(found.value)
+    if found.kind == _SECTION and len(found.value) < _CERTAIN:
+        return rf"\A{value}\Z"
     return rf"(?<!\w){value}(?!\w)" if found.kind == "user name" else value
 
 

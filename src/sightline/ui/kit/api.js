@@ -95,6 +95,15 @@ export async function bytes(path, options = {}) {
   return new Uint8Array(await (await fetchOk(path, { signal: options.signal })).arrayBuffer());
 }
 
+/** A file that the server makes, as it answers. @param {string} path @param {unknown} body */
+export async function postForFile(path, body) {
+  return fetchOk(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
 /** @param {string} method @param {string} path @param {unknown} body @param {{ signal?: AbortSignal }} options */
 async function sendJson(method, path, body, options) {
   const headers = { "content-type": "application/json" };

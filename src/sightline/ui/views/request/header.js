@@ -16,6 +16,7 @@ import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { Forget, ofSession } from "../traffic/forget.js";
+import { Share } from "../traffic/share.js";
 import { faultOf, holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
 import { InSession } from "./in-session.js";
 
@@ -288,12 +289,15 @@ function AfterActions({ desk, view, panel, onPanel }) {
   const replay = () => (isRaw ? void sendAgain(desk) : onPanel(panel === "compare" ? "" : "compare"));
   const hasEvals = !isRaw && (about.value.places?.includes("evals") ?? false);
   const [deleting, setDeleting] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
+  const [sharing, setSharing] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
   const one = { filter: `id:${view.id}`, what: "this request" };
+  const session = { filter: ofSession(view.session ?? ""), what: `session ${view.session}` };
   useShortcuts(
     "Request",
     [
       ...(canReplay ? [{ keys: "r", label: isRaw ? "Send again" : "Replay and compare", run: replay }] : []),
       ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
+      { keys: "S", label: "Share this request", run: () => setSharing(one) },
       { keys: "delete", label: "Delete this request", run: () => setDeleting(one) },
     ],
     [view.id, panel, hasEvals],
@@ -334,6 +338,18 @@ function AfterActions({ desk, view, panel, onPanel }) {
         Make a case of this
       </button>`
     }
+    ${h(Menu, {
+      label: "Share",
+      align: "left",
+      children: h(Icon, { name: "share" }),
+      choices: [
+        { label: "Share this request…", keys: h(KeyCaps, { keys: "S" }), run: () => setSharing(one) },
+        ...(view.session
+          ? [{ label: "Share its session…", detail: view.session, run: () => setSharing(session) }]
+          : []),
+      ],
+    })}
+    ${sharing ? h(Share, { ...sharing, onClose: () => setSharing(null) }) : null}
     ${
       view.state !== "sending" &&
       h(Menu, {
@@ -353,7 +369,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
                   label: "Delete its session…",
                   detail: view.session,
                   isDanger: true,
-                  run: () => setDeleting({ filter: ofSession(view.session), what: `session ${view.session}` }),
+                  run: () => setDeleting(session),
                 },
               ]
             : []),

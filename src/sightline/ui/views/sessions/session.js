@@ -10,6 +10,8 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { toTraffic } from "../../kit/navigation.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { Forget, ofSession, onlyThese } from "../traffic/forget.js";
+import { Share } from "../traffic/share.js";
 import { AT_ONCE, allIds, colourOf, growth, mainTurns, mostTokens, rowsOf, threadWords } from "./core/session.js";
 
 /** @import { CacheBreak, SessionShown, SessionTurn, TurnDetails } from "../../api-types.d.ts" */
@@ -130,6 +132,13 @@ function Loaded({ session, details }) {
 /** @param {{ session: SessionShown, breaks: number }} props */
 function Head({ session, breaks }) {
   const share = session.input_tokens ? Math.round((100 * session.cached_tokens) / session.input_tokens) : 0;
+  const [isSharing, setSharing] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
+  const ids = allIds(session.threads).map((id) => ({ id }));
+  const all = {
+    filter: session.session ? ofSession(session.session) : onlyThese(ids),
+    what: session.session ? `session ${session.session}` : "this conversation",
+  };
   const quoted = session.session.replace(/\\/g, "\\\\").replace(/"/g, '\\"');
   return html`<header class="session-head">
     <div class="session-title">
@@ -153,6 +162,14 @@ function Head({ session, breaks }) {
             </a>`
           : null
       }
+      <button type="button" class="button quiet" onClick=${() => setSharing(true)}>
+        ${h(Icon, { name: "share" })}Share…
+      </button>
+      <button type="button" class="button quiet icon" aria-label="Delete the session" onClick=${() => setDeleting(true)}>
+        ${h(Icon, { name: "trash" })}
+      </button>
+      ${isSharing ? h(Share, { ...all, onClose: () => setSharing(false) }) : null}
+      ${isDeleting ? h(Forget, { ...all, onClose: () => setDeleting(false), onGone: toTraffic }) : null}
     </div>
     <dl class="session-totals">
       ${h(Total, { name: "Turns", value: whole(session.turns), note: countOf(session.requests, "request") })}

@@ -29,6 +29,7 @@ export function ofSession(session) {
 export function Forget({ filter, what, onClose, onGone }) {
   const [found, setFound] = useState(/** @type {ForgetResult | null} */ (null));
   const [withCopies, setWithCopies] = useState(false);
+  const [isSure, setSure] = useState(false);
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
     const asked = post("/api/forget", { filter, dry_run: true });
@@ -49,10 +50,17 @@ export function Forget({ filter, what, onClose, onGone }) {
       toastError(error);
     }
   };
+  const count = countOf(found?.exchanges ?? 0, "request");
   const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button type="button" class="button danger" disabled=${!found?.exchanges || isBusy} onClick=${() => void forget()}>
-      ${isBusy ? "Deleting…" : found?.exchanges ? `Delete ${countOf(found.exchanges, "request")} for good` : "Delete"}
-    </button>`;
+    ${
+      isSure
+        ? html`<button key="sure" type="button" class="button danger" disabled=${isBusy} onClick=${() => void forget()}>
+            ${isBusy ? "Deleting…" : `Yes, delete ${count} for good`}
+          </button>`
+        : html`<button key="first" type="button" class="button" disabled=${!found?.exchanges} onClick=${() => setSure(true)}>
+            ${found?.exchanges ? `Delete ${count}…` : "Delete"}
+          </button>`
+    }`;
   return h(Dialog, {
     title: `Delete ${what}`,
     onClose,

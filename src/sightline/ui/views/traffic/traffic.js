@@ -6,6 +6,7 @@ import { Heights } from "../../kit/core/heights.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
+import { Menu } from "../../kit/menu.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { computed, h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
@@ -27,6 +28,7 @@ import {
 import { EVERYTHING, Forget, onlyThese } from "./forget.js";
 import { COLUMNS, TrafficRow } from "./row.js";
 import { SavedFilters } from "./saved-filters.js";
+import { Share, chooseImport } from "./share.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
 import { Totals } from "./totals.js";
 
@@ -59,6 +61,10 @@ const active = signal("");
 /** What the open dialog is to delete. */
 /** @type {import("../../vendor/preact.js").Signal<{ filter: string, what: string } | null>} */
 const deleting = signal(null);
+/** What the open dialog is to share. */
+/** @type {import("../../vendor/preact.js").Signal<{ filter: string, what: string } | null>} */
+const sharing = signal(null);
+const ALL = { filter: EVERYTHING, what: "everything" };
 
 /** @param {string} key @param {Openness} openness */
 function setOpenness(key, openness) {
@@ -138,24 +144,34 @@ export function Traffic({ filter, onConnect }) {
         onLeave: leave,
       })}
       ${h(SavedFilters, { filter })}
-      ${
-        lines.value.length
-          ? html`<button
-              type="button"
-              class="button quiet icon"
-              aria-label=${filter ? "Delete what the filter shows" : "Delete everything"}
-              title=${filter ? "Delete what the filter shows…" : "Delete everything…"}
-              onClick=${() =>
-                (deleting.value = filter
-                  ? { filter, what: "what the filter shows" }
-                  : { filter: EVERYTHING, what: "everything" })}
-            >
-              ${h(Icon, { name: "trash" })}
-            </button>`
-          : null
-      }
+      ${h(Menu, {
+        label: "Share, import and delete",
+        children: h(Icon, { name: "share" }),
+        choices: [
+          ...(lines.value.length
+            ? [
+                {
+                  label: filter ? "Share what the filter shows…" : "Share everything…",
+                  run: () => (sharing.value = filter ? { filter, what: "what the filter shows" } : ALL),
+                },
+              ]
+            : []),
+          { label: "Import a file…", detail: "An archive of Sightline, or HAR", run: chooseImport },
+          ...(lines.value.length
+            ? [
+                /** @type {"line"} */ ("line"),
+                {
+                  label: filter ? "Delete what the filter shows…" : "Delete everything…",
+                  isDanger: true,
+                  run: () => (deleting.value = filter ? { filter, what: "what the filter shows" } : ALL),
+                },
+              ]
+            : []),
+        ],
+      })}
     </div>
     ${h(Totals, { filter })}
+    ${sharing.value ? h(Share, { ...sharing.value, onClose: () => (sharing.value = null) }) : null}
     ${deleting.value ? h(Forget, { ...deleting.value, onClose: () => (deleting.value = null) }) : null}
     ${
       bodyFor(filter, onConnect) ??
@@ -229,14 +245,21 @@ function move(step) {
   if (list[0]?.kind === "heading" && place <= 0) active.value = list[1]?.key ?? "";
 }
 
-/** Ask whether the row under the cursor is to be deleted: a request, or a conversation with its side requests. */
-function deleteRow() {
+/** What the row under the cursor is: a request, or a conversation with its side requests. */
+function chosenRow() {
   const row = rows.value[keys.value.indexOf(active.value)];
-  if (row?.kind === "line") deleting.value = { filter: onlyThese([row.line]), what: "this request" };
-  else if (row?.kind === "conversation") {
-    const { lines: turns, sides } = row.conversation;
-    deleting.value = { filter: onlyThese([...turns, ...sides]), what: "this conversation" };
-  }
+  if (row?.kind === "line") return { filter: onlyThese([row.line]), what: "this request" };
+  if (row?.kind !== "conversation") return null;
+  const { lines: turns, sides } = row.conversation;
+  return { filter: onlyThese([...turns, ...sides]), what: "this conversation" };
+}
+
+function deleteRow() {
+  deleting.value = chosenRow();
+}
+
+function shareRow() {
+  sharing.value = chosenRow();
 }
 
 /** @param {boolean} isOpening */
@@ -278,6 +301,7 @@ function useListKeys() {
       },
     },
     { keys: "delete", label: "Delete the request or conversation", run: deleteRow },
+    { keys: "S", label: "Share the request or conversation", run: shareRow },
     { keys: "s", label: "Open the session", run: openSession },
     { keys: "right", label: "Unfold", run: () => fold(true), isHidden: true },
     { keys: "left", label: "Fold", run: () => fold(false), isHidden: true },

@@ -1,0 +1,196 @@
+"""Archives: recorded exchanges written for others, in every format and redacted if wanted, and read back.
+
+The command `export`, the page and `import` use the same steps: everything that a filter takes is looked through, what
+was found is listed, the archive is written with stand-ins, and searched once more before anybody gets it.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from importlib.metadata import version
+from typing import IO, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from sightline.catalog.catalog import Catalog
+from sightline.errors import Fault
+from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.har import har
+from sightline.exchange.recording.har_import import is_har, read_har
+from sightline.exchange.recording.markdown import markdown
+from sightline.exchange.recording.page import page
+from sightline.exchange.recording.replay_request import call_of
+from sightline.exchange.recording.sharing import Redactor, exchange_of, texts_of
+from sightline.filters.expression import Expression, TextTerm
+from sightline.filters.predicate import literal
+from sightline.store.archive import load, read, write_archive
+from sightline.store.entries import Entry, FactEntry
+from sightline.store.store import Store
+from sightline.store.summary import Summary
+from sightline.wire import snippet
+
+ArchiveForm: TypeAlias = Literal["jsonl", "har", "html", "markdown", "curl", "python"]
+FORMS: Final[dict[ArchiveForm, tuple[str, str]]] = {
+    "jsonl": ("jsonl", "application/x-ndjson"),
+    "har": ("har", "application/json"),
+    "html": ("html", "text/html; charset=utf-8"),
+    "markdown": ("md", "text/markdown; charset=utf-8"),
+    "curl": ("sh", "text/x-shellscript; charset=utf-8"),
+    "python": ("py", "text/x-python; charset=utf-8"),
+}
+"""The suffix and the media type of a file in each format."""
+_MARKUP = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
+_PAGE = 500
+
+
+@dataclass(slots=True)
+class Export:
+    """The exchanges that a filter takes, to be written. `redactor` is None where they are written as they are. `notes`
+    says what was left out, after it was written."""
+
+    store: Store
+    wanted: Expression
+    now: float
+    catalog: Catalog
+    redactor: Redactor | None = None
+    notes: list[str] = field(default_factory=list)
+
+    async def exchanges(self) -> AsyncIterator[tuple[list[Entry], Summary]]:
+        """The exchanges, oldest first, each with its entries and its line."""
+        before, found = "", list[Summary]()
+        while lines := await self.store.find(self.wanted, now=self.now, before=before, limit=_PAGE):
+            found += lines
+            before = lines[-1].id
+        for summary in reversed(found):
+            own = TextTerm("id", literal(summary.id))
+            yield [entry async for entry in self.store.export(own, now=self.now)], summary
+
+    async def look_through(self) -> int:
+        """Let the redactor find what should not leave; returns how many exchanges there are."""
+        count = 0
+        async for entries, summary in self.exchanges():
+            count += 1
+            if self.redactor is not None:
+                await asyncio.to_thread(self.redactor.learn, entries, summary)
+        return count
+
+    async def write(self, form: ArchiveForm) -> AsyncIterator[bytes]:
+        """The archive. With a redactor, which has looked through everything, a fault if something that it found would
+        still be in it."""
+        if form == "jsonl":
+            if self.redactor is None:
+                async for piece in write_archive(self.store.export(self.wanted, now=self.now)):
+                    yield piece
+            else:
+                # Whole before any of it leaves: a later exchange may still be refused.
+                yield b"".join([piece async for piece in write_archive(self._checked(self.redactor))])
+            return
+        recorded: list[RecordedExchange] = []
+        async for entries, summary in self._prepared():
+            if (found := exchange_of(entries, summary)) is None:
+                self.notes.append(f"{summary.id} is left out, because the record no longer holds its body")
+            else:
+                recorded.append(found)
+        data = await asyncio.to_thread(self._document, recorded, form)
+        if self.redactor is not None:
+            await asyncio.to_thread(self.redactor.check, _texts_of(data, form))
+        yield data
+
+    async def _prepared(self) -> AsyncIterator[tuple[list[Entry], Summary]]:
+        async for entries, summary in self.exchanges():
+            if self.redactor is None:
+                yield entries, summary
+            else:
+                redacted = await asyncio.to_thread(self.redactor.redact, entries, summary)
+                yield redacted, self.redactor.summary(summary)
+
+    async def _checked(self, redactor: Redactor) -> AsyncIterator[Entry]:
+        """The entries, each exchange searched once more as it will be read back."""
+        async for entries, summary in self._prepared():
+            await asyncio.to_thread(redactor.check, list(texts_of(entries, summary)))
+            for entry in entries:
+                yield entry
+
+    def _document(self, recorded: Sequence[RecordedExchange], form: ArchiveForm) -> bytes:
+        if form == "html":
+            return page(*recorded)
+        if form == "markdown":
+            return markdown(recorded)
+        sent = [each for each in recorded if each.summary.provider]
+        for each in recorded:
+            if not each.summary.provider:
+                self.notes.append(f"{each.id} was not sent, and this format has no place for it")
+        if form == "har":
+            return har([(each, call_of(each, self.catalog)) for each in sent], version("sightline"))
+        write = snippet.curl if form == "curl" else snippet.python
+        pieces = []
+        for each in sent:
+            try:
+                each.need_whole_request()
+                call = write(call_of(each, self.catalog))
+            except Fault as fault:
+                self.notes.append(f"{each.id} is left out: {fault.message}")
+                continue
+            title = " ".join(each.summary.title.split())
+            pieces.append(call if len(sent) == 1 else f"# {each.id}  {title}\n{call}")
+        return "\n".join(pieces).encode()
+
+
+def _texts_of(data: bytes, form: ArchiveForm) -> Iterator[str]:
+    """What a document says, without what is its format."""
+    text = data.decode("utf-8", "replace")
+    if form == "har":
+        for entry in json.loads(text)["log"]["entries"]:
+            yield entry["request"].get("postData", {}).get("text", "")
+            yield entry["response"]["content"].get("text", "")
+            yield entry["request"]["url"]
+    elif form == "html":
+        yield unescape(_MARKUP.sub(" ", text))
+    else:
+        yield text
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What was taken from a file: new exchanges, those that were on record already, and requests of an HTTP archive
+    that are for no model."""
+
+    exchanges: int
+    known: int
+    others: int
+
+
+async def import_archive(
+    store: Store, file: IO[bytes], catalog: Catalog, read_foreign: Callable[[bytes], bytes] | None = None
+) -> Imported:
+    """Read an archive into the record. All of it is read before anything is stored, so that a broken file changes
+    nothing. `read_foreign` makes an HTTP archive of a file that it knows, and nothing of others."""
+
+    def host_of(url: str) -> str:
+        return urlsplit(url).netloc.rpartition("@")[2].lower()
+
+    batches: Iterable[Sequence[Entry]] | None = None
+    others = 0
+    foreign = b"" if read_foreign is None else read_foreign(file.read())
+    file.seek(0)
+    if foreign or is_har(file.read(1024)):
+        file.seek(0)
+        hosts = {host_of(each.base_url): name for name, each in reversed(catalog.providers.items())}
+        found = await asyncio.to_thread(
+            read_har, foreign or file.read(), lambda url: hosts.get(host_of(url), host_of(url))
+        )
+        ids, others, batches = dict.fromkeys(found.ids), found.others, found.exchanges
+    else:
+        file.seek(0)
+        ids = {entry.exchange: None for entry in read(file) if isinstance(entry, FactEntry)}
+    known = sum([bool(await store.facts(exchange)) for exchange in ids])
+    if batches is None:
+        file.seek(0)
+        load(store, file)
+    for batch in batches or ():
+        store.record(batch)
+    await store.settle()
+    return Imported(len(ids) - known, known, others)

@@ -1,0 +1,254 @@
+// @ts-check
+/**
+ * “Share”: exchanges as a file, with a step before that lists what should not leave and what is written instead.
+ * What was written is searched once more by the server before this page gets it.
+ */
+
+import { postForFile, upload } from "../../kit/api.js";
+import { copyText } from "../../kit/copy.js";
+import { countOf } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
+import { segmentControl } from "../../kit/segmented.js";
+import { toast, toastError } from "../../kit/toast.js";
+import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { filter as shown, showFilter } from "./feed.js";
+
+/** @import { SharePreview } from "../../api-types.d.ts" */
+
+/** @type {readonly { value: string, label: string, about: string, isText: boolean }[]} */
+const FORMS = [
+  { value: "html", label: "HTML", about: "One page that anyone can open, offline and without scripts.", isText: false },
+  { value: "markdown", label: "Markdown", about: "Text for issues, mails and notes.", isText: true },
+  { value: "har", label: "HAR", about: "An HTTP archive for browsers and other tools.", isText: false },
+  {
+    value: "curl",
+    label: "curl",
+    about: "Commands that send the requests again, with keys as variables.",
+    isText: true,
+  },
+  { value: "python", label: "Python", about: "Scripts that send the requests again.", isText: true },
+  { value: "jsonl", label: "JSON lines", about: "An archive that Sightline reads back unchanged.", isText: false },
+];
+const SECTIONS = /** @type {const} */ ([
+  ["system", "system prompts"],
+  ["user", "what users wrote"],
+  ["assistant", "answers"],
+  ["thinking", "thinking"],
+  ["results", "tool results"],
+  ["tools", "descriptions of tools"],
+  ["attachments", "pictures and files"],
+]);
+const SOON = 300;
+
+/** @param {object} order */
+const ask = (order) => postForFile("/api/share", order);
+
+/**
+ * `what` names what is shared, as in “this request”.
+ * @param {{ filter: string, what: string, onClose: () => void }} props
+ */
+export function Share({ filter, what, onClose }) {
+  const [form, setForm] = useState("html");
+  const [isRedacted, setRedacted] = useState(true);
+  const [sections, setSections] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const [kept, setKept] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const [pattern, setPattern] = useState("");
+  const [preview, setPreview] = useState(/** @type {SharePreview | null} */ (null));
+  const [trouble, setTrouble] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const order = {
+    filter,
+    as: form,
+    redact: isRedacted,
+    sections: [...sections],
+    patterns: pattern.trim() ? [pattern.trim()] : [],
+  };
+  // What is kept is left out of the question, so that its row stays and can be chosen again.
+  useEffect(() => {
+    let isLate = false;
+    const timer = setTimeout(async () => {
+      try {
+        const found = await (await ask({ ...order, preview: true })).json();
+        if (!isLate) {
+          setPreview(found);
+          setTrouble("");
+        }
+      } catch (error) {
+        if (!isLate) setTrouble(/** @type {Error} */ (error).message);
+      }
+    }, SOON);
+    return () => {
+      isLate = true;
+      clearTimeout(timer);
+    };
+  }, [isRedacted, sections, pattern]);
+  /** @param {(answer: Response) => Promise<void>} use */
+  const make = async (use) => {
+    setBusy(true);
+    try {
+      await use(await ask({ ...order, keep: [...kept] }));
+      onClose();
+    } catch (error) {
+      setBusy(false);
+      toastError(error);
+    }
+  };
+  const save = () =>
+    make(async (answer) => {
+      const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") ?? "")?.[1] ?? "sightline";
+      const address = URL.createObjectURL(await answer.blob());
+      const link = document.createElement("a");
+      link.href = address;
+      link.download = name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      toast(`${name} is saved.`);
+    });
+  const copy = () => make(async (answer) => void (await copyText(await answer.text())));
+  const chosen = FORMS.find((each) => each.value === form);
+  const isReady = Boolean(preview?.exchanges) && !isBusy && !trouble;
+  const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
+    ${
+      chosen?.isText
+        ? html`<button type="button" class="button" disabled=${!isReady} onClick=${() => void copy()}>Copy</button>`
+        : null
+    }
+    <button type="button" class="button primary" disabled=${!isReady} onClick=${() => void save()}>
+      ${isBusy ? "Writing…" : "Save file"}
+    </button>`;
+  return h(Dialog, {
+    title: `Share ${what}`,
+    class: "share-dialog",
+    onClose,
+    footer: buttons,
+    children: html`<div data-view="traffic"><div class="share">
+      ${segmentControl({ label: "Format", value: form, choices: FORMS, onChange: setForm })}
+      <p class="soft">${chosen?.about}</p>
+      <label class="check">
+        <input type="checkbox" checked=${isRedacted} onChange=${() => setRedacted(!isRedacted)} />
+        Replace keys, addresses, phone numbers, user names and internal hosts
+      </label>
+      ${
+        isRedacted
+          ? html`<fieldset class="share-sections">
+                <legend class="soft">Leave out</legend>
+                ${SECTIONS.map(
+                  ([kind, label]) => html`<label key=${kind} class="check">
+                    <input
+                      type="checkbox"
+                      checked=${sections.has(kind)}
+                      onChange=${() => setSections(toggle(sections, kind))}
+                    />
+                    ${label}
+                  </label>`,
+                )}
+              </fieldset>
+              <label class="share-pattern">
+                <span class="soft">Also replace what matches this regular expression</span>
+                <input
+                  class="field mono"
+                  value=${pattern}
+                  placeholder="TICKET-\\d+"
+                  spellcheck=${false}
+                  onInput=${onValue(setPattern)}
+                />
+              </label>`
+          : html`<p class="note warn">
+              Everything that people and models wrote will be in it as it is. Credentials of requests are never recorded.
+            </p>`
+      }
+      ${trouble ? html`<p class="bad" role="alert">${trouble}</p>` : null}
+      ${
+        preview
+          ? h(Preview, { preview, isRedacted, kept, onKeep: (value) => setKept(toggle(kept, value)) })
+          : html`<p class="soft" role="status">Looking through it…</p>`
+      }
+    </div></div>`,
+  });
+}
+
+/** @param {ReadonlySet<string>} values @param {string} value @returns {ReadonlySet<string>} */
+function toggle(values, value) {
+  const next = new Set(values);
+  if (!next.delete(value)) next.add(value);
+  return next;
+}
+
+/**
+ * @param {{ preview: SharePreview, isRedacted: boolean, kept: ReadonlySet<string>, onKeep: (value: string) => void }}
+ *   props
+ */
+function Preview({ preview, isRedacted, kept, onKeep }) {
+  if (!preview.exchanges) return html`<p class="soft" role="status">No request matches.</p>`;
+  const { found } = preview;
+  return html`<div class="share-preview">
+    <p role="status">
+      <b>${countOf(preview.exchanges, "request")}</b>${
+        isRedacted ? `, ${found.length ? countOf(found.length, "value") : "nothing"} to replace` : ""
+      }
+    </p>
+    ${
+      found.length
+        ? html`<div class="share-found">
+            <table aria-label="What is replaced">
+              <thead>
+                <tr>
+                  <th scope="col">Replace</th>
+                  <th scope="col">Kind</th>
+                  <th scope="col">Found</th>
+                  <th scope="col">Written instead</th>
+                  <th scope="col" class="number">Places</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${found.map(
+                  (
+                    each,
+                  ) => html`<tr key=${`${each.kind} ${each.stand_in}`} class=${kept.has(each.value) ? "is-kept" : ""}>
+                    <td>
+                      <input
+                        type="checkbox"
+                        aria-label=${`Replace ${each.value}`}
+                        checked=${!kept.has(each.value)}
+                        disabled=${each.is_cut}
+                        onChange=${() => onKeep(each.value)}
+                      />
+                    </td>
+                    <td>${each.kind}</td>
+                    <td class="mono cut" title=${each.value}>${each.value}${each.is_cut ? "…" : ""}</td>
+                    <td class="mono cut" title=${each.stand_in}>${kept.has(each.value) ? "stays" : each.stand_in}</td>
+                    <td class="number">${each.places}</td>
+                  </tr>`,
+                )}
+              </tbody>
+            </table>
+          </div>`
+        : null
+    }
+  </div>`;
+}
+
+/** Read an archive of Sightline or a HAR file into the record. @param {File} file */
+export async function importFile(file) {
+  try {
+    const { exchanges, known, others } = await upload("/api/import", file);
+    const more = [
+      known ? `${countOf(known, "request")} already on record.` : "",
+      others ? `${countOf(others, "request")} for no model left out.` : "",
+    ];
+    toast(`${countOf(exchanges, "request")} imported.`, { hint: more.filter(Boolean).join(" ") });
+    void showFilter(shown.value);
+  } catch (error) {
+    toastError(error);
+  }
+}
+
+/** Let the user choose a file to import. */
+export function chooseImport() {
+  const field = document.createElement("input");
+  field.type = "file";
+  field.accept = ".jsonl,.har,.json,application/json";
+  field.addEventListener("change", () => field.files?.[0] && void importFile(field.files[0]));
+  field.click();
+}

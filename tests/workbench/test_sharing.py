@@ -1,0 +1,114 @@
+"""Share and import over the API: every format, what is replaced, and what is refused."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.desk_stage import DeskStage, desk_stage
+
+MAIL = "anna.b@acme.org"
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeskStage]:
+    with desk_stage(tmp_path_factory.mktemp("shared")) as stage:
+        stage.person.put("/api/interception", {"mode": "off"})
+        result = {"role": "tool", "tool_call_id": "t1", "content": "yes"}
+        call = {"id": "t1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        messages = [
+            {"role": "system", "content": "The rules of the house, which nobody else may read."},
+            {"role": "user", "content": f"Plain words, yes, to {MAIL}."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            result,
+        ]
+        tool = {"type": "function", "function": {"name": "look", "description": "Looks into the safe of the house"}}
+        stage.ask({"model": "m", "messages": messages, "tools": [tool]}, session="one").result(30)
+        yield stage
+
+
+def share(stage: DeskStage, **order: Any) -> tuple[bytes, dict[str, str]]:
+    data = json.dumps({"filter": "session:one", **order}).encode()
+    headers = {"authorization": f"Bearer {stage.server.token}", "content-type": "application/json"}
+    request = urllib.request.Request(f"{stage.server.url}/api/share", data, headers)
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return response.read(), {name.lower(): value for name, value in response.headers.items()}
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning", "suffix"),
+    [
+        ("html", b"<!doctype html>", "html"),
+        ("markdown", b"# Plain words", "md"),
+        ("har", b"{", "har"),
+        ("curl", b"curl", "sh"),
+        ("python", b"import", "py"),
+        ("jsonl", b'{"sightline":"record"', "jsonl"),
+    ],
+)
+def test_each_format_is_a_file_to_save_without_what_was_found(
+    stage: DeskStage, form: str, beginning: bytes, suffix: str
+) -> None:
+    data, headers = share(stage, **{"as": form})
+    assert data.lstrip()[: len(beginning)].lower() == beginning.lower()
+    assert headers["content-disposition"].startswith("attachment; filename=")
+    assert headers["content-disposition"].endswith(f'.{suffix}"')
+    assert MAIL.encode() not in data
+    if form != "jsonl":  # its bodies are in base64
+        assert b"person-1@example.com" in data
+
+
+def test_sections_are_left_out_and_a_short_one_only_where_it_is_a_whole_text(stage: DeskStage) -> None:
+    data, _ = share(stage, **{"as": "markdown", "sections": ["system", "results", "tools"]})
+    text = data.decode()
+    assert "rules of the house" not in text
+    assert "[system 1 left out]" in text
+    assert "Plain words, yes, to" in text
+    assert "\nyes\n" not in text
+    har, _ = share(stage, **{"as": "har", "sections": ["tools", "user"]})
+    assert b"safe of the house" not in har
+    assert b"Plain words" not in har
+
+
+def test_what_is_kept_stays_and_nothing_is_replaced_where_that_is_not_wanted(stage: DeskStage) -> None:
+    kept, _ = share(stage, **{"as": "markdown", "keep": [MAIL]})
+    plain, _ = share(stage, **{"as": "markdown", "redact": False})
+    assert MAIL.encode() in kept
+    assert MAIL.encode() in plain
+    preview, _ = share(stage, preview=True, patterns=["Pl(ai)n"])
+    found = json.loads(preview)
+    assert found["exchanges"] == 1
+    assert {"kind": "own pattern", "value": "ai", "stand_in": "redacted-1"}.items() <= found["found"][0].items()
+
+
+def test_wrong_orders_and_files_are_refused_and_change_nothing(stage: DeskStage) -> None:
+    for order, status in (
+        ({"filter": "session:one", "patterns": ["("]}, 422),
+        ({"filter": "session:nowhere"}, 404),
+        ({"filter": "colour:red"}, 400),
+        ({"filter": "", "as": "pdf"}, 400),
+    ):
+        assert stage.person.ask("POST", "/api/share", order)[0] == status
+    before = len(stage.person.get("/api/exchanges")["exchanges"])
+    assert stage.person.ask("POST", "/api/import", {"no": "archive"})[0] == 422
+    assert len(stage.person.get("/api/exchanges")["exchanges"]) == before
+
+
+def test_an_archive_and_a_har_come_back(stage: DeskStage, tmp_path: Path) -> None:
+    files = {form: share(stage, **{"as": form})[0] for form in ("jsonl", "har")}
+    with desk_stage(tmp_path) as other:
+        headers = {"authorization": f"Bearer {other.server.token}"}
+
+        def bring(data: bytes) -> dict[str, int]:
+            request = urllib.request.Request(f"{other.server.url}/api/import", data, headers, method="POST")
+            with urllib.request.urlopen(request, timeout=30) as response:
+                found: dict[str, int] = json.loads(response.read())
+                return found
+
+        assert bring(files["jsonl"]) == {"exchanges": 1, "known": 0, "others": 0}
+        assert bring(files["jsonl"]) == {"exchanges": 0, "known": 1, "others": 0}
+        assert bring(files["har"])["others"] == 0
+        assert "person-1@example.com" in other.person.get("/api/exchanges")["exchanges"][0]["title"]
