@@ -7,7 +7,7 @@ import {
   errorOf,
   fitting,
   splitAtError,
-  splitByWords,
+  markWords,
   term,
   termStart,
 } from "../../src/sightline/ui/kit/core/filter.js";
@@ -61,14 +61,14 @@ test("values are quoted where they must be", () => {
 });
 
 test("a text is split at the words that are looked for, whatever their case and their signs", () => {
-  assert.deepEqual(splitByWords("Read parser.py, not PARSERXPY", ["parser.py"]), [
+  assert.deepEqual(markWords("Read parser.py, not PARSERXPY", ["parser.py"]), [
     { text: "Read ", isHit: false },
     { text: "parser.py", isHit: true },
     { text: ", not PARSERXPY", isHit: false },
   ]);
   assert.deepEqual(
-    splitByWords("Dad tells a joke", ["joke", "dad", ""]).map((piece) => piece.text),
+    markWords("Dad tells a joke", ["joke", "dad", ""]).map((piece) => piece.text),
     ["Dad", " tells a ", "joke"],
   );
-  assert.deepEqual(splitByWords("nothing", []), [{ text: "nothing", isHit: false }]);
+  assert.deepEqual(markWords("nothing", []), [{ text: "nothing", isHit: false }]);
 });

@@ -173,7 +173,7 @@ _OF_EVALS = TextTerm("session", "eval:*")
 _IS_HELD = TextTerm("state", "held")
 
 
-def listed(query: Query) -> Expression:
+def list_filter(query: Query) -> Expression:
     """The filter of a query. With `evals=0` without the requests that eval runs and their judges make, except held
     ones, which wait for a decision; with `evals=only`, only these."""
     wanted = parse(query.text("filter"))
@@ -225,7 +225,7 @@ class CostReport:
     async def read(self, query: Query) -> CostsShown:
         """The costs of the exchanges that a filter takes, in groups."""
         accounting = Accounting((query.text("by") or "day").split(","), self._prices)
-        wanted = listed(query)
+        wanted = list_filter(query)
         await self._store.settle()
         async for summary in read_summaries(self._store, wanted, self._now()):
             accounting.add(summary)

@@ -32,7 +32,7 @@ from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
-from sightline.workbench.costs import listed, read_summaries
+from sightline.workbench.costs import list_filter, read_summaries
 from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of, sha256_of_kept
 
 MOST, USUAL = 500, 100
@@ -61,7 +61,7 @@ class Exchanges:
     async def list_exchanges(self, query: Query) -> JsonObject:
         """The exchanges that match a filter, newest first, or by what `sort` names: `cost` from the smallest on,
         `-cost` from the largest."""
-        wanted = listed(query)
+        wanted = list_filter(query)
         limit, before, sort = _limit(query.text("limit")), query.text("before"), query.text("sort")
         store = self._records.store
         await store.settle()
@@ -84,7 +84,7 @@ class Exchanges:
             try:
                 recorded = await self._records.read(exchange)
             except Fault:
-                continue  # retention has taken it since it was listed
+                continue  # retention has taken it since it was list_filter
             if (snippet := await asyncio.to_thread(_find_snippet, recorded, words)) is not None:
                 found.append(snippet)
         return SnippetsShown(tuple(words), tuple(found))

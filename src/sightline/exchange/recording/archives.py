@@ -1,7 +1,7 @@
 """Archives: recorded exchanges written for others, in every format and redacted if wanted, and read back.
 
 The command `export`, the page and `import` use the same steps: everything that a filter takes is looked through, what
-was found is listed, the archive is written with stand-ins, and searched once more before anybody gets it.
+was found is listed, the archive is written with stand-ins, and searched once more before it leaves.
 """
 
 import asyncio
@@ -87,10 +87,10 @@ class Export:
                     yield piece
             else:
                 # Whole before any of it leaves: a later exchange may still be refused.
-                yield b"".join([piece async for piece in write_archive(self._checked(self.redactor))])
+                yield b"".join([piece async for piece in write_archive(self._check_entries(self.redactor))])
             return
         recorded: list[RecordedExchange] = []
-        async for entries, summary in self._prepared():
+        async for entries, summary in self._entries():
             if (found := exchange_of(entries, summary)) is None:
                 self.notes.append(f"{summary.id} is left out, because the record no longer holds its body")
             else:
@@ -100,7 +100,7 @@ class Export:
             await asyncio.to_thread(self.redactor.check, _texts_of(data, form))
         yield data
 
-    async def _prepared(self) -> AsyncIterator[tuple[list[Entry], Summary]]:
+    async def _entries(self) -> AsyncIterator[tuple[list[Entry], Summary]]:
         async for entries, summary in self.exchanges():
             if self.redactor is None:
                 yield entries, summary
@@ -108,9 +108,9 @@ class Export:
                 redacted = await asyncio.to_thread(self.redactor.redact, entries, summary)
                 yield redacted, self.redactor.summary(summary)
 
-    async def _checked(self, redactor: Redactor) -> AsyncIterator[Entry]:
+    async def _check_entries(self, redactor: Redactor) -> AsyncIterator[Entry]:
         """The entries, each exchange searched once more as it will be read back."""
-        async for entries, summary in self._prepared():
+        async for entries, summary in self._entries():
             await asyncio.to_thread(redactor.check, list(texts_of(entries, summary)))
             for entry in entries:
                 yield entry

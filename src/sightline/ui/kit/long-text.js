@@ -19,9 +19,9 @@ export function looksLikeJson(text) {
  */
 export function LongText({ text, isMarkdown, lines = 16 }) {
   const cut = foldText(text, lines);
-  const [wish, setOpen] = useState(/** @type {boolean | null} */ (null));
+  const [choice, setOpen] = useState(/** @type {boolean | null} */ (null));
   const isHit = cut.isFolded && sought.value.length > 0 && patternOf(sought.value)?.test(text.slice(cut.text.length));
-  const isOpen = wish ?? isHit ?? false;
+  const isOpen = choice ?? isHit ?? false;
   const shown = isOpen ? text : cut.text;
   if (!text) return html`<p class="empty-text">empty</p>`;
   return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>

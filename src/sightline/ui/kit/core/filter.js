@@ -93,7 +93,7 @@ export function patternOf(words) {
  * @param {readonly string[]} words
  * @returns {{ text: string, isHit: boolean }[]}
  */
-export function splitByWords(text, words) {
+export function markWords(text, words) {
   const pattern = patternOf(words);
   if (!pattern) return [{ text, isHit: false }];
   const pieces = text.split(pattern);

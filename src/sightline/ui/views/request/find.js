@@ -1,7 +1,7 @@
 // @ts-check
 /** What the filter of the list looks for, marked in this request, with a way from one section to the next. */
 
-import { splitByWords } from "../../kit/core/filter.js";
+import { markWords } from "../../kit/core/filter.js";
 import { countOf } from "../../kit/core/format.js";
 import { showFirstMark, sought, useMarks } from "../../kit/found.js";
 import { Icon } from "../../kit/icon.js";
@@ -24,7 +24,7 @@ export function Find({ desk, tab, panel }) {
   }, [wanted]);
   useMarks(panel, wanted);
   const found = wanted.length
-    ? desk.sections.value.filter((section) => splitByWords(section.text, wanted).some((piece) => piece.isHit))
+    ? desk.sections.value.filter((section) => markWords(section.text, wanted).some((piece) => piece.isHit))
     : [];
   /** @param {number} by */
   const step = (by) => {

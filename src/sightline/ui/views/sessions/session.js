@@ -165,7 +165,12 @@ function Head({ session, breaks }) {
       <button type="button" class="button quiet" onClick=${() => setSharing(true)}>
         ${h(Icon, { name: "share" })}Share…
       </button>
-      <button type="button" class="button quiet icon" aria-label="Delete the session" onClick=${() => setDeleting(true)}>
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label="Delete the session"
+        onClick=${() => setDeleting(true)}
+      >
         ${h(Icon, { name: "trash" })}
       </button>
       ${isSharing ? h(Share, { ...all, onClose: () => setSharing(false) }) : null}

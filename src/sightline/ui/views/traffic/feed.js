@@ -176,7 +176,7 @@ async function findWords(wanted, signal) {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let looking;
 
-/** Find where these exchanges have the words; those in sight are asked for when scrolling rests. @param {string[]} ids */
+/** Find where exchanges have the words, when scrolling rests. @param {string[]} ids those in sight */
 export function lookInto(ids) {
   clearTimeout(looking);
   if (!words.value.length) return;

@@ -57,7 +57,13 @@ export function Forget({ filter, what, onClose, onGone }) {
         ? html`<button key="sure" type="button" class="button danger" disabled=${isBusy} onClick=${() => void forget()}>
             ${isBusy ? "Deleting…" : `Yes, delete ${count} for good`}
           </button>`
-        : html`<button key="first" type="button" class="button" disabled=${!found?.exchanges} onClick=${() => setSure(true)}>
+        : html`<button
+            key="first"
+            type="button"
+            class="button"
+            disabled=${!found?.exchanges}
+            onClick=${() => setSure(true)}
+          >
             ${found?.exchanges ? `Delete ${count}…` : "Delete"}
           </button>`
     }`;

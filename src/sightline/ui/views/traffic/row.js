@@ -13,7 +13,7 @@ import {
   when,
   whole,
 } from "../../kit/core/format.js";
-import { splitByWords } from "../../kit/core/filter.js";
+import { markWords } from "../../kit/core/filter.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
@@ -106,7 +106,9 @@ function lineRow(props, row) {
   const own = { ...attributes(props, kind), "aria-level": row.isInside ? 2 : 1 };
   return html`<div ...${own}>
     <span class="cell c-state" role="gridcell">${h(State, { line })}</span>
-    <span class="cell c-title cut" role="gridcell" title=${labelOf(line)}>${h(Title, { line, label, words: props.words, snippet: props.snippet })}</span>
+    <span class="cell c-title cut" role="gridcell" title=${labelOf(line)}>
+      ${h(Title, { line, label, words: props.words, snippet: props.snippet })}
+    </span>
     <span class="cell c-client cut" role="gridcell" title=${[line.client, line.session].filter(Boolean).join(" · ")}>
       ${row.isInside ? "" : h(Client, { line })}
     </span>
@@ -275,10 +277,10 @@ function Title({ line, label, words, snippet }) {
   const by = transportWord(line);
   const transport = by ? html`<span class="faint transport" title=${`It came over ${by}`}>${by}</span>` : null;
   const rest = label || (tools || wrong ? "" : html`<span class="faint">continues</span>`);
-  const isTold = splitByWords(label, words).some((piece) => piece.isHit);
+  const isTold = markWords(label, words).some((piece) => piece.isHit);
   return html`${line.origin ? h(Icon, { name: "replay", class: "replayed" }) : null}
-    <span class="said">${label ? h(Marked, { text: label, words }) : rest}</span>
-    ${snippet && !isTold ? h(Found, { snippet }) : null}
+    <span class="said">${label ? h(TextWithMarks, { text: label, words }) : rest}</span>
+    ${snippet && !isTold ? h(SnippetText, { snippet }) : null}
     ${tools}
     ${tries}
     ${transport}
@@ -287,13 +289,13 @@ function Title({ line, label, words, snippet }) {
 }
 
 /** A text with what is looked for marked. @param {{ text: string, words: readonly string[] }} props */
-function Marked({ text, words }) {
+function TextWithMarks({ text, words }) {
   if (!words.length) return html`${text}`;
-  return splitByWords(text, words).map((piece) => (piece.isHit ? html`<mark>${piece.text}</mark>` : piece.text));
+  return markWords(text, words).map((piece) => (piece.isHit ? html`<mark>${piece.text}</mark>` : piece.text));
 }
 
 /** @param {{ snippet: Snippet }} props */
-function Found({ snippet }) {
+function SnippetText({ snippet }) {
   const { before, hit, after } = snippet;
   const where = snippet.of === "reply" ? "in the reply" : "in the request";
   return html`<span class="found" title=${`${where}: ${before}${hit}${after}`}>

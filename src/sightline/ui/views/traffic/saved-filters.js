@@ -22,7 +22,7 @@ async function save(filters) {
 }
 
 /** @param {{ filter: string }} props */
-export function SavedFilters({ filter }) {
+export function FilterMenu({ filter }) {
   const [isNaming, setNaming] = useState(false);
   useEffect(() => void get("/api/filters").then((found) => (saved.value = found.filters), toastError), []);
   const list = saved.value;

@@ -155,7 +155,8 @@ export function Share({ filter, what, onClose }) {
                 />
               </label>`
           : html`<p class="note warn">
-              Everything that people and models wrote will be in it as it is. Credentials of requests are never recorded.
+              Everything that people and models wrote will be in it as it is. Credentials of requests are never
+              recorded.
             </p>`
       }
       ${trouble ? html`<p class="bad" role="alert">${trouble}</p>` : null}

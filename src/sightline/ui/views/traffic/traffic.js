@@ -27,7 +27,7 @@ import {
 } from "./feed.js";
 import { EVERYTHING, Forget, onlyThese } from "./forget.js";
 import { COLUMNS, TrafficRow } from "./row.js";
-import { SavedFilters } from "./saved-filters.js";
+import { FilterMenu } from "./saved-filters.js";
 import { Share, chooseImport } from "./share.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
 import { Totals } from "./totals.js";
@@ -143,7 +143,7 @@ export function Traffic({ filter, onConnect }) {
         onFilter: (/** @type {string} */ text) => go({ view: "traffic", filter: text }, { isReplacing: true }),
         onLeave: leave,
       })}
-      ${h(SavedFilters, { filter })}
+      ${h(FilterMenu, { filter })}
       ${h(Menu, {
         label: "Share, import and delete",
         children: h(Icon, { name: "share" }),
@@ -216,7 +216,11 @@ function ColumnHead({ column }) {
     class=${`cell c-${name}${isSorted ? " is-sorted" : ""}`}
     aria-sort=${isSorted || (name === "at" && !sort.value) ? way : null}
   >
-    <button type="button" title=${`${help}. Click to sort.`} onClick=${() => sortBy(nextSort(sort.value, name, isNumber))}>
+    <button
+      type="button"
+      title=${`${help}. Click to sort.`}
+      onClick=${() => sortBy(nextSort(sort.value, name, isNumber))}
+    >
       ${label}${isSorted ? html`<span aria-hidden="true">${isDown ? " ↓" : " ↑"}</span>` : null}
     </button>
   </span>`;
@@ -246,7 +250,7 @@ function move(step) {
 }
 
 /** What the row under the cursor is: a request, or a conversation with its side requests. */
-function chosenRow() {
+function rowFilter() {
   const row = rows.value[keys.value.indexOf(active.value)];
   if (row?.kind === "line") return { filter: onlyThese([row.line]), what: "this request" };
   if (row?.kind !== "conversation") return null;
@@ -255,11 +259,11 @@ function chosenRow() {
 }
 
 function deleteRow() {
-  deleting.value = chosenRow();
+  deleting.value = rowFilter();
 }
 
 function shareRow() {
-  sharing.value = chosenRow();
+  sharing.value = rowFilter();
 }
 
 /** @param {boolean} isOpening */
