@@ -31,7 +31,7 @@ from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 from sightline.workbench.exchanges import SnippetsShown
-from sightline.workbench.page_settings import TrafficFilters
+from sightline.workbench.page_settings import RecordShown, TrafficFilters
 from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 from sightline.workbench.sharing import SharePreview
 
@@ -50,6 +50,7 @@ ANSWERS = (
     CostsShown,
     SnippetsShown,
     TrafficFilters,
+    RecordShown,
     SharePreview,
     Imported,
     ForgetResult,

@@ -66,3 +66,17 @@ def test_an_order_that_is_not_clear_deletes_nothing(stage: DeskStage, order: dic
     status, _ = stage.person.ask("POST", "/api/forget", order)
     assert status in (400, 422)
     assert len(listed(stage)) == 1
+
+
+def test_retention_is_set_where_the_record_is_shown(stage: DeskStage, tmp_path: Path) -> None:
+    asked(stage, "one", "one")
+    record = stage.person.get("/api/record")
+    assert (record["exchanges"], record["is_configured"]) == (1, True)
+    assert record["bytes"] > 0
+    assert Path(record["place"]).is_relative_to(tmp_path)
+    wanted = {"days": 30, "megabytes": 0, "rules": [{"filter": "session:demo", "days": 1}]}
+    after = stage.person.put("/api/record", wanted)
+    assert (after["retention"], after["is_configured"], after["exchanges"]) == (wanted, False, 1)
+    for bad in ({"days": -1, "megabytes": 0, "rules": []}, {**wanted, "rules": [{"filter": "colour:red", "days": 1}]}):
+        assert stage.person.ask("PUT", "/api/record", bad)[0] == 422
+    assert stage.person.get("/api/record")["retention"] == wanted

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -46,7 +47,7 @@ from sightline.exchange.interception.store import KeptInterception
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory, save_regularly
 from sightline.exchange.recording.library import Library
-from sightline.exchange.recording.records import Records, Retention
+from sightline.exchange.recording.records import RETENTION_LOG, Records, Retention, RetentionSettings
 from sightline.exchange.relay import Relay
 from sightline.exchange.replay_handler import ReplayHandler
 from sightline.exchange.request_counter import RequestCounter
@@ -56,7 +57,7 @@ from sightline.gateway.gateway import Gateway
 from sightline.plugins.loading import Plugins, list_panels, plugin_calls
 from sightline.server.listener import GRACE, App, ListeningServer
 from sightline.store.entries import FactEntry
-from sightline.store.store import Store
+from sightline.store.store import LoggedValue, Store
 from sightline.store.summary import PriceList, price_list
 from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
@@ -75,7 +76,7 @@ from sightline.workbench.costs import CostReport
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
-from sightline.workbench.page_settings import SavedTrafficFilters
+from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters
 from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
 from sightline.workbench.sharing import SharingCalls
@@ -111,6 +112,7 @@ class Parts:
     caps: Caps | None = None
     plugins: Plugins | None = None
     redacted_patterns: Sequence[str] = ()
+    record: RecordCalls | None = None
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
@@ -151,7 +153,7 @@ class Parts:
 
 def assemble_workbench(parts: Parts) -> Workbench:
     """Build the workbench."""
-    relay, providers, metrics = parts.relay, parts.providers, parts.metrics
+    relay, providers, metrics, record = parts.relay, parts.providers, parts.metrics, parts.record
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
     records = Records(parts.store, parts.now, parts.prices, parts.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
@@ -188,6 +190,16 @@ def assemble_workbench(parts: Parts) -> Workbench:
             "cache": {"GET": lambda call: caches.read(Query(call.query))},
             "context": {"GET": lambda call: meter.read(Query(call.query))},
             "filters": {"GET": lambda _call: filters.read(), "PUT": lambda call: filters.replace(call.receive)},
+            **(
+                {}
+                if record is None
+                else {
+                    "record": {
+                        "GET": lambda _call: record.read(),
+                        "PUT": lambda call: record.replace(call.receive),
+                    }
+                }
+            ),
             "share": {"POST": lambda call: sharing.share(call.receive)},
             "import": {"POST": lambda call: sharing.import_file(call.receive)},
             "sessions/*": {"GET": lambda call: sessions.read(call.name)},
@@ -252,7 +264,9 @@ async def open_server(
         record = await open_configured_store(loaded, folder, store, clock, has_recorder=has_recorder)
         stack.push_async_callback(record.close)
         keep = loaded.settings.store
-        tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
+        kept = LoggedValue(record.logbook, RETENTION_LOG, RetentionSettings, clock.now)
+        retention = Retention(record, clock, keep.keep_days, keep.keep_mb, kept)
+        tending = asyncio.ensure_future(retention.run())
         stack.push_async_callback(_cancel, tending)
         address, guard = _entrance(loaded, host, port)
         parts = partial(
@@ -267,6 +281,7 @@ async def open_server(
             toolsets=tuple(loaded.settings.tools),
             plugins=loaded.plugins,
             redacted_patterns=loaded.settings.export.patterns,
+            record=RecordCalls(retention, _record_place(store or keep.url, folder)),
         )
         handler: RequestHandler
         # It is asked for when the gateway and the server are there.
@@ -311,6 +326,14 @@ async def open_server(
             announce(folder, address)
             stack.callback(withdraw, folder, address)
         yield listening, f"{address}/?token={token}"
+
+
+def _record_place(url: str, folder: Path) -> str:
+    """Where the record is: its folder, or its database without the password."""
+    if not url:
+        return str(folder.absolute())
+    at = urlsplit(url)
+    return at._replace(netloc=at.netloc.rpartition("@")[2], query="").geturl()
 
 
 def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginGuard]:

@@ -4,10 +4,10 @@ A chat is such a log, and so is a run of tools. Only the writer of a log underst
 before it adds them. Retention leaves logs alone.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -55,6 +55,31 @@ class Logbook(Protocol):
     async def forget(self, log: str) -> None:
         """Take a log away with all its lines."""
         ...
+
+
+T = TypeVar("T")
+_MOST_LINES = 100
+
+
+class LoggedValue(Generic[T]):
+    """One value in a log of its own, whose last line counts."""
+
+    def __init__(self, logbook: Logbook, name: str, kind: type[T], now: Callable[[], float]) -> None:
+        self._logbook, self._name, self._kind, self._now = logbook, name, kind, now
+
+    async def read(self) -> T | None:
+        """The value that was kept last; None if there is none."""
+        lines = await self._logbook.lines(self._name)
+        return msgspec.json.decode(lines[-1].data, type=self._kind) if lines else None
+
+    async def write(self, value: T) -> None:
+        """Keep this value; a fault if another process has kept one at the same moment."""
+        lines = await self._logbook.lines(self._name)
+        after = lines[-1].n if lines else 0
+        if after >= _MOST_LINES:
+            await self._logbook.forget(self._name)
+            after = 0
+        await self._logbook.append(self._name, after, [msgspec.json.encode(value)], self._now())
 
 
 class Migration(NamedTuple):

@@ -1280,6 +1280,16 @@ export interface ReceivedFact {
   method: string;
 }
 
+/** The record: where it is, how much room it takes, how many exchanges it has, and when the oldest came. `retention` is what is kept for how long; with `is_configured`, as the configuration says, because the page sets nothing. */
+export interface RecordShown {
+  place: string;
+  bytes: number;
+  exchanges: number;
+  oldest: number | null;
+  retention: RetentionSettings;
+  is_configured: boolean;
+}
+
 /** Forward again by one step that was undone. */
 export interface RedoOperation {
   op: "redo";
@@ -1357,6 +1367,19 @@ export interface ResultShown {
   is_error: boolean;
   media: number;
   first: number;
+}
+
+/** What the filter takes is forgotten after so many days. */
+export interface RetentionRule {
+  filter: string;
+  days: number;
+}
+
+/** Exchanges are forgotten after so many days, the oldest of more than so many megabytes, and what a rule takes after the days of that rule; 0 is without a limit. */
+export interface RetentionSettings {
+  days: number;
+  megabytes: number;
+  rules: RetentionRule[];
 }
 
 /** How the model's limit is divided, in tokens. */

@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.records import EVERY, Records, Retention
-from sightline.model.exchange import FrameArrived
-from sightline.store.entries import FactEntry
+from sightline.exchange.recording.records import (
+    EVERY,
+    RETENTION_LOG,
+    Records,
+    Retention,
+    RetentionRule,
+    RetentionSettings,
+)
+from sightline.filters.parsing import parse
+from sightline.model.exchange import ExchangeFinished, FrameArrived, Received
+from sightline.store.entries import BodyEntry, FactEntry
 from sightline.store.sqlite import open_store
-from sightline.store.store import Pruned, Store
+from sightline.store.store import LoggedValue, Pruned, Store
 from tests.fake_clock import FakeClock
 from tests.store.traffic import NOON, answered, chat_body, chat_stream, prices, received
 
@@ -172,3 +180,28 @@ def test_it_goes_on_every_hour_also_after_a_failure(caplog: pytest.LogCaptureFix
     asyncio.run(for_a_while())
     assert clock.waits[:2] == [EVERY, EVERY]
     assert "could not be pruned: locked" in caplog.text
+
+
+def test_what_the_page_keeps_counts_in_place_of_the_configuration(tmp_path: Path) -> None:
+    async def keep() -> tuple[list[str], list[str], bool]:
+        store = await open_store(tmp_path, prices=lambda _provider, _model: None, now=lambda: NOW)
+        try:
+            for name, age, session in (("x_1", 9, "demo"), ("x_2", 9, "kept"), ("x_3", 1, "demo")):
+                at = NOW - age * 86_400
+                body = BodyEntry("aa", b"{}")
+                received = FactEntry(name, 0, at, Received("openai-chat", "m", "aa", session=session))
+                store.record([body, received, FactEntry(name, 1, at, ExchangeFinished("stop", 200))])
+            await store.settle()
+            kept = LoggedValue(store.logbook, RETENTION_LOG, RetentionSettings, lambda: NOW)
+            retention = Retention(store, FakeClock(NOW), days=5, kept=kept)  # type: ignore[arg-type]
+            wanted = RetentionSettings(0, 0, (RetentionRule("session:demo", 7),))
+            await retention.set(wanted)
+            after_rule = [each.id for each in await store.find(parse(""), now=NOW)]
+            settings, is_configured = await retention.settings()
+            assert settings == wanted
+            await retention.set(RetentionSettings(2, 0, ()))
+            return after_rule, [each.id for each in await store.find(parse(""), now=NOW)], is_configured
+        finally:
+            await store.close()
+
+    assert asyncio.run(keep()) == (["x_3", "x_2"], ["x_3"], False)

@@ -5,15 +5,17 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
-from sightline.filters.expression import Expression, TextTerm
+from sightline.filters.expression import AgeTerm, Expression, TextTerm, both
+from sightline.filters.parsing import parse
 from sightline.filters.predicate import literal
 from sightline.store.entries import FactEntry
-from sightline.store.store import Logbook, Store
+from sightline.store.store import Logbook, LoggedValue, Store
 from sightline.store.summary import OPEN_STATES, PriceList, Summary, summary_of
 from sightline.transport.clock import Clock
 
@@ -147,29 +149,72 @@ _DAY = 86_400.0
 _LOG = logging.getLogger(__name__)
 
 
+RETENTION_LOG = "page:retention"
+
+
+class RetentionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the filter takes is forgotten after so many days."""
+
+    filter: Annotated[str, msgspec.Meta(min_length=1)]
+    days: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Exchanges are forgotten after so many days, the oldest of more than so many megabytes, and what a rule takes
+    after the days of that rule; 0 is without a limit."""
+
+    days: Annotated[int, msgspec.Meta(ge=0)]
+    megabytes: Annotated[int, msgspec.Meta(ge=0)]
+    rules: tuple[RetentionRule, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Forgets exchanges that are older than `days`, and the oldest of more than `megabytes`; 0 is without a limit."""
+    """Forgets exchanges that are older than `days`, and the oldest of more than `megabytes`; 0 is without a limit. What
+    is in `kept`, where the page keeps it, counts in place of both."""
 
     store: Store
     clock: Clock
     days: int = 0
     megabytes: int = 0
+    kept: LoggedValue[RetentionSettings] | None = None
+
+    async def settings(self) -> tuple[RetentionSettings, bool]:
+        """What counts now, and whether it is that of the configuration."""
+        found = None if self.kept is None else await self.kept.read()
+        return (RetentionSettings(self.days, self.megabytes, ()), True) if found is None else (found, False)
+
+    async def set(self, settings: RetentionSettings) -> None:
+        """Let these count from now on, and forget at once what is over."""
+        assert self.kept is not None  # the page has one
+        await self.kept.write(settings)
+        await self.once()
 
     async def run(self) -> None:
         """Look after it at once and every hour, until cancelled."""
-        while self.days or self.megabytes:
+        while self.kept is not None or self.days or self.megabytes:
             await self.once()
             await self.clock.sleep(EVERY)
 
     async def once(self) -> None:
         """Forget what is over. A record that cannot be changed now is looked after the next time."""
-        older = self.clock.now() - self.days * _DAY if self.days else None
-        larger = self.megabytes << 20 if self.megabytes else None
         try:
-            pruned = await self.store.prune(older_than=older, larger_than=larger)
+            await self._forget_old()
         except Fault as fault:
             _LOG.warning("the record could not be pruned: %s", fault.message)
+
+    async def _forget_old(self) -> None:
+        settings, _ = await self.settings()
+        now = self.clock.now()
+        for rule in settings.rules:
+            wanted = both(parse(rule.filter), AgeTerm(">", rule.days * _DAY))
+            gone, _ = await forget_exchanges(self.store, wanted, now=now)
+            if gone.exchanges:
+                _LOG.info("%d exchanges of %s were forgotten", gone.exchanges, rule.filter)
+        if not settings.days and not settings.megabytes:
             return
+        older = now - settings.days * _DAY if settings.days else None
+        larger = settings.megabytes << 20 if settings.megabytes else None
+        pruned = await self.store.prune(older_than=older, larger_than=larger)
         if pruned.exchanges:
             _LOG.info("%d exchanges were forgotten, %d bytes freed", pruned.exchanges, pruned.bytes_freed)

@@ -28,6 +28,7 @@ import { Session } from "../sessions/session.js";
 import { held, heldCount } from "../traffic/feed.js";
 import { Traffic } from "../traffic/traffic.js";
 import { Connect } from "./connect.js";
+import { RecordDialog } from "../traffic/record.js";
 import { OpenDocument } from "./open-document.js";
 import { Palette } from "./palette.js";
 import { notifies, theme, toggleNotifications } from "./preferences.js";
@@ -35,7 +36,7 @@ import { Shortcuts } from "./shortcuts.js";
 import { Tour, leaveExample, showExample } from "./tour.js";
 
 /** @import { Route } from "../../kit/core/routes.js" */
-/** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document"} Panel */
+/** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document" | "record"} Panel */
 
 /**
  * The folder of the view that shows a route: its styles are scoped to this name.
@@ -89,6 +90,7 @@ export function Shell() {
     { keys: "g r", label: "Edit the rules that hold requests", run: () => setPanel("rules") },
     { keys: "g o", label: "Open a document in the editor", run: () => setPanel("document") },
     ...exampleCommands().map((each) => ({ ...each, keys: "" })),
+    { keys: "", label: "The record: where it is, how big, and how long it is kept", run: () => setPanel("record") },
     { keys: "", label: "Theme: like the system", run: () => (theme.value = "") },
     { keys: "", label: "Theme: light", run: () => (theme.value = "light") },
     { keys: "", label: "Theme: dark", run: () => (theme.value = "dark") },
@@ -101,6 +103,7 @@ export function Shell() {
     shortcuts: () => h(Shortcuts, { onClose: close, shortcuts: shortcuts.value }),
     rules: () => h(Rules, { onClose: close }),
     document: () => h(OpenDocument, { onClose: close }),
+    record: () => h(RecordDialog, { onClose: close }),
   };
   return html`<div class="shell">
     <div class="shell-frame" data-view="shell interception">
@@ -190,6 +193,7 @@ function Header({ onPanel }) {
         "line",
         { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
         ...exampleCommands(),
+        { label: "The record and how long it is kept", run: () => onPanel("record") },
         { label: "Open a document", run: () => onPanel("document"), keys: h(KeyCaps, { keys: "g o" }) },
         { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
         { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },

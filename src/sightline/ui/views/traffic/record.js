@@ -1,0 +1,165 @@
+// @ts-check
+/** “The record”: where it is, how big it is, and how long what is kept. */
+
+import { get, post, put } from "../../kit/api.js";
+import { CopyButton } from "../../kit/copy.js";
+import { countOf, room, stamp } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { onValue } from "../../kit/fields.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
+import { h, html, useEffect, useState } from "../../vendor/preact.js";
+
+/** @import { RecordShown, RetentionRule } from "../../api-types.d.ts" */
+
+const SOON = 400;
+
+/** @param {string} text */
+const countIn = (text) => Math.max(0, Math.floor(Number(text) || 0));
+
+/** @param {{ onClose: () => void }} props */
+export function RecordDialog({ onClose }) {
+  const [record, setRecord] = useState(/** @type {RecordShown | null} */ (null));
+  useEffect(
+    () =>
+      void get("/api/record").then(setRecord, (error) => {
+        toastError(error);
+        onClose();
+      }),
+    [],
+  );
+  if (!record)
+    return h(Dialog, { title: "The record", onClose, children: html`<p class="soft" role="status">Counting…</p>` });
+  return h(Retention, { record, onClose });
+}
+
+/** @param {{ record: RecordShown, onClose: () => void }} props */
+function Retention({ record, onClose }) {
+  const [days, setDays] = useState(record.retention.days);
+  const [megabytes, setMegabytes] = useState(record.retention.megabytes);
+  const [rules, setRules] = useState(/** @type {readonly RetentionRule[]} */ (record.retention.rules));
+  const [isBusy, setBusy] = useState(false);
+  const wanted = { days, megabytes, rules: rules.filter((rule) => rule.filter.trim() && rule.days > 0) };
+  const going = useGoing(wanted);
+  const isChanged = JSON.stringify(wanted) !== JSON.stringify(record.retention);
+  const save = async () => {
+    setBusy(true);
+    try {
+      const after = await put("/api/record", wanted);
+      const gone = record.exchanges - after.exchanges;
+      toast(gone > 0 ? `Saved. ${countOf(gone, "request")} deleted.` : "Saved.");
+      onClose();
+    } catch (error) {
+      setBusy(false);
+      toastError(error);
+    }
+  };
+  /** @param {number} at @param {Partial<RetentionRule>} change */
+  const change = (at, change) => setRules(rules.map((rule, index) => (index === at ? { ...rule, ...change } : rule)));
+  const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
+    <button type="button" class="button primary" disabled=${!isChanged || isBusy} onClick=${() => void save()}>
+      ${going ? `Save and delete ${countOf(going, "request")} now` : "Save"}
+    </button>`;
+  return h(Dialog, {
+    title: "The record",
+    onClose,
+    footer: buttons,
+    children: html`<div data-view="traffic"><div class="record">
+      <p>
+        <b>${countOf(record.exchanges, "request")}</b>, <b>${room(record.bytes)}</b>${
+          record.oldest == null ? "" : `, the oldest of ${stamp(record.oldest)}`
+        }
+      </p>
+      <p class="record-place">
+        <code>${record.place}</code> ${h(CopyButton, { text: record.place, label: "Copy the place" })}
+      </p>
+      <h3>How long requests are kept</h3>
+      ${record.is_configured ? html`<p class="soft">This is what the configuration says; saving replaces it.</p>` : null}
+      <label class="check">
+        Delete what is older than
+        <input
+          class="field number-field"
+          type="number"
+          min="0"
+          aria-label="Days"
+          value=${days}
+          onInput=${onValue((text) => setDays(countIn(text)))}
+        />
+        days <span class="soft">(0: keep for ever)</span>
+      </label>
+      <label class="check">
+        Delete the oldest of more than
+        <input
+          class="field number-field"
+          type="number"
+          min="0"
+          aria-label="Megabytes"
+          value=${megabytes}
+          onInput=${onValue((text) => setMegabytes(countIn(text)))}
+        />
+        MB <span class="soft">(0: no limit)</span>
+      </label>
+      <fieldset>
+        <legend class="soft">By filter</legend>
+        ${rules.map(
+          (rule, index) => html`<div key=${index} class="record-rule">
+            <input
+              class="field mono"
+              aria-label=${`Filter ${index + 1}`}
+              placeholder="session:demo"
+              value=${rule.filter}
+              spellcheck=${false}
+              onInput=${onValue((filter) => change(index, { filter }))}
+            />
+            <span>after</span>
+            <input
+              class="field number-field"
+              type="number"
+              min="1"
+              aria-label=${`Days of filter ${index + 1}`}
+              value=${rule.days}
+              onInput=${onValue((text) => change(index, { days: countIn(text) }))}
+            />
+            <span>days</span>
+            <button
+              type="button"
+              class="button quiet icon"
+              aria-label=${`Remove filter ${index + 1}`}
+              onClick=${() => setRules(rules.filter((_, at) => at !== index))}
+            >
+              ${h(Icon, { name: "close" })}
+            </button>
+          </div>`,
+        )}
+        <button type="button" class="button quiet" onClick=${() => setRules([...rules, { filter: "", days: 7 }])}>
+          ${h(Icon, { name: "plus" })}Add a filter
+        </button>
+      </fieldset>
+      <p class="soft">Requests under way stay. The chat, runs and evals are not touched by this.</p>
+    </div></div>`,
+  });
+}
+
+/**
+ * How many requests go at once with these limits, as far as age and filters decide; what is too large goes besides.
+ * @param {{ days: number, rules: readonly RetentionRule[] }} wanted
+ */
+function useGoing({ days, rules }) {
+  const [going, setGoing] = useState(0);
+  const terms = rules.map((rule) => `(${rule.filter}) & age>${rule.days}d`);
+  if (days) terms.push(`age>${days}d`);
+  const filter = terms.map((term) => `(${term})`).join(" | ");
+  useEffect(() => {
+    if (!filter) return void setGoing(0);
+    const timer = setTimeout(
+      () =>
+        void post("/api/forget", { filter, dry_run: true }).then(
+          (found) => setGoing(found.exchanges),
+          () => setGoing(0), // a filter that is wrong is refused when it is saved
+        ),
+      SOON,
+    );
+    return () => clearTimeout(timer);
+  }, [filter]);
+  return going;
+}
