@@ -32,6 +32,7 @@ from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 from sightline.workbench.exchanges import SnippetsShown
 from sightline.workbench.page_settings import RecordShown, TrafficFilters
+from sightline.workbench.session_lines import SessionBrief
 from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 from sightline.workbench.sharing import SharePreview
 
@@ -58,6 +59,7 @@ ANSWERS = (
     LearnedShown,
     ForgottenShown,
     SessionShown,
+    SessionBrief,
     SessionPlace,
     TurnDetails,
     ChatBrief,

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { band, bar, predictTokens, short } from "../../src/sightline/ui/views/request/core/budget.js";
+import { band, bar, predictTokens, short, toolSizes } from "../../src/sightline/ui/views/request/core/budget.js";
 
 const categories = [
   { name: "user", tokens: 100, low: 90, high: 110 },
@@ -70,4 +70,24 @@ test("counts are short and bands are said only where there is one", () => {
   ]);
   assert.equal(band({ tokens: 5, low: 5, high: 5 }), "");
   assert.equal(band({ tokens: 5, low: 4, high: 6 }), "4–6");
+});
+
+test("tools share the tokens of their section, and servers have the sums of their tools", () => {
+  const part = (/** @type {string} */ id, /** @type {string} */ name, /** @type {number} */ size) => ({
+    id,
+    name,
+    text: "x".repeat(size),
+  });
+  const parts = [
+    part("a", "mcp__git_hub__list", 30),
+    part("b", "Read", 20),
+    part("c", "mcp__git_hub__get", 50),
+    { ...part("d", "Gone", 900), deleted: true },
+  ];
+  const { tools, servers } = toolSizes({ tokens: { tokens: 1000 }, parts });
+  assert.deepEqual([...tools], [["a", 300], ["b", 200], ["c", 500]]); // prettier-ignore
+  assert.deepEqual(servers, [
+    { name: "git_hub", tokens: 800, count: 2 },
+    { name: "", tokens: 200, count: 1 },
+  ]);
 });

@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { matchingSections, rangeOf, resultsOf } from "../../src/sightline/ui/views/request/core/selection.js";
+import {
+  STRIPPED,
+  editsOf,
+  matchingSections,
+  rangeOf,
+  resultsOf,
+} from "../../src/sightline/ui/views/request/core/selection.js";
 
 /** @param {string} id @param {string} kind @param {string} text @param {boolean} deleted @returns {any} */
 const section = (id, kind, text = "", deleted = false) => ({
@@ -42,4 +48,16 @@ test("a range goes in either direction and leaves tools and options out", () => 
 test("words are looked for in labels, texts and parts", () => {
   assert.deepEqual(matchingSections(sections, " Parser "), ["s4", "s7"]);
   assert.deepEqual(matchingSections(sections, "tool_call"), ["s3"]);
+});
+
+test("what is selected is deleted, restored or stripped, or all other messages are deleted", () => {
+  const picked = new Set(["s2", "s4", "s5"]);
+  const list = sections.map((each) => ({ ...each, editable: true }));
+  /** @param {"delete" | "restore" | "strip" | "only"} what */
+  const edits = (what) => editsOf(list, picked, what).map((edit) => `${edit.op} ${edit.section}`);
+  assert.deepEqual(edits("delete"), ["delete s2", "delete s4"]);
+  assert.deepEqual(edits("restore"), ["restore s5"]);
+  assert.deepEqual(edits("strip"), ["set_text s2", "set_text s4"]);
+  assert.deepEqual(edits("only"), ["delete s3", "delete s6", "delete s7"]);
+  assert.equal(editsOf([{ ...list[3], text: STRIPPED }], picked, "strip").length, 0);
 });

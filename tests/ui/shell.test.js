@@ -14,6 +14,8 @@ test("an address leads to a view and back", () => {
     "#/traffic?filter=model%3Aa+b",
     "#/x/x_1",
     "#/x/x_1/wire",
+    "#/sessions",
+    "#/sessions/a%40b",
     "#/chat",
     "#/chat?filter=s%3E%3D2",
     "#/evals",

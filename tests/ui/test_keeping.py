@@ -123,3 +123,40 @@ def test_unkeepable_edits_are_reported_and_the_button_is_unchanged(stage: PageSt
         expect(page.get_by_role("button", name="How long edits are kept")).to_contain_text("Keep edits")
     stage.person.release(exchange)
     answer.result(30)
+
+
+def test_the_header_tells_of_active_edits_and_traffic_of_the_turns_that_they_touched(stage: PageStage) -> None:
+    exchange, first = stage.client(chat(*FIRST), session="told@school")
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        expect(page.get_by_role("button", name="edit active")).to_have_count(0)
+        write(page, "System", " And kind.")
+        page.get_by_role("button", name="Apply the edits to later requests too").click()
+        page.get_by_role("menuitem", name="Send, and apply to this session").click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        first.result(30)
+        chip = page.get_by_role("button", name="1 edit active")
+        expect(chip).to_be_visible()
+        stage.person.put("/api/interception", {"mode": "off"})
+        stage.free(chat(*SECOND), session="told@school")
+        page.goto(f"{stage.desk.server.url}/#/traffic?filter=session%3Atold%40school")
+        expect(page.get_by_role("img", name="Changed by kept edits")).to_have_count(1)
+        chip.click()
+        dialog = page.get_by_role("dialog", name="Kept edits")
+        expect(dialog.get_by_role("listitem")).to_contain_text("And kind.")
+        expect(dialog.get_by_role("listitem")).to_contain_text("applied 1 time")
+        stage.keep(shown, "kept-edits")
+        dialog.get_by_role("switch").uncheck()
+        expect(dialog.get_by_role("listitem")).to_have_class("is-off")
+        stage.free(chat(*SECOND), session="told@school")
+        dialog.get_by_role("switch").check()
+        changed = (system("Something else entirely."), user("What is two and two?"))
+        stage.free(chat(*changed), session="told@school")
+        stage.free(chat(*changed, {"role": "assistant", "content": "4"}, user("ok")), session="told@school")
+        expect(dialog.get_by_text("It no longer applies")).to_be_visible()
+        expect(page.get_by_text("A kept edit no longer applies.")).to_be_visible()
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.get_by_role("button", name="1 edit active, 1 not applying")).to_be_visible()
+    said = [json.loads(sent)["messages"][0]["content"] for sent in stage.desk.sent[-5:]]
+    assert said[:3] == ["You are brief. And kind.", "You are brief. And kind.", "You are brief."]

@@ -122,7 +122,9 @@ def test_the_header_holds_all_that_is_in_it_while_a_request_waits(
         places = page.get_by_role("navigation", name="Places")
         busy.keep(shown, f"layout-list-held-{size[0]}-{'dark' if dark else 'light'}")
         busy.open(page, busy.person.get("/api/holds")[0])
-        expect(places.get_by_role("link")).to_have_text(["Traffic", "Request", "Chat", "Evals", "Runs", "Costs"])
+        expect(places.get_by_role("link")).to_have_text(
+            ["Traffic", "Sessions", "Request", "Chat", "Evals", "Runs", "Costs"]
+        )
         assert places.evaluate("(each) => each.scrollWidth <= each.clientWidth"), "a place is cut off"
         holds_its_own(shown)
         busy.keep(shown, f"layout-held-{size[0]}-{'dark' if dark else 'light'}")

@@ -54,6 +54,30 @@ def test_all_results_are_deleted_in_one_step_and_come_back_by_one_undo(stage: Pa
     assert [message["role"] for message in json.loads(stage.desk.sent[-1])["messages"]] == ["user", "user"]
 
 
+def test_results_are_stripped_and_only_what_is_selected_is_kept_each_by_one_undo(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(*rounds(2)))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        page.get_by_role("button", name="Select sections").click()
+        page.get_by_role("menuitem", name="All tool results", exact=True).click()
+        toolbar = page.get_by_role("toolbar", name="Selection")
+        toolbar.get_by_role("button", name="Strip").click()
+        expect(card(page, "Result · Read part1.py")).to_contain_text("[left out]")
+        page.keyboard.press("Control+z")
+        expect(card(page, "Result · Read part1.py")).to_contain_text("Part 1.")
+        expect(page.get_by_role("button", name="Undo")).to_be_disabled()
+        toolbar.get_by_role("button", name="Clear").click()
+        toolbar.get_by_role("searchbox", name="Select by words").fill("And now?")
+        page.keyboard.press("Enter")
+        toolbar.get_by_role("button", name="Keep only these").click()
+        expect(card(page, "User 1").get_by_role("button", name="Restore")).to_be_visible()
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+    answer.result(30)
+    assert [message["content"] for message in json.loads(stage.desk.sent[-1])["messages"]] == ["And now?"]
+
+
 def test_sections_are_selected_by_words_by_keys_and_by_a_range_of_the_outline(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(*rounds(3)))
     with stage.look() as shown:

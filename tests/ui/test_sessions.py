@@ -67,6 +67,31 @@ GITHUB = {
 }
 
 
+def test_all_sessions_are_listed_and_found_by_words(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    play(stage, "listed@shop")
+    with stage.look() as shown:
+        page = shown.page
+        page.get_by_role("navigation", name="Places").get_by_role("link", name="Sessions").click()
+        row = page.get_by_role("row", name="listed@shop")
+        expect(row).to_contain_text("Mend the parser of the shop")
+        expect(row.get_by_role("cell").nth(1)).to_have_text("shop")
+        stage.keep(shown, "sessions")
+        page.get_by_role("searchbox", name="Find a session").fill("nowhere")
+        expect(page.get_by_text("No session matches.")).to_be_visible()
+        page.get_by_role("searchbox", name="Find a session").fill("parser")
+        row.get_by_role("link").click()
+        expect(page.get_by_role("heading", name="listed@shop")).to_be_visible()
+        page.get_by_role("row", name="Mend the parser").get_by_role("link").last.click()
+        servers = page.get_by_role("list", name="Sizes by MCP server")
+        expect(servers.get_by_role("listitem").filter(has_text="github")).to_contain_text("tok")
+        stage.keep(shown, "tool-sizes")
+    with stage.look(size=NARROW) as shown:
+        shown.page.goto(f"{stage.desk.server.url}/#/sessions")
+        expect(shown.page.get_by_role("link", name="listed@shop")).to_be_visible()
+        assert shown.page.evaluate(OVERFLOW) <= 0
+
+
 def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     ids = play(stage, "mend@shop")

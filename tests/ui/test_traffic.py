@@ -106,7 +106,14 @@ def test_a_bare_word_is_found_in_the_list_and_in_the_request_and_its_filter_is_s
         found = page.get_by_role("status", name="Found")
         expect(found).to_contain_text("in 1 section of this request")
         expect(card(page, "User 1")).to_contain_text("walrus sings")  # the fold is open
-        page.wait_for_function("CSS.highlights.get('found')?.size === 1")
+        count = page.evaluate(
+            """() => new Promise((done) => {
+              const look = () => (CSS.highlights.get("found")?.size ? done(CSS.highlights.get("found").size)
+                                                                    : setTimeout(look, 50));
+              look();
+            })"""
+        )
+        assert count == 1
         free.keep(shown, "request-found")
         page.get_by_role("button", name="Stop marking").click()
         expect(found).to_have_count(0)

@@ -10,6 +10,7 @@ from sightline.editing.section import CallReference, Kind, Section, SectionPart,
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy
 from sightline.workbench.cache_turns import CacheTurn
+from sightline.workbench.session_lines import list_sessions
 from sightline.workbench.sessions import (
     SessionThread,
     arrange,
@@ -223,3 +224,26 @@ def test_a_session_that_is_not_on_record_and_turns_that_are_too_many_are_refused
     assert desk.person.ask("GET", "/api/sessions/x_nothing")[0] == 404
     assert desk.person.ask("GET", "/api/turns?ids=")[0] == 400
     assert desk.person.ask("GET", f"/api/turns?ids={','.join(['x_1'] * 21)}")[0] == 400
+
+
+def test_sessions_are_listed_by_name_or_conversation_the_latest_first() -> None:
+    lines = [
+        line(1, 10, session="fix@shop", client="claude-cli/2.0", input_tokens=100, output_tokens=10),
+        line(
+            2, 12, session="fix@shop", client="claude-cli/2.0", title="Title", is_side=True, cost=None, input_tokens=5
+        ),
+        line(3, 30, session="", title="Alone"),
+        line(4, 40, "x_3", session="", title="And on", state="failed"),
+        line(5, 50, session="", title="Replayed", origin="x_4"),
+        line(6, 20, session="", title="Another"),
+    ]
+    briefs = list_sessions(reversed(lines))
+    assert [(brief.key, brief.title, brief.turns, brief.requests) for brief in briefs] == [
+        ("x_3", "Alone", 2, 3),
+        ("x_6", "Another", 1, 1),
+        ("fix@shop", "Mend it", 1, 2),
+    ]
+    named = briefs[-1]
+    assert (named.project, named.input_tokens, named.output_tokens) == ("shop", 105, 10)
+    assert (named.cost, named.unpriced) == (0.5, 1)
+    assert (named.began, named.ended, briefs[0].failed) == (10, 13.0, 1)

@@ -77,6 +77,7 @@ from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters
+from sightline.workbench.session_lines import SessionLines
 from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
 from sightline.workbench.sharing import SharingCalls
@@ -164,6 +165,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     caches = CacheReports(examiner)
     costs = CostReport(parts.store, parts.prices, parts.now)
     sessions = Sessions(examiner, parts.now)
+    lines = SessionLines(records, parts.now)
     filters = SavedTrafficFilters(parts.store.logbook, parts.now)
     finders = {} if parts.plugins is None else parts.plugins.redactors()
     sharing = SharingCalls(parts.store, parts.catalog, parts.now, patterns=parts.redacted_patterns, finders=finders)
@@ -202,6 +204,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             ),
             "share": {"POST": lambda call: sharing.share(call.receive)},
             "import": {"POST": lambda call: sharing.import_file(call.receive)},
+            "sessions": {"GET": lambda call: lines.list(Query(call.query))},
             "sessions/*": {"GET": lambda call: sessions.read(call.name)},
             "turns": {"GET": lambda call: sessions.details(Query(call.query))},
             "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},

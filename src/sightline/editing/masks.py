@@ -41,7 +41,7 @@ on: "yes" is said more than once. Of system prompts there is usually one, and an
 patch that was written by hand."""
 _SINGULAR = ("system", "developer")
 
-REPORTED = ("at", "applied", "missed", "last_exchange")
+REPORTED = ("at", "applied", "missed", "misses", "last_exchange")
 """What the API reports of a mask beside what it is; it may come back in a list that is put in place."""
 
 
@@ -54,7 +54,7 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One edit that stays. `name` is the session or project that it is for.
+    """One edit that stays. `name` is the session or project that it is for; with `is_off` it is kept, but not applied.
 
     `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a
     prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that
@@ -73,6 +73,7 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     cache: CacheEdit | None = None
     label: str = ""
     created: float = 0.0
+    is_off: bool = False
 
 
 class MaskOutcome(msgspec.Struct, frozen=True):
@@ -122,7 +123,11 @@ def project_of(session: str) -> str:
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
     """The masks for the requests of a session and a project."""
     names = {"session": session, "project": project, "all": ""}
-    return tuple(mask for mask in masks if mask.name == names[mask.scope] and (mask.name or mask.scope != "project"))
+    return tuple(
+        mask
+        for mask in masks
+        if not mask.is_off and mask.name == names[mask.scope] and (mask.name or mask.scope != "project")
+    )
 
 
 def apply_masks(

@@ -47,7 +47,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method`
     is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the
     client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US
-    dollars."""
+    dollars. `is_masked`: kept edits changed the request."""
 
     id: str
     at: float
@@ -78,6 +78,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     stored: str = ""
     tag: str = ""
     saved: float | None = None
+    is_masked: bool = False
     previous: str = ""
     is_side: bool = False
     title: str = ""
@@ -96,7 +97,7 @@ FIELDS: Mapping[str, str] = {
     "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
     "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
     "origin": "origin", "tool": "tools", "method": "method", "transport": "transport", "stored": "stored",
-    "tag": "tag", "saved": "saved",
+    "tag": "tag", "saved": "saved", "masked": "is_masked",
 }  # fmt: skip
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
@@ -234,8 +235,9 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
         case ReplyStored() as fact:
             return msgspec.structs.replace(summary, stored="" if fact.is_deleted else fact.owner)
-        case Edited() | Budgeted() | BodyPassed() | FrameArrived():
-            return summary
+        case Edited() | Budgeted() | BodyPassed() | FrameArrived() as fact:
+            is_mask = isinstance(fact, Edited) and fact.operation == "mask"
+            return msgspec.structs.replace(summary, is_masked=True) if is_mask else summary
         case unreachable:
             assert_never(unreachable)
 

@@ -978,7 +978,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. */
+/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. `is_masked`: kept edits changed the request. */
 export interface Line {
   id: string;
   at: number;
@@ -1009,6 +1009,7 @@ export interface Line {
   stored?: string;
   tag?: string;
   saved?: number;
+  is_masked?: boolean;
   previous?: string;
   is_side?: boolean;
   title?: string;
@@ -1034,7 +1035,7 @@ export interface MadeShown {
   suites: string[];
 }
 
-/** One edit that stays. `name` is the session or project that it is for. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose. */
+/** One edit that stays. `name` is the session or project that it is for; with `is_off` it is kept, but not applied. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose. */
 export interface Mask {
   id?: string;
   scope?: "all" | "project" | "session";
@@ -1048,6 +1049,7 @@ export interface Mask {
   cache?: CacheEdit | null;
   label?: string;
   created?: number;
+  is_off?: boolean;
 }
 
 /** What became of a mask on one request; `why` says what kept it from being applied. */
@@ -1575,6 +1577,24 @@ export interface SendTelemetry {
   finalDeliveredTokens?: number;
   reportedInputTokens?: number;
   waitSeconds?: number;
+}
+
+/** A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation; `unpriced` ones have tokens whose cost is not known. */
+export interface SessionBrief {
+  key: string;
+  session: string;
+  title: string;
+  client: string;
+  project: string;
+  turns: number;
+  requests: number;
+  failed: number;
+  input_tokens: number;
+  output_tokens: number;
+  cost: number;
+  unpriced: number;
+  began: number;
+  ended: number;
 }
 
 /** Where a request is in its session: number `turn` of the `turns` of its thread, and the turns beside it. `turn` is 0 for a request that stands below one; `above` is that one. */

@@ -7,6 +7,7 @@ import { listen } from "./kit/keyboard.js";
 import { toast } from "./kit/toast.js";
 import { h, render } from "./vendor/preact.js";
 import { startInterception } from "./views/interception/feed.js";
+import { startKeptEdits } from "./views/interception/kept-edits.js";
 import { Shell } from "./views/shell/shell.js";
 import { startTraffic } from "./views/traffic/feed.js";
 
@@ -15,6 +16,7 @@ if (root) render(h(Shell, {}), root);
 listen();
 startTraffic();
 startInterception();
+startKeptEdits();
 connect();
 void loadAbout();
 

@@ -139,6 +139,7 @@ class Interceptions:
             "at": mask.created,
             "applied": count.applied,
             "missed": count.missed,
+            "misses": count.misses,
             "last_exchange": count.last_exchange or None,
         }
 
@@ -161,6 +162,7 @@ class Interceptions:
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
         """Replace the masks."""
         self._holds.set_masks(await read_json(receive))
+        self._announce()
         return self.masks
 
     async def add_mask(self, receive: Receive) -> Sequence[JsonObject]:
@@ -171,4 +173,5 @@ class Interceptions:
     async def remove_mask(self, name: str) -> Sequence[JsonObject]:
         """Remove a mask and return the others."""
         self._holds.remove_mask(name)
+        self._announce()
         return self.masks

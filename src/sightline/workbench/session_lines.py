@@ -1,13 +1,18 @@
-"""The lines of a session in the record: all of them, newest first, or the latest turn."""
+"""The lines of sessions in the record: all sessions, the lines of one, newest first, or its latest turn."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from math import fsum
 from typing import Final
 
+import msgspec
+
+from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.store.summary import Summary
-from sightline.workbench.costs import read_summaries
+from sightline.web.bodies import Query
+from sightline.workbench.costs import list_filter, read_summaries
 
 TURNS: Final = "!side:yes"
 """The filter of requests that are no errand of a client, such as a title."""
@@ -31,6 +36,16 @@ class SessionLines:
             if session is None or summary.session == session:  # the filter does not tell upper from lower case
                 yield summary
 
+    async def list(self, query: Query) -> dict[str, "list[SessionBrief]"]:
+        """The HTTP call `GET /api/sessions`: the sessions of what a filter takes."""
+        await self._store.settle()
+        found: list[Summary] = []
+        async for summary in read_summaries(self._store, list_filter(query), self._now()):
+            found.append(summary)
+            if len(found) == MOST_LISTED:
+                break
+        return {"sessions": list_sessions(found)}
+
     async def latest_turn(self, session: str) -> Summary:
         """The latest request of the session, or of any with an empty name, that carries a conversation. Raises a Fault
         if none is on record."""
@@ -42,6 +57,65 @@ class SessionLines:
             if count == _LOOKED_AT:
                 break
         raise not_on_record(session)
+
+
+MOST_LISTED: Final = 50_000
+"""The list of sessions is made of so many of the latest requests."""
+
+
+class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation;
+    `unpriced` ones have tokens whose cost is not known."""
+
+    key: str
+    session: str
+    title: str
+    client: str
+    project: str
+    turns: int
+    requests: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    unpriced: int
+    began: float
+    ended: float
+
+
+def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
+    """The sessions of these requests, the one that was active last first. Requests without a session are sorted by
+    their conversation."""
+    roots: dict[str, str] = {}
+    groups: dict[str, list[Summary]] = {}
+    for line in sorted(summaries, key=lambda line: (line.at, line.id)):
+        before = line.origin or line.previous
+        roots[line.id] = roots.get(before, line.id)
+        groups.setdefault(line.session or roots[line.id], []).append(line)
+    briefs = [_brief(key, lines) for key, lines in groups.items()]
+    return sorted(briefs, key=lambda brief: -brief.ended)
+
+
+def _brief(key: str, lines: list[Summary]) -> SessionBrief:
+    turns = [line for line in lines if not line.is_side and not line.origin and is_turn(line)]
+    return SessionBrief(
+        key=key,
+        session=lines[-1].session,
+        title=next((line.title for line in turns if line.title), lines[0].title),
+        client=lines[-1].client,
+        project=project_of(lines[-1].session),
+        turns=len(turns),
+        requests=len(lines),
+        failed=sum(line.state == "failed" for line in lines),
+        input_tokens=sum(line.input_tokens or 0 for line in lines),
+        output_tokens=sum(line.output_tokens or 0 for line in lines),
+        cost=fsum(line.cost or 0.0 for line in lines),
+        unpriced=sum(
+            line.cost is None and (line.input_tokens is not None or line.output_tokens is not None) for line in lines
+        ),
+        began=lines[0].at,
+        ended=max(line.at + (line.elapsed or 0.0) for line in lines),
+    )
 
 
 def is_turn(summary: Summary) -> bool:

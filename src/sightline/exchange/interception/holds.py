@@ -182,7 +182,8 @@ class Holds:
             if each.outcome == "applied":
                 self._counts[each.mask] = MaskCount(count.applied + 1, count.missed, exchange)
             else:
-                self._counts[each.mask] = MaskCount(count.applied, count.missed + 1, count.last_exchange)
+                missed = MaskCount(count.applied, count.missed + 1, count.last_exchange, count.misses + 1)
+                self._counts[each.mask] = missed
         if self._writing is None and self._kept is not None:
             self._writing = asyncio.get_running_loop().call_later(COUNTS_WRITTEN_AFTER, self._write_counts)
 

@@ -16,11 +16,13 @@ FILE_NAME = "interception.json"
 
 
 class MaskCount(msgspec.Struct, frozen=True):
-    """How often a mask was applied and how often it was not, and to which exchange it was applied last."""
+    """How often a mask was applied and how often it was not, and to which exchange it was applied last. `misses` are
+    those since then."""
 
     applied: int = 0
     missed: int = 0
     last_exchange: str = ""
+    misses: int = 0
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -16,6 +16,7 @@ type GetAnswers = [
   [`/api/exchanges/${Id}/place`, api.SessionPlace],
   [`/api/exchanges/${Id}`, api.View],
   ["/api/cache", api.CacheReport],
+  ["/api/sessions", { sessions: api.SessionBrief[] }],
   [`/api/sessions/${Id}`, api.SessionShown],
   ["/api/turns", { turns: api.TurnDetails[] }],
   ["/api/costs", api.CostsShown],

@@ -6,6 +6,7 @@
  *   | { view: "costs", by: string, filter: string }
  *   | { view: "request", id: string, tab: string, against?: string }
  *   | { view: "session", name: string }
+ *   | { view: "sessions" }
  *   | { view: "chat", filter: string, chat?: string }
  *   | { view: "evals", suite?: string, compare?: string }
  *   | { view: "eval", id: string, filter?: string, order?: string }
@@ -28,7 +29,7 @@ export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [place, id = "", tab = "", other = ""] = path.split("/").map(decode);
   if (place === "x" && id) return requestRoute(id, tab, new URLSearchParams(query));
-  if (place === "sessions" && id) return { view: "session", name: id };
+  if (place === "sessions") return id ? { view: "session", name: id } : { view: "sessions" };
   if (place === "costs") return costsRoute(new URLSearchParams(query));
   if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
@@ -47,6 +48,8 @@ export function hashOf(route) {
         (route.tab === TABS[0] ? "" : `/${route.tab}`) +
         queryOf({ against: route.against ?? "" })
       );
+    case "sessions":
+      return "#/sessions";
     case "session":
       return `#/sessions/${encodeURIComponent(route.name)}`;
     case "chat":

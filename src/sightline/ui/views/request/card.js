@@ -11,7 +11,7 @@ import { Menu } from "../../kit/menu.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { edit, insert } from "./actions.js";
-import { band, predictTokens, short } from "./core/budget.js";
+import { band, predictTokens, short, toolSizes } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
 import { JsonPane, TextPane } from "./editing.js";
 import { PartBody, partName } from "./part.js";
@@ -396,7 +396,9 @@ function Bundle(props) {
   const [open, setOpen] = useState(/** @type {string[]} */ ([]));
   const flip = (/** @type {string} */ id) =>
     setOpen(open.includes(id) ? open.filter((each) => each !== id) : [...open, id]);
-  return html`<ul class="bundle">
+  const { tools, servers } = isOptions ? { tools: new Map(), servers: [] } : toolSizes(section);
+  return html`${servers.length > 1 || servers[0]?.name ? h(Servers, { servers }) : null}
+  <ul class="bundle">
     ${section.parts.map((part) => {
       const text = part.text ?? "";
       const isShort = isOptions && text.length <= 80 && !/^[{[]./.test(text);
@@ -427,7 +429,11 @@ function Bundle(props) {
                 </button>`
           }
           ${isShort && editing !== part.id ? html`<span class="card-gap"></span>` : null}
-          ${part.tokens != null ? html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>` : null}
+          ${
+            (part.tokens ?? tools.get(part.id) ?? null) !== null
+              ? html`<span class="card-tokens number faint">${short(part.tokens ?? tools.get(part.id))} tok</span>`
+              : null
+          }
           ${h(PartActions, {
             desk,
             target,
@@ -448,6 +454,19 @@ function Bundle(props) {
         }
       </li>`;
     })}
+  </ul>`;
+}
+
+/** @param {{ servers: readonly { name: string, tokens: number, count: number }[] }} props */
+function Servers({ servers }) {
+  return html`<ul class="servers" aria-label="Sizes by MCP server">
+    ${servers.map(
+      (each) => html`<li key=${each.name}>
+        <b>${each.name || "Own tools"}</b>
+        <span class="number">${short(each.tokens)} tok</span>
+        <span class="faint">${each.count === 1 ? "1 tool" : `${each.count} tools`}</span>
+      </li>`,
+    )}
   </ul>`;
 }
 

@@ -5,7 +5,9 @@ import { get, onFact, onReconnect, post } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
+import { refreshMasks } from "../interception/kept-edits.js";
 import { isHeld, isOver, lacksSections, mergeView, moveOperation, problemsBySection } from "./core/exchange.js";
+import { editsOf } from "./core/selection.js";
 
 /** @import { Fact, Section, View } from "./core/exchange.js" */
 /** @import { Operation, Target } from "../../kit/core/edits.js" */
@@ -257,6 +259,8 @@ export class Desk {
           ? "1 edit is kept for later requests."
           : `${answer.kept?.length ?? 0} edits are kept for later requests.`,
       );
+    // A mask was made, taken away or brought back without any fact that would tell.
+    if (["keep", "undo", "redo", "reset"].includes(operation.op) || this.keep.peek()) refreshMasks();
     if (!answer.order) this._isForeign = true;
     this._take(answer);
   }
@@ -314,16 +318,18 @@ export class Desk {
     this.lastPicked = "";
   }
 
-  /** Delete or restore all that is selected, as one step that one undo takes back. @param {"delete" | "restore"} op */
-  applyToPicked(op) {
-    const meant = this.sections
-      .peek()
-      .filter((section) => this.picked.peek().has(section.id) && section.deleted === (op === "restore"));
-    if (!meant.length) return;
-    void this.apply({ op: "batch", operations: meant.map((section) => ({ op, section: section.id })) });
-    const scope = this.keep.peek();
+  /**
+   * Do something to all that is selected, as one step that one undo takes back. With a `scope`, the edits are made again
+   * on later requests.
+   * @param {"delete" | "restore" | "strip" | "only"} what
+   * @param {"" | "session" | "project" | "all"} [scope]
+   */
+  applyToPicked(what, scope = this.keep.peek()) {
+    const operations = editsOf(this.sections.peek(), this.picked.peek(), what);
+    if (!operations.length) return;
+    void this.apply({ op: "batch", operations });
     // A step of several edits is kept by what all edits so far have made.
-    if (scope && op === "delete") void this.apply({ op: "keep", scope });
+    if (scope && what !== "restore") void this.apply({ op: "keep", scope });
   }
 
   /** @param {string} id @param {-1 | 1} by */
@@ -366,7 +372,11 @@ export class Desk {
   }
 
   /** Send what is on screen: pending edits are sent first, and the server accepts only the hash that is shown. */
-  async send() {
+  /**
+   * Send what is shown; with `keep` its edits are repeated on later requests.
+   * @param {"" | "session" | "project" | "all"} [keep]
+   */
+  async send(keep = "") {
     await this._do("send", async () => {
       this._isForeign = false;
       // What is in the open editor is on screen too: if the document could not take it, it must not leave without it.
@@ -378,7 +388,10 @@ export class Desk {
         toast("Not sent: it was changed in another page.", { hint: "Check it again, then send it.", tone: "bad" });
         return;
       }
-      await post(`${this.path}/release`, { body_sha256: this.view.value?.body_sha256 ?? "" });
+      await post(`${this.path}/release`, {
+        body_sha256: this.view.value?.body_sha256 ?? "",
+        ...(keep && { keep }),
+      });
       this.editing.value = null;
     });
   }

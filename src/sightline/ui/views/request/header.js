@@ -130,6 +130,14 @@ const SCOPES = /** @type {const} */ ([
   ["all", "Keep everywhere"],
 ]);
 
+/** Where edits apply, as it is asked at Send; before, “Keep edits…” asks the same. */
+const SEND_CHOICES = /** @type {const} */ ([
+  ["", "Send: only this request", "Later requests come as the client sends them"],
+  ["session", "Send, and apply to this session", "The edits are made again on its later requests"],
+  ["project", "Send, and apply to this project", "On all sessions of the same project"],
+  ["all", "Send, and apply always", "On every request that has the same text"],
+]);
+
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function HoldActions({ desk, view, panel, onPanel }) {
   const may = sendable(view);
@@ -176,6 +184,19 @@ function HoldActions({ desk, view, panel, onPanel }) {
         panel === "answer" ? null : h(KeyCaps, { keys: "ctrl+enter" })
       }
     </button>
+    ${
+      view.dirty && !isCalls && !view.raw
+        ? h(Menu, {
+            label: "Apply the edits to later requests too",
+            class: "button icon send-choice",
+            align: "left",
+            children: h(Icon, { name: "down" }),
+            choices: SEND_CHOICES.filter(([scope]) => scope !== "project" || view.session?.includes("@")).map(
+              ([scope, label, detail]) => ({ label, detail, run: () => void desk.send(scope) }),
+            ),
+          })
+        : null
+    }
     <button
       type="button"
       class="button danger"

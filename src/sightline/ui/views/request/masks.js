@@ -11,9 +11,9 @@ import { h, html, useEffect, useState } from "../../vendor/preact.js";
 /** @import { Desk } from "./desk.js" */
 /**
  * @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null,
- *   hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, strip?: { class: string,
- *   older_than?: number, tool?: string } | null, cache?: import("../../api-types.d.ts").CacheEdit | null,
- *   created?: number, label?: string }} Mask
+ *   hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, misses?: number,
+ *   last_exchange?: string | null, is_off?: boolean, strip?: { class: string, older_than?: number, tool?: string }
+ *   | null, cache?: import("../../api-types.d.ts").CacheEdit | null, created?: number, label?: string }} Mask
  */
 
 const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
@@ -126,8 +126,8 @@ function describeCacheEdit(edit) {
   return `${actions[edit.action]} (for the cache)`;
 }
 
-/** @param {Mask} mask */
-function describeMask(mask) {
+/** What a mask changes, in words. @param {Mask} mask */
+export function describeMask(mask) {
   if (mask.kind === "strip" && mask.strip) {
     const { class: what, older_than: age, tool } = mask.strip;
     if (what === "thinking") return "leave out all thinking";

@@ -7,7 +7,7 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
-import { matchingSections, rangeOf, resultsOf } from "./core/selection.js";
+import { editsOf, matchingSections, rangeOf, resultsOf } from "./core/selection.js";
 
 /** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
@@ -84,6 +84,37 @@ export function Selection({ desk, sections, here }) {
             >
               Restore ${gone.length || ""}
             </button>
+            <button
+              type="button"
+              class="button"
+              disabled=${!editsOf(sections, desk.picked.value, "strip").length}
+              title="Replace their texts by a short mark, so that calls keep their results"
+              onClick=${() => desk.applyToPicked("strip")}
+            >
+              Strip
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled=${!editsOf(sections, desk.picked.value, "only").length}
+              title="Delete all other messages"
+              onClick=${() => desk.applyToPicked("only")}
+            >
+              Keep only these
+            </button>
+            ${h(Menu, {
+              label: "Delete them on later requests too",
+              class: "button quiet icon",
+              align: "left",
+              children: h(Icon, { name: "pin" }),
+              choices: [
+                { label: "Delete, also in this session", run: () => desk.applyToPicked("delete", "session") },
+                ...(desk.view.value?.session?.includes("@")
+                  ? [{ label: "Delete, also in this project", run: () => desk.applyToPicked("delete", "project") }]
+                  : []),
+                { label: "Delete always", run: () => desk.applyToPicked("delete", "all") },
+              ],
+            })}
             <button type="button" class="button quiet" onClick=${() => desk.unpick()}>Clear</button>`
         : null
     }

@@ -18,12 +18,14 @@ import { CompareEvals } from "../evals/compare.js";
 import { EvalView } from "../evals/eval.js";
 import { Evals } from "../evals/evals.js";
 import { EvalTrend } from "../evals/trend.js";
+import { KeptEdits } from "../interception/kept-edits.js";
 import { Interception } from "../interception/mode-menu.js";
 import { Rules } from "../interception/rules.js";
 import { RequestView } from "../request/request.js";
 import { CompareRuns } from "../runs/compare.js";
 import { Runs } from "../runs/runs.js";
 import { Trace } from "../runs/trace.js";
+import { Sessions } from "../sessions/list.js";
 import { Session } from "../sessions/session.js";
 import { held, heldCount } from "../traffic/feed.js";
 import { Traffic } from "../traffic/traffic.js";
@@ -47,6 +49,7 @@ const VIEW_OF = {
   request: "request",
   costs: "costs",
   session: "sessions",
+  sessions: "sessions",
   chat: "chat",
   runs: "runs",
   run: "runs",
@@ -85,6 +88,7 @@ export function Shell() {
     { keys: "g e", label: "Go to the evals", run: () => go({ view: "evals" }) },
     { keys: "g m", label: "Go to the costs", run: () => go({ view: "costs", by: "day", filter: "" }) },
     { keys: "g u", label: "Go to the runs", run: () => go({ view: "runs" }) },
+    { keys: "g s", label: "Go to the sessions", run: () => go({ view: "sessions" }) },
     { keys: "g h", label: "Go to the first held request", run: () => held.value[0] && toExchange(held.value[0].id) },
     { keys: "g c", label: "Connect a client", run: () => setPanel("connect") },
     { keys: "g r", label: "Edit the rules that hold requests", run: () => setPanel("rules") },
@@ -136,6 +140,7 @@ export function Shell() {
       }
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "costs" ? h(Costs, { by: at.by, filter: at.filter }) : null}
+      ${at.view === "sessions" ? h(Sessions, {}) : null}
       ${at.view === "session" ? h(Session, { key: at.name, name: at.name }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter, chat: at.chat }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
@@ -169,6 +174,7 @@ function Header({ onPanel }) {
           </button>`
         : null
     }
+    ${h(KeptEdits, {})}
     ${h(Interception, { onRules: () => onPanel("rules") })}
     <button type="button" class="button quiet find" onClick=${() => onPanel("palette")}>
       ${h(Icon, { name: "search" })}
@@ -211,6 +217,8 @@ function exampleCommands() {
 function Places() {
   const view = route.value.view;
   const places = [{ view: "traffic", label: "Traffic", href: hashOf({ view: "traffic", filter: lastFilter.value }) }];
+  const isSession = view === "session" || view === "sessions";
+  places.push({ view: isSession ? view : "sessions", label: "Sessions", href: hashOf({ view: "sessions" }) });
   if (lastOpened.value)
     places.push({
       view: "request",
@@ -267,11 +275,13 @@ function useTitle() {
         ? "Chat · "
         : at.view === "costs"
           ? "Costs · "
-          : at.view === "session"
-            ? `${at.name} · `
-            : at.view.startsWith("eval")
-              ? "Evals · "
-              : "";
+          : at.view === "sessions"
+            ? "Sessions · "
+            : at.view === "session"
+              ? `${at.name} · `
+              : at.view.startsWith("eval")
+                ? "Evals · "
+                : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${isExample ? "Example · " : ""}${place}Sightline`;
   }, [count, place]);

@@ -279,6 +279,13 @@ function Title({ line, label, words, snippet }) {
   const rest = label || (tools || wrong ? "" : html`<span class="faint">continues</span>`);
   const isTold = markWords(label, words).some((piece) => piece.isHit);
   return html`${line.origin ? h(Icon, { name: "replay", class: "replayed" }) : null}
+    ${
+      line.is_masked
+        ? html`<span class="masked" role="img" aria-label="Changed by kept edits" title="Changed by kept edits">
+            ${h(Icon, { name: "edit" })}
+          </span>`
+        : null
+    }
     <span class="said">${label ? h(TextWithMarks, { text: label, words }) : rest}</span>
     ${snippet && !isTold ? h(SnippetText, { snippet }) : null}
     ${tools}

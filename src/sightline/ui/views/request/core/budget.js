@@ -169,3 +169,26 @@ export function band(estimate) {
   if (!estimate || estimate.low === estimate.high) return "";
   return `${whole(estimate.low)}–${whole(estimate.high)}`;
 }
+
+/**
+ * The tokens of each tool, by its share of the text of all tools, and of each MCP server, the largest first; tools
+ * that clients bring themselves count as one.
+ * @param {{ tokens?: { tokens: number } | null, parts: readonly { id: string, name?: string, text?: string, tokens?:
+ *   number | null, deleted?: boolean }[] }} section
+ */
+export function toolSizes(section) {
+  const parts = section.parts.filter((part) => !part.deleted);
+  const length = parts.reduce((sum, part) => sum + (part.text?.length ?? 0), 0) || 1;
+  const whole = section.tokens?.tokens ?? 0;
+  const tools = new Map(
+    parts.map((part) => [part.id, part.tokens ?? Math.round((whole * (part.text?.length ?? 0)) / length)]),
+  );
+  /** @type {Map<string, { name: string, tokens: number, count: number }>} */
+  const servers = new Map();
+  for (const part of parts) {
+    const name = /^mcp__(.+?)__/.exec(part.name ?? "")?.[1] ?? "";
+    const sum = servers.get(name) ?? { name, tokens: 0, count: 0 };
+    servers.set(name, { name, tokens: sum.tokens + (tools.get(part.id) ?? 0), count: sum.count + 1 });
+  }
+  return { tools, servers: [...servers.values()].sort((a, b) => b.tokens - a.tokens) };
+}

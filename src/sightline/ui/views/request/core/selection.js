@@ -53,3 +53,32 @@ export function matchingSections(sections, words) {
     )
     .map((section) => section.id);
 }
+
+/** What stands in place of a text that is stripped. */
+export const STRIPPED = "[left out]";
+
+/**
+ * The edits that do something to the picked sections: delete or restore them, strip their texts so that calls keep
+ * their results, or delete all other messages.
+ * @param {readonly Section[]} sections
+ * @param {ReadonlySet<string>} picked
+ * @param {"delete" | "restore" | "strip" | "only"} what
+ * @returns {{ op: string, section: string, text?: string }[]}
+ */
+export function editsOf(sections, picked, what) {
+  const meant = sections.filter((section) => picked.has(section.id));
+  switch (what) {
+    case "only":
+      return sections
+        .filter((section) => !picked.has(section.id) && !section.deleted && !isFrame(section))
+        .map((section) => ({ op: "delete", section: section.id }));
+    case "strip":
+      return meant
+        .filter((section) => !section.deleted && section.editable && section.text && section.text !== STRIPPED)
+        .map((section) => ({ op: "set_text", section: section.id, text: STRIPPED }));
+    default:
+      return meant
+        .filter((section) => section.deleted === (what === "restore"))
+        .map((section) => ({ op: what, section: section.id }));
+  }
+}

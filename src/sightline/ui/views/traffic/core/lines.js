@@ -10,7 +10,7 @@ import { money } from "../../../kit/core/format.js";
  *   client?: string, path?: string, status?: number | null, finish?: string, fault?: string, message?: string,
  *   is_stream?: boolean, input_tokens?: number, output_tokens?: number, cached_tokens?: number, cost?: number,
  *   losses?: number, attempts?: number, tools?: string[], first_byte?: number, elapsed?: number, origin?: string,
- *   previous?: string, is_side?: boolean, title?: string, method?: string,
+ *   previous?: string, is_side?: boolean, is_masked?: boolean, title?: string, method?: string,
  *   transport?: string, stored?: string
  * }} Line
  */
