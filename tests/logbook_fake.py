@@ -1,6 +1,6 @@
 """A logbook in memory, for tests that need no store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sightline.errors import Fault
 from sightline.store.store import Line, Log, overtaken
@@ -27,6 +27,10 @@ class MemoryLogbook:
     async def logs(self, prefix: str = "") -> list[Log]:
         found = [(name, lines) for name, lines in self.kept.items() if name.startswith(prefix) and lines]
         return [Log(name, len(lines), lines[0].at, lines[-1].at) for name, lines in found]
+
+    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
+        kept = self.kept.get(log, [])
+        self.kept[log] = [Line(line.n, line.at, lines.get(line.n, line.data)) for line in kept]
 
     async def forget(self, log: str) -> None:
         self.kept.pop(log, None)

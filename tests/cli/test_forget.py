@@ -84,25 +84,34 @@ def test_at_a_terminal_it_asks_twice(
     assert len(ids(capsysbinary)) == left
 
 
-def test_copies_are_named_and_go_if_told_so(capsysbinary: Captured, tmp_path: Path) -> None:
+def test_copies_go_too_from_runs_and_chats_unless_they_are_to_stay(capsysbinary: Captured, tmp_path: Path) -> None:
+    answer = f'{{"kind":"answered","id":"p","answer":{{"messages":[],"exchange":"{FIRST}"}}}}'
+    lines = {
+        "chat": [f'{{"kind":"asked","pair":{{"id":"p","user_text":"{WORD}","state":"sending"}}}}', answer],
+        **{log: [f'{{"exchange":"{FIRST}","text":"{WORD}"}}'] for log in ("run:r_1", "eval:e_1")},
+        "eval-answers:m": [f'{{"exchange":"{FIRST}"}}'],
+        "run:r_2": ['{"exchange":"x_other","text":"kept"}'],
+    }
+
     async def story(*, is_written: bool) -> list[str]:
         store = await open_store(tmp_path / "data", prices=prices, now=lambda: NOON)
-        if is_written:
-            for log in ("run:r_1", "eval:e_1", "chat", "eval-answers:m", "run:r_2"):
-                named = "x_other" if log == "run:r_2" else FIRST
-                await store.logbook.append(log, 0, [f'{{"exchange":"{named}","text":"{WORD}"}}'.encode()], NOON)
+        for log, texts in lines.items() if is_written else ():
+            await store.logbook.append(log, 0, [text.encode() for text in texts], NOON)
         logs = sorted(log.name for log in await store.logbook.logs())
         await store.close()
         return logs
 
     asyncio.run(story(is_written=True))
     told = ran(capsysbinary, "forget", "session:one", "--dry-run")
+    assert "with all of " in told
     assert "run:r_1" in told
     assert "eval:e_1" in told
-    assert "--copies removes them too" in told
-    assert "the chat holds copies of its own" in told
-    ran(capsysbinary, "forget", f"id:{FIRST}", "--yes", "--copies")
+    assert "with their texts in chat" in told
+    assert "stay, because of --no-copies" in ran(capsysbinary, "forget", "session:one", "--dry-run", "--no-copies")
+    ran(capsysbinary, "forget", f"id:{FIRST}", "--yes")
     assert asyncio.run(story(is_written=False)) == ["chat", "eval-answers:m", "run:r_2"]
+    files = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert [path for path in files if WORD.encode() in path.read_bytes()] == []
 
 
 def test_through_a_running_server(capsysbinary: Captured, tmp_path: Path) -> None:

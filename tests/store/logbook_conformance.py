@@ -171,6 +171,21 @@ class LogbookConformance:
 
         told(opening, story)
 
+    def test_lines_are_rewritten_in_their_places(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            await store.logbook.append("one", 0, [b"a", b"secret", b"c"], NOON)
+            await store.logbook.rewrite("one", {2: b"b"})
+            await store.logbook.rewrite("one", {})
+            await store.logbook.rewrite("nothing", {1: b"x"})
+            assert [(line.n, line.at, line.data) for line in await store.logbook.lines("one")] == [
+                (1, NOON, b"a"),
+                (2, NOON, b"b"),
+                (3, NOON, b"c"),
+            ]
+            await store.logbook.append("one", 3, [b"d"], NOON)
+
+        told(opening, story)
+
     @pytest.mark.parametrize("seed", range(3))
     def test_a_process_that_is_killed_loses_nothing_that_was_added(
         self, opening: Opening, place: list[str], seed: int

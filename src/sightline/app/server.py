@@ -174,7 +174,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
         showing=showing,
         replays=Replays(exchanges, parts.resending),
         documents=Documents(parts.resending),
-        forgetting=Forgetting(records, parts.hub, parts.now),
+        forgetting=Forgetting(records, parts.hub, parts.now, None if parts.chat is None else parts.chat.chats.erase),
         about=lambda: about(
             version("sightline"),
             parts.address,

@@ -22,7 +22,12 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "while a server runs and when none does. `id:*` takes every exchange.",
     )
     command.add_argument("--dry-run", action="store_true", help="only say what would go")
-    command.add_argument("--copies", action="store_true", help="remove runs and eval runs that hold copies, too")
+    command.add_argument(
+        "--copies",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also remove runs and eval runs that hold copies, and what chats have of them (default)",
+    )
     command.add_argument("--yes", action="store_true", help="do not ask")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
@@ -63,12 +68,13 @@ def _describe(planned: "ForgetResult", arguments: argparse.Namespace, verb: str)
     if planned.under_way:
         say(f"note: {many(planned.under_way, 'exchange')} under way will stay")
     removable = [harmless(log) for log in planned.copies if is_removable(log)]
+    chats = [harmless(log) for log in planned.copies if not is_removable(log)]
     if removable and arguments.copies:
-        say(f"with copies in {', '.join(removable)}")
-    elif removable:
-        say(f"note: {', '.join(removable)} hold copies and stay; --copies removes them too")
-    if len(removable) < len(planned.copies):
-        say("note: the chat holds copies of its own, which stay")
+        say(f"with all of {', '.join(removable)}, which {'hold' if len(removable) > 1 else 'holds'} copies")
+    if chats and arguments.copies:
+        say(f"with their texts in {', '.join(chats)}")
+    if planned.copies and not arguments.copies:
+        say(f"note: {', '.join([*removable, *chats])} hold copies and stay, because of --no-copies")
 
 
 def _confirm(planned: "ForgetResult") -> bool:
@@ -95,6 +101,7 @@ def size_of(count: int) -> str:
 def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult":
     """Forget through the server of the data folder, so that its pages show it; else in the record itself."""
     import asyncio
+    from functools import partial
 
     import msgspec
 
@@ -102,6 +109,7 @@ def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult
     from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
     from sightline.app.running_server import call_server, find_server
+    from sightline.chat.service.chats import erase_exchanges
     from sightline.cli.traffic import parse_filter
     from sightline.exchange.recording.records import ForgetResult, forget_exchanges
 
@@ -114,7 +122,12 @@ def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult
     async def forget() -> "ForgetResult":
         async with open_record(loaded, arguments.data, arguments.store) as store:
             found, _ = await forget_exchanges(
-                store, wanted, now=SystemClock().now(), is_dry_run=is_dry_run, with_copies=arguments.copies
+                store,
+                wanted,
+                now=SystemClock().now(),
+                is_dry_run=is_dry_run,
+                with_copies=arguments.copies,
+                erase_chats=partial(erase_exchanges, store.logbook),
             )
             return found
 

@@ -6,7 +6,7 @@ little later, also after the database was away for a while. Everything can be re
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -46,6 +46,9 @@ WHERE log = (SELECT id FROM sightline.logs WHERE name = $1) AND n > $2 ORDER BY 
 """
 _LOGS = """
 SELECT name, lines, began, latest FROM sightline.logs WHERE starts_with(name, $1) ORDER BY latest DESC, id DESC
+"""
+_REWRITE = """
+UPDATE sightline.log_lines SET data = $3 WHERE log = (SELECT id FROM sightline.logs WHERE name = $1) AND n = $2
 """
 _FORGET = """
 WITH gone AS (DELETE FROM sightline.logs WHERE name = $1 RETURNING id)
@@ -91,6 +94,15 @@ class PostgresLogbook:
         """The logs whose names begin so, the one that was added to latest first."""
         rows = await self._ask(lambda connection: connection.fetch(_LOGS, prefix))
         return [Log(row["name"], row["lines"], row["began"], row["latest"]) for row in rows]
+
+    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
+        """Put other data into these lines."""
+
+        async def write(connection: PostgresConnection) -> None:
+            await connection.executemany(_REWRITE, [(log, n, data) for n, data in lines.items()])
+
+        if lines:
+            await self._ask(write)
 
     async def forget(self, log: str) -> None:
         """Take a log away with all its lines."""

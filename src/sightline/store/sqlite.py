@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -81,6 +81,21 @@ class SqliteLogbook:
             return [Log(*row) for row in connection.execute(wanted, (len(prefix), prefix))]
 
         return await self._do(read)
+
+    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
+        """Put other data into these lines."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            with changing(connection):
+                row = connection.execute("SELECT id FROM logs WHERE name = ?", (log,)).fetchone()
+                for n, data in lines.items() if row is not None else ():
+                    connection.execute("UPDATE log_lines SET data = ? WHERE log = ? AND n = ?", (data, row[0], n))
+                if row is not None:
+                    size = "(SELECT coalesce(sum(length(data)), 0) FROM log_lines WHERE log = ?1)"
+                    connection.execute(f"UPDATE logs SET size = {size} WHERE id = ?1", row)
+
+        if lines:
+            await self._do(write)
 
     async def forget(self, log: str) -> None:
         """Take a log away with all its lines."""

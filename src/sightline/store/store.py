@@ -4,7 +4,7 @@ A chat is such a log, and so is a run of tools. Only the writer of a log underst
 before it adds them. Retention leaves logs alone.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -50,6 +50,10 @@ class Logbook(Protocol):
 
     async def logs(self, prefix: str = "") -> list[Log]:
         """The logs whose names begin so, the one that was added to latest first."""
+        ...
+
+    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
+        """Put other data into lines that are there, by their numbers. Only what must be forgotten is changed so."""
         ...
 
     async def forget(self, log: str) -> None:

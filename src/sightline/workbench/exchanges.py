@@ -17,7 +17,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.own_calls import AGENT, path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
+from sightline.exchange.recording.records import EraseChats, ForgetResult, Records, forget_exchanges
 from sightline.exchange.resend import Resender
 from sightline.filters.expression import Expression, TextTerm
 from sightline.filters.fields import FilterScope
@@ -231,21 +231,24 @@ EVERYTHING: Final = "id:*"
 
 
 class ForgetOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget the exchanges that this filter takes; with `copies` also the runs and eval runs with copies of them. With
-    `dry_run`, only count."""
+    """Forget the exchanges that this filter takes; unless `copies` is false, also the runs and eval runs with copies of
+    them, and what chats have of them. With `dry_run`, only count."""
 
     filter: str
     dry_run: bool = False
-    copies: bool = False
+    copies: bool = True
 
 
 class Forgetting:
     """Removes exchanges from the record, for good."""
 
-    def __init__(self, records: Records, hub: Hub, now: Callable[[], float]) -> None:
+    def __init__(
+        self, records: Records, hub: Hub, now: Callable[[], float], erase_chats: EraseChats | None = None
+    ) -> None:
         self._records = records
         self._hub = hub
         self._now = now
+        self._erase_chats = erase_chats
 
     async def forget(self, receive: Receive) -> ForgetResult:
         """Forget what a filter takes."""
@@ -264,9 +267,15 @@ class Forgetting:
             raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is under way", hint=hint, status=409)
         return found
 
-    async def _forget(self, wanted: Expression, *, dry_run: bool = False, copies: bool = False) -> ForgetResult:
-        store = self._records.store
-        found, ids = await forget_exchanges(store, wanted, now=self._now(), is_dry_run=dry_run, with_copies=copies)
+    async def _forget(self, wanted: Expression, *, dry_run: bool = False, copies: bool = True) -> ForgetResult:
+        found, ids = await forget_exchanges(
+            self._records.store,
+            wanted,
+            now=self._now(),
+            is_dry_run=dry_run,
+            with_copies=copies,
+            erase_chats=self._erase_chats,
+        )
         if not dry_run:
             self._hub.announce("forgotten", {"exchanges": list(ids)})
         return found

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -56,6 +56,10 @@ class Lines:
         found = [(name, lines) for name, lines in self.kept.items() if name.startswith(prefix) and lines]
         logs = [Log(name, len(lines), lines[0].at, lines[-1].at) for name, lines in found]
         return sorted(logs, key=lambda log: log.latest, reverse=True)
+
+    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
+        kept = self.kept.get(log, [])
+        self.kept[log] = [Line(line.n, line.at, lines.get(line.n, line.data)) for line in kept]
 
     async def forget(self, log: str) -> None:
         self.kept.pop(log, None)

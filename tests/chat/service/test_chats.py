@@ -196,3 +196,22 @@ async def test_chats_that_are_left_alone_are_closed_and_open_again(stage: ChatSt
     assert after is not before
     assert (await chats.describe(first)).name == "first"
     await chats.close(0)
+
+
+@played()
+async def test_what_was_said_for_a_forgotten_exchange_is_gone_from_every_chat_that_has_it(stage: ChatStage) -> None:
+    chats = chats_of(stage)
+    await stage.begin(script=[says("a planted answer"), says("kept")])
+    first = await stage.service.sends.send("v", "a planted question")
+    await stage.service.sends.wait_until_idle()
+    second = await stage.service.sends.send("v", "another")
+    await stage.service.sends.wait_until_idle()
+    fork = await chats.fork(MAIN, second, "Fork")
+    await chats.erase([stage.pair(first).exchange])
+    for log in await stage.logbook.logs("chat"):
+        assert all(b"planted" not in line.data for line in await stage.logbook.lines(log.name)), log.name
+    history = await (await chats.get(fork)).chat.load()
+    assert [pair.user_text for pair in history] == ["[deleted]", "another"]
+    assert history.get(second).assistant_text == "kept"
+    await chats.erase(["x_nowhere"])
+    await chats.close(5)

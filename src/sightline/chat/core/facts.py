@@ -1,5 +1,6 @@
 """The facts of a chat, and how they change a pair. Facts are only added; the history is a fold over them."""
 
+from collections.abc import Collection
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -293,3 +294,80 @@ def _with_text(answer: ChatAnswer, text: str) -> ChatAnswer:
 
 def _wrong(pair: MessagePair, what: str, hint: str) -> Fault:
     return Fault(Code.USAGE, f"the pair {pair.id!r} {what}", hint=hint)
+
+
+ERASED = "[deleted]"
+"""What stands in place of a text that was deleted for good."""
+
+
+def exchanges_in(fact: ChatFact) -> dict[str, tuple[str, ...]]:
+    """The exchanges that a fact names, by the ids of their pairs."""
+    match fact:
+        case PairAsked(pair=pair) | PairsCompacted(summary=pair):
+            return {pair.id: _pair_exchanges(pair)}
+        case PairAnswered(id=name, answer=answer):
+            return {name: (answer.exchange,)}
+        case PairFailed(id=name, exchange=exchange) | PairCancelled(id=name, exchange=exchange):
+            return {name: (exchange,)}
+        case ChatImported(pairs=pairs):
+            return {pair.id: _pair_exchanges(pair) for pair in pairs}
+        case _:
+            return {}
+
+
+def _pair_exchanges(pair: MessagePair) -> tuple[str, ...]:
+    answers = (*pair.earlier, *(() if pair.answer is None else (pair.answer,)))
+    return (pair.exchange, *(answer.exchange for answer in answers))
+
+
+def erase_texts(fact: ChatFact, pairs: Collection[str]) -> ChatFact:
+    """The fact without what was said in these pairs, and without a summary of them; all else stays, so that the history
+    folds as before."""
+    match fact:
+        case PairAsked(pair=pair) if pair.id in pairs:
+            return msgspec.structs.replace(fact, pair=_erase_pair(pair))
+        case PairAnswered(id=name, answer=answer) if name in pairs:
+            return msgspec.structs.replace(fact, answer=_erase_answer(answer))
+        case PairFailed(id=name, partial=partial) | PairCancelled(id=name, partial=partial) if name in pairs:
+            erased = msgspec.structs.replace(fact, exchange="", partial=partial and _erase_answer(partial))
+            if isinstance(erased, PairFailed):
+                return msgspec.structs.replace(erased, trouble=msgspec.structs.replace(erased.trouble, message=ERASED))
+            return erased
+        case PairEdited(id=name) if name in pairs:
+            return PairEdited(
+                name,
+                None if fact.user_text is None else ERASED,
+                None if fact.assistant_text is None else ERASED,
+                None if fact.attachments is None else (),
+            )
+        case PairRevised(id=name) if name in pairs:
+            return PairRevised(
+                name,
+                None if fact.user_text is None else ERASED,
+                None if fact.attachments is None else (),
+                fact.answer and _erase_answer(fact.answer),
+            )
+        case PairsCompacted(summary=summary) if summary.id in pairs or not set(pairs).isdisjoint(summary.summary_of):
+            return PairsCompacted(_erase_pair(summary))
+        case ChatImported():
+            kept = tuple(_erase_pair(pair) if pair.id in pairs else pair for pair in fact.pairs)
+            return msgspec.structs.replace(fact, pairs=kept)
+        case _:
+            return fact
+
+
+def _erase_pair(pair: MessagePair) -> MessagePair:
+    return msgspec.structs.replace(
+        pair,
+        user_text=ERASED,
+        attachments=(),
+        answer=pair.answer and _erase_answer(pair.answer),
+        earlier=tuple(map(_erase_answer, pair.earlier)),
+        trouble=pair.trouble and msgspec.structs.replace(pair.trouble, message=ERASED),
+        exchange="",
+    )
+
+
+def _erase_answer(answer: ChatAnswer) -> ChatAnswer:
+    said = text_answer(ERASED).messages if answer.messages else ()
+    return msgspec.structs.replace(answer, messages=said, exchange="", run="")

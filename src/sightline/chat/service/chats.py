@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
-from sightline.chat.core.facts import ChatFact, ChatImported, TopicChanged
+from sightline.chat.core.facts import ChatFact, ChatImported, TopicChanged, erase_texts, exchanges_in
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import FACT_FORMAT, LOG, MAIN, log_of, session_of
@@ -155,6 +155,19 @@ class Chats:
         await self._forget(chat)
         self._announce()
 
+    async def erase(self, exchanges: Collection[str]) -> None:
+        """Delete for good what was said in the pairs of these exchanges. An open chat is read anew, unless it waits for
+        an answer."""
+        erased = await erase_exchanges(self._logbook, exchanges)
+        for chat in erased:
+            self._briefs.pop(chat, None)
+            service = self._open.get(chat)
+            if service is not None and service.sends.is_idle and not service.chat.history.sending:
+                del self._open[chat]
+                await service.close(0)
+        if erased:
+            self._announce()
+
     async def resume_run(self, chat: str, pair: str, run: str) -> bool:
         """Resume the run of a pair, as `Sends.resume_run` does; False if the chat is gone."""
         if chat != MAIN and not await self._logbook.lines(NAME_LOG + chat):
@@ -292,3 +305,25 @@ def _around(words: str, text: str) -> str:
 
 def _ignore(_name: ChatName, _at: float) -> None:
     """The names are read from the log."""
+
+
+async def erase_exchanges(logbook: Logbook, exchanges: Collection[str]) -> list[str]:
+    """Delete for good, from the logs of all chats, what was said in the pairs of these exchanges. Returns the ids of
+    the chats that had any."""
+    erased: list[str] = []
+    for log in await logbook.logs(LOG):
+        if log.name != LOG and not log.name.startswith(f"{LOG}:"):
+            continue
+        facts = {line.n: FACT_FORMAT.decode(line) for line in await logbook.lines(log.name)}
+        pairs = {
+            pair
+            for fact in facts.values()
+            for pair, named in exchanges_in(fact).items()
+            if not set(named).isdisjoint(exchanges)
+        }
+        after = {n: erase_texts(fact, pairs) for n, fact in facts.items()} if pairs else {}
+        changed = {n: FACT_FORMAT.encode(fact)[0] for n, fact in after.items() if fact != facts[n]}
+        if changed:
+            await logbook.rewrite(log.name, changed)
+            erased.append(MAIN if log.name == LOG else log.name.removeprefix(f"{LOG}:"))
+    return erased

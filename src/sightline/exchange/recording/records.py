@@ -3,9 +3,9 @@ the rest is kept."""
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -99,6 +99,8 @@ class ForgetResult(msgspec.Struct, frozen=True):
     copies: tuple[str, ...] = ()
 
 
+EraseChats: TypeAlias = Callable[[Sequence[str]], Awaitable[object]]
+"""Deletes what chats have of these exchanges."""
 _PAGE = 500
 _NAME = re.compile(rb"x_\w+")
 _WITHOUT_TEXT = ("eval-answers:", "chat-sending:", "page:")
@@ -106,10 +108,17 @@ _WITHOUT_TEXT = ("eval-answers:", "chat-sending:", "page:")
 
 
 async def forget_exchanges(
-    store: Store, wanted: Expression, *, now: float, is_dry_run: bool = False, with_copies: bool = False
+    store: Store,
+    wanted: Expression,
+    *,
+    now: float,
+    is_dry_run: bool = False,
+    with_copies: bool = False,
+    erase_chats: EraseChats | None = None,
 ) -> tuple[ForgetResult, list[str]]:
     """Forget every exchange that the filter takes and that has ended; returns what went, and the ids. With
-    `with_copies` the logs of runs and eval runs that name them go too. A dry run only counts."""
+    `with_copies` the logs of runs and eval runs that name them go too, and `erase_chats` deletes what chats have of
+    them. A dry run only counts."""
     await store.settle()
     ids: list[str] = []
     under_way, before = 0, ""
@@ -123,13 +132,15 @@ async def forget_exchanges(
         for log in copies:
             if is_removable(log):
                 await store.logbook.forget(log)
+        if erase_chats is not None and ids:
+            await erase_chats(ids)
     # Also where nothing is found: what an earlier attempt could not erase is erased now.
     found = await store.forget(ids, is_dry_run=is_dry_run)
     return ForgetResult(found.exchanges, found.bytes, under_way, copies), ids
 
 
 def is_removable(log: str) -> bool:
-    """Whether a log with copies can go as a whole: that of a run can, that of the chat holds everything else too."""
+    """Whether a log with copies goes as a whole: that of a run does; of a chat only the pairs of these exchanges go."""
     return log.startswith(("run:", "eval:"))
 
 

@@ -266,6 +266,10 @@ class FarLogbook:
         _, logs = await self._line.ask(ListLogs(prefix), Logs)
         return list(logs)
 
+    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
+        """Not allowed: a host must not change logs."""
+        raise Fault(Code.USAGE, f"a host does not change the log {log!r}", hint="Do it where the record is.")
+
     async def forget(self, log: str) -> None:
         """Not allowed: a host must not delete logs."""
         raise Fault(Code.USAGE, f"a host does not forget the log {log!r}", hint="Do it where the record is.")

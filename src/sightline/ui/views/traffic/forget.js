@@ -28,7 +28,7 @@ export function ofSession(session) {
  */
 export function Forget({ filter, what, onClose, onGone }) {
   const [found, setFound] = useState(/** @type {ForgetResult | null} */ (null));
-  const [withCopies, setWithCopies] = useState(false);
+  const [withCopies, setWithCopies] = useState(true);
   const [isSure, setSure] = useState(false);
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
@@ -75,11 +75,19 @@ export function Forget({ filter, what, onClose, onGone }) {
   });
 }
 
+/** @param {string} log */
+function isChat(log) {
+  return log === "chat" || log.startsWith("chat:");
+}
+
 /** @param {{ found: ForgetResult, withCopies: boolean, onCopies: (isOn: boolean) => void }} props */
 function Planned({ found, withCopies, onCopies }) {
   const isChat = (/** @type {string} */ log) => log === "chat" || log.startsWith("chat:");
   const removable = found.copies.filter((log) => !isChat(log));
   const names = removable.slice(0, 3).join(", ") + (removable.length > 3 ? ` and ${removable.length - 3} more` : "");
+  const copies = [removable.length ? `all of ${names}` : "", found.copies.some(isChat) ? "their texts in chats" : ""]
+    .filter(Boolean)
+    .join(", and ");
   return html`<div class="forget" role="status">
     <p>
       ${
@@ -92,17 +100,16 @@ function Planned({ found, withCopies, onCopies }) {
     </p>
     ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} under way will stay.</p>` : null}
     ${
-      removable.length
+      found.copies.length
         ? html`<label>
             <input
               type="checkbox"
               checked=${withCopies}
               onChange=${(/** @type {any} */ event) => onCopies(event.currentTarget.checked)}
             />
-            ${" Delete the runs that hold copies, too: "}${names}
+            ${" Delete copies, too: "}${copies}
           </label>`
         : null
     }
-    ${found.copies.some(isChat) ? html`<p class="soft">The chat keeps its own copy, which stays.</p>` : null}
   </div>`;
 }
