@@ -297,7 +297,7 @@ def _wrong(pair: MessagePair, what: str, hint: str) -> Fault:
 
 
 ERASED = "[deleted]"
-"""What stands in place of a text that was deleted for good."""
+"""What a text that was deleted for good is replaced by."""
 
 
 def exchanges_in(fact: ChatFact) -> dict[str, tuple[str, ...]]:

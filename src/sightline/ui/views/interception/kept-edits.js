@@ -15,7 +15,7 @@ import { describeMask } from "../request/masks.js";
 /** @type {import("../../vendor/preact.js").Signal<readonly Mask[]>} */
 const masks = signal([]);
 const active = computed(() => masks.value.filter((mask) => !mask.is_off));
-/** A mask is told to have stopped after so many misses in a row: a client's request for a title is one, too. */
+/** A mask counts as stopped after so many misses in a row: a client's request for a title is one, too. */
 const STOPPED = 2;
 const SOON = 400;
 const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
@@ -66,7 +66,7 @@ export function startKeptEdits() {
   void load();
 }
 
-export function KeptEdits() {
+export function ActiveEdits() {
   const [isOpen, setOpen] = useState(false);
   const count = active.value.length;
   const stopped = active.value.filter(hasStopped).length;
@@ -109,7 +109,7 @@ function List({ onClose }) {
 /** @param {{ mask: Mask, onClose: () => void, onRemove: () => void, key?: string }} props */
 function Row({ mask, onClose, onRemove }) {
   const what = describeMask(mask);
-  const told = [
+  const figures = [
     [SCOPES[mask.scope ?? "session"], mask.name].filter(Boolean).join(" "),
     `applied ${countOf(mask.applied ?? 0, "time")}`,
     mask.missed ? `not found ${countOf(mask.missed, "time")}` : "",
@@ -126,7 +126,7 @@ function Row({ mask, onClose, onRemove }) {
     <div class="kept-what">
       <p>${what}</p>
       <p class="faint">
-        ${told}
+        ${figures}
         ${
           mask.last_exchange
             ? html`<a href=${hashOf({ view: "request", id: mask.last_exchange, tab: "diff" })} onClick=${onClose}>

@@ -319,8 +319,8 @@ export class Desk {
   }
 
   /**
-   * Do something to all that is selected, as one step that one undo takes back. With a `scope`, the edits are made again
-   * on later requests.
+   * Do something to all that is selected, as one step that one undo takes back. With a `scope`, the edits are made
+   * again on later requests.
    * @param {"delete" | "restore" | "strip" | "only"} what
    * @param {"" | "session" | "project" | "all"} [scope]
    */

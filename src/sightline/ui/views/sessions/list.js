@@ -89,7 +89,11 @@ export function Sessions() {
                       <a class="cut" href=${hashOf({ view: "session", name: each.key })} title=${each.session}>
                         ${each.session || each.title || "Conversation"}
                       </a>
-                      ${each.session && each.title ? html`<span class="soft cut" title=${each.title}>${each.title}</span>` : null}
+                      ${
+                        each.session && each.title
+                          ? html`<span class="soft cut" title=${each.title}>${each.title}</span>`
+                          : null
+                      }
                       ${each.failed ? html`<span class="bad">${whole(each.failed)} failed</span>` : null}
                     </th>
                     <td class="cut" title=${each.client}>${clientName(each.client)}</td>

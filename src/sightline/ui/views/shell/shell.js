@@ -18,7 +18,7 @@ import { CompareEvals } from "../evals/compare.js";
 import { EvalView } from "../evals/eval.js";
 import { Evals } from "../evals/evals.js";
 import { EvalTrend } from "../evals/trend.js";
-import { KeptEdits } from "../interception/kept-edits.js";
+import { ActiveEdits } from "../interception/kept-edits.js";
 import { Interception } from "../interception/mode-menu.js";
 import { Rules } from "../interception/rules.js";
 import { RequestView } from "../request/request.js";
@@ -174,7 +174,7 @@ function Header({ onPanel }) {
           </button>`
         : null
     }
-    ${h(KeptEdits, {})}
+    ${h(ActiveEdits, {})}
     ${h(Interception, { onRules: () => onPanel("rules") })}
     <button type="button" class="button quiet find" onClick=${() => onPanel("palette")}>
       ${h(Icon, { name: "search" })}

@@ -74,7 +74,9 @@ function Retention({ record, onClose }) {
         <code>${record.place}</code> ${h(CopyButton, { text: record.place, label: "Copy the place" })}
       </p>
       <h3>How long requests are kept</h3>
-      ${record.is_configured ? html`<p class="soft">This is what the configuration says; saving replaces it.</p>` : null}
+      ${
+        record.is_configured ? html`<p class="soft">This is what the configuration says; saving replaces it.</p>` : null
+      }
       <label class="check">
         Delete what is older than
         <input

@@ -277,7 +277,7 @@ function Title({ line, label, words, snippet }) {
   const by = transportWord(line);
   const transport = by ? html`<span class="faint transport" title=${`It came over ${by}`}>${by}</span>` : null;
   const rest = label || (tools || wrong ? "" : html`<span class="faint">continues</span>`);
-  const isTold = markWords(label, words).some((piece) => piece.isHit);
+  const isShown = markWords(label, words).some((piece) => piece.isHit);
   return html`${line.origin ? h(Icon, { name: "replay", class: "replayed" }) : null}
     ${
       line.is_masked
@@ -287,7 +287,7 @@ function Title({ line, label, words, snippet }) {
         : null
     }
     <span class="said">${label ? h(TextWithMarks, { text: label, words }) : rest}</span>
-    ${snippet && !isTold ? h(SnippetText, { snippet }) : null}
+    ${snippet && !isShown ? h(SnippetText, { snippet }) : null}
     ${tools}
     ${tries}
     ${transport}

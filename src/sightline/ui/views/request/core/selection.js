@@ -54,7 +54,7 @@ export function matchingSections(sections, words) {
     .map((section) => section.id);
 }
 
-/** What stands in place of a text that is stripped. */
+/** What a stripped text is replaced by. */
 export const STRIPPED = "[left out]";
 
 /**
