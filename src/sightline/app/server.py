@@ -56,6 +56,7 @@ from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.plugins.loading import Plugins, list_panels, plugin_calls
 from sightline.server.listener import GRACE, App, ListeningServer
+from sightline.settings import StoreSettings
 from sightline.store.entries import FactEntry
 from sightline.store.store import LoggedValue, Store
 from sightline.store.summary import PriceList, price_list
@@ -267,10 +268,7 @@ async def open_server(
         record = await open_configured_store(loaded, folder, store, clock, has_recorder=has_recorder)
         stack.push_async_callback(record.close)
         keep = loaded.settings.store
-        kept = LoggedValue(record.logbook, RETENTION_LOG, RetentionSettings, clock.now)
-        retention = Retention(record, clock, keep.keep_days, keep.keep_mb, kept)
-        tending = asyncio.ensure_future(retention.run())
-        stack.push_async_callback(_cancel, tending)
+        retention = _start_retention(record, clock, keep, stack)
         address, guard = _entrance(loaded, host, port)
         parts = partial(
             Parts,
@@ -329,6 +327,14 @@ async def open_server(
             announce(folder, address)
             stack.callback(withdraw, folder, address)
         yield listening, f"{address}/?token={token}"
+
+
+def _start_retention(record: Store, clock: SystemClock, keep: StoreSettings, stack: AsyncExitStack) -> Retention:
+    """What forgets old exchanges, from now on until the server ends."""
+    kept = LoggedValue(record.logbook, RETENTION_LOG, RetentionSettings, clock.now)
+    retention = Retention(record, clock, keep.keep_days, keep.keep_mb, kept)
+    stack.push_async_callback(_cancel, asyncio.ensure_future(retention.run()))
+    return retention
 
 
 def _record_place(url: str, folder: Path) -> str:
