@@ -267,8 +267,7 @@ async def open_server(
     async with AsyncExitStack() as stack:
         record = await open_configured_store(loaded, folder, store, clock, has_recorder=has_recorder)
         stack.push_async_callback(record.close)
-        keep = loaded.settings.store
-        retention = _start_retention(record, clock, keep, stack)
+        retention = _start_retention(record, clock, loaded.settings.store, stack)
         address, guard = _entrance(loaded, host, port)
         parts = partial(
             Parts,
@@ -282,7 +281,7 @@ async def open_server(
             toolsets=tuple(loaded.settings.tools),
             plugins=loaded.plugins,
             redacted_patterns=loaded.settings.export.patterns,
-            record=RecordCalls(retention, _record_place(store or keep.url, folder)),
+            record=RecordCalls(retention, _record_place(store or loaded.settings.store.url, folder)),
         )
         handler: RequestHandler
         # It is asked for when the gateway and the server are there.
