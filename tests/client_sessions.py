@@ -140,7 +140,8 @@ def provider_count(body: Any, vocabulary: str, hidden: int) -> int:
                 walk(each)
         elif isinstance(value, dict):
             if value.get("type") == "tool_use" or "functionCall" in value or "functionResponse" in value:
-                texts.append(json.dumps({name: each for name, each in value.items() if name != "cache_control"}))
+                plain = {name: each for name, each in value.items() if name != "cache_control"}
+                texts.append(json.dumps(plain, ensure_ascii=False))
             else:
                 walk([each for name, each in value.items() if name in _TEXTS])
 
