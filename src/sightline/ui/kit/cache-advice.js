@@ -29,7 +29,7 @@ export function CacheAdviceList({ advice, isShort = false }) {
     }
   };
   if (!advice.some((each) => !isShort || each.edits.length)) return null;
-  return html`<ul class="cache-advice" aria-label="What would have helped">
+  return html`<ul class=${isShort ? "cache-advice is-short" : "cache-advice"} aria-label="What would have helped">
     ${advice.map(
       (each) => html`<li key=${`${each.cause} ${each.section_name}`}>
         ${
