@@ -41,6 +41,7 @@ ANSWERS = (
     shapes.Changed,
     shapes.ExchangeDetails,
     shapes.ReplyShown,
+    shapes.ConversationShown,
     shapes.Diff,
     FilterShown,
     shapes.Intercepting,

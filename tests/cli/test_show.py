@@ -179,4 +179,4 @@ def test_thinking_and_calls_are_marked(tmp_path: Path) -> None:
     body = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}'
     frames = [json.dumps(reply).encode()]
     lines = told(tmp_path, exchange("x_1", body, frames, spoken="anthropic", stream=False))
-    assert "Answered:\n  [thinking] hm\n  [thinking, sealed]\n  [calls ls] {}" in lines
+    assert "Answered:\n  [thinking] hm\n  [thinking, signed]\n  [calls ls] {}" in lines

@@ -280,7 +280,7 @@ def test_a_run_goes_on_with_its_tools_by_the_beginning_of_its_name(desk: ToolDes
     assert main(["resume", "--yes", "--json", name[:10]]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["rounds"][-1]["text"] == "5"
-    assert f"run {name}: acme/m, 1 rounds so far" in err
+    assert f"run {name}: acme/m, 1 round so far" in err
     assert (desk.traces, len(desk.upstream.seen)) == (["add 2 3"], 2)
     assert main(["resume", "--yes", name]) == 2
     assert f"error[usage]: the run {name} has ended" in capsys.readouterr().err

@@ -79,7 +79,7 @@ def test_what_it_started_ends_with_it(
         process.kill()
         process.wait()
     assert (process.returncode, out, alive(session)) == (code, b"", [])
-    assert err.startswith(b"interrupted; go on with: sightline eval run --resume e_")
+    assert err.startswith(b"interrupted; resume with: sightline eval run --resume e_")
     assert err.count(b"\n") == 1
     assert not (tmp_path / "r.jsonl").exists()
 

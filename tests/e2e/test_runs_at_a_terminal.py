@@ -111,7 +111,7 @@ def test_quitting_at_a_prompt_prompts_again_on_resume(desk: ToolDesk) -> None:
         assert seat.ended() == 130
     assert desk.traces == []
     with seated(["resume", run_in(seat)], desk.folder, desk.environment) as again:
-        again.until("1 rounds so far")
+        again.until("1 round so far")
         again.answer(PROMPT, "y")
         assert again.ended() == 0
     assert (desk.traces, len(desk.upstream.seen)) == (["add 1 1"], 2)

@@ -124,7 +124,7 @@ def test_a_responses_request() -> None:
     thought = edited.section("s3")
     assert thought.parts[0].text == "hm"
     assert not thought.editable
-    assert "sealed" in thought.parts[0].reason
+    assert "signed" in thought.parts[0].reason
     assert edited.section("s4").label == "Other · web_search_call"
 
 

@@ -137,7 +137,7 @@ def test_what_only_its_dialect_knows_is_json() -> None:
     ]
     found = words("openai-responses", {"input": items})
     assert found[0].leaves == (Leaf("/input/0", '{"type":"web_search_call","id":"w"}', is_json=True),)
-    assert "sealed" in found[1].reason
+    assert "signed" in found[1].reason
     assert "elsewhere" in found[2].reason
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     assert not first("openai-chat", {"messages": [said("user", [image])]}).is_editable

@@ -129,7 +129,7 @@ def test_a_broken_seal_is_an_error_that_can_be_mended() -> None:
     assert finding.section == ids(draft, "assistant")[0]
     assert not mended(draft, finding, "Put it back as it came").is_dirty
     moved = drafted(claude()).with_edit(Set(pointer="/messages/1/content/0/signature", value="Zm9yZ2Vk"))
-    assert [finding.message for finding in errors(moved)] == ["this seal was changed"]
+    assert [finding.message for finding in errors(moved)] == ["this signature was changed"]
 
 
 def test_a_prompt_beyond_the_window_is_an_error_if_the_edit_made_it_longer() -> None:
@@ -217,7 +217,7 @@ def test_untouched_draft_has_no_problems() -> None:
 def test_a_thought_that_was_changed_can_be_put_back() -> None:
     draft = drafted(claude()).with_edit(Set(pointer=f"{THOUGHT}/thinking", value="I guess."))
     (broken,) = find_broken_signatures(draft)
-    assert (broken.problem.severity, broken.problem.message) == ("error", "what this seal covers was changed")
+    assert (broken.problem.severity, broken.problem.message) == ("error", "what this signature covers was changed")
     assert not draft.with_edit(Batch(operations=broken.repair)).is_dirty
 
 
@@ -232,20 +232,20 @@ def test_a_thought_that_got_more_fields_is_put_back_whole() -> None:
 def test_a_seal_that_was_changed_is_an_error_and_a_foreign_one_a_warning() -> None:
     draft = drafted(claude())
     assert told(draft.with_edit(Set(pointer=f"{THOUGHT}/signature", value="Zm9yZ2Vk"))) == [
-        ("error", "this seal was changed")
+        ("error", "this signature was changed")
     ]
     foreign = {"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZWlnbg=="}
     added = draft.with_edit(Insert(pointer="/messages/5/content/0", value=foreign))
-    assert told(added) == [("warning", "this seal is not one that the client sent")]
+    assert told(added) == [("warning", "this signature is not one that the client sent")]
 
 
 def test_a_thought_that_moved_to_another_turn_is_an_error_and_a_copy_a_warning() -> None:
     draft = drafted(claude())
     moved = draft.with_edit(Move(source=THOUGHT, pointer="/messages/5/content/0"))
-    assert told(moved) == [("error", "this sealed part moved")]
+    assert told(moved) == [("error", "this signed part moved")]
     copy = claude()["messages"][1]["content"][0]
     copied = draft.with_edit(Insert(pointer="/messages/5/content/0", value=copy))
-    assert told(copied) == [("warning", "this sealed part is a copy of one that stands elsewhere")]
+    assert told(copied) == [("warning", "this signed part is a copy of one that stands elsewhere")]
 
 
 def test_a_body_that_cannot_be_read_has_no_seals() -> None:

@@ -11,7 +11,6 @@ import {
   sortFiles,
   wireAttachments,
 } from "../../src/sightline/ui/views/chat/core/attachments.js";
-import { outline } from "../../src/sightline/ui/views/chat/core/preview.js";
 
 test("half a mark at the end of a text that grows is not shown yet", () => {
   for (const [text, shown] of [
@@ -129,51 +128,4 @@ test("sizes and names of attachments, and what is sent of them", () => {
   assert.deepEqual(wireAttachments([{ name: "a", media_type: "image/png", size: 3, kind: "image", data: "AAAA" }]), [
     { name: "a", media_type: "image/png", data: "AAAA" },
   ]);
-});
-
-test("a body is told by what it is made of, in every dialect", () => {
-  const labels = (/** @type {unknown} */ body, /** @type {string} */ dialect) =>
-    outline(JSON.stringify(body), dialect).map((share) => `${share.label} ${share.count}`);
-  assert.deepEqual(
-    labels(
-      {
-        model: "m",
-        messages: [
-          { role: "system", content: "s" },
-          { role: "user", content: "a" },
-          { role: "assistant", content: "b" },
-          { role: "user", content: "c" },
-        ],
-        tools: [{}],
-      },
-      "openai-chat",
-    ),
-    ["System 1", "User 2", "Assistant 1", "Tools 1", "Options 1"],
-  );
-  assert.deepEqual(
-    labels(
-      {
-        instructions: "s",
-        input: [
-          { role: "user", content: "a" },
-          { type: "function_call" },
-          { type: "function_call_output" },
-          { type: "x" },
-        ],
-      },
-      "openai-responses",
-    ),
-    ["System 1", "User 1", "Assistant 1", "Tool results 1", "Other 1"],
-  );
-  assert.deepEqual(labels({ input: "hi" }, "openai-responses"), ["User 1"]);
-  assert.deepEqual(labels({ system: "s", messages: [{ role: "user", content: "a" }] }, "anthropic"), [
-    "System 1",
-    "User 1",
-  ]);
-  assert.deepEqual(labels({ systemInstruction: {}, contents: [{ role: "model" }], generationConfig: {} }, "gemini"), [
-    "System 1",
-    "Assistant 1",
-    "Options 1",
-  ]);
-  assert.deepEqual(outline("not json", "gemini"), []);
 });

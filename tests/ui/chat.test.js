@@ -48,15 +48,15 @@ test("the counter says when the newest pair is hidden by the filter", () => {
 });
 
 test("the breakdown behind the counter explains its names", () => {
-  assert.deepEqual(breakdown(view())[1], { label: "ML", number: "2,048", meaning: "the model's limit" });
+  assert.deepEqual(breakdown(view())[1], { label: "Model limit", number: "2,048", meaning: "tokens of one request" });
   assert.equal(breakdown(view())[2].meaning, "");
   assert.deepEqual(
     breakdown(view(), { written: 1200, charsPerToken: 3.5 })
       .slice(-2)
       .map((each) => [each.label, each.number]),
     [
-      ["AUT", "1,200"],
-      ["CPT", "3.5"],
+      ["Your text", "1,200"],
+      ["Characters per token", "3.5"],
     ],
   );
 });
@@ -67,7 +67,7 @@ test("an estimate is told with its band, and without one where it is exact", () 
   assert.equal(about({ tokens: 33, low: 30, high: 146 }), "~33, at most 146");
 });
 
-test("the place decides whether a pair goes along, but a person's word goes first", () => {
+test("the place decides whether a pair will be sent, but a person's word goes first", () => {
   assert.equal(standingOf(pair("a"), 3, 4), "excluded");
   assert.equal(standingOf(pair("a", { standing: "excluded" }), 4, 4), "included");
   assert.equal(standingOf(pair("a", { standing: "left_out" }), 9, 4), "left_out");
@@ -151,8 +151,8 @@ test("the HUD has three groups, before anything was sent and after", () => {
     ["PARAMETERS", "TRIMMING", "ERROR"],
   );
   assert.deepEqual(
-    before[0].rows.find((row) => row.label === "CPT"),
-    { label: "CPT", value: "3.5" },
+    before[0].rows.find((row) => row.label === "Characters per token"),
+    { label: "Characters per token", value: "3.5" },
   );
   assert.deepEqual(before[1].rows, [{ label: "Nothing was sent yet", value: "" }]);
   assert.deepEqual(before[2].rows, [{ label: "None", value: "" }]);

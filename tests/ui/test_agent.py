@@ -19,7 +19,9 @@ def test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it(desk: AgentDe
         pair = chat.begin("Add two and two.")
         call = chat.call(pair, "add")
         expect(call).to_contain_text("a: 2")
-        expect(pair.get_by_role("status").filter(has_text="waits for you")).to_be_visible()
+        expect(pair.get_by_role("status").filter(has_text="waits for you")).to_have_count(2)
+        expect(pair).not_to_contain_text("answering…")
+        expect(chat.page.get_by_role("button", name="waits for you")).to_be_visible()
         chat.keep(tmp_path, "agent-approve")
         call.get_by_role("button", name="Allow", exact=True).click()
         expect(pair).to_contain_text("Four.")
@@ -59,7 +61,7 @@ def test_edited_arguments_run_and_are_what_the_model_sees(desk: AgentDesk) -> No
 @pytest.mark.parametrize(
     ("button", "field", "words", "confirm", "state", "result"),
     [
-        ("Deny…", "Why it is denied", "Not on Sundays.", "Deny", "error", "does not allow this call. Not on Sundays."),
+        ("Deny…", "Why it is denied", "Not on Sundays.", "Deny", "denied", "does not allow this call. Not on Sundays."),
         ("Answer by hand…", "Result for the model", "5, if 2 is large", "Give this result", "done", "5, if 2 is large"),
     ],
 )

@@ -26,7 +26,7 @@ def test_killed_run_offers_a_choice_and_can_be_resumed_to_its_answer(tmp_path: P
             expect(chat.page.get_by_role("alert").first).to_contain_text("Sightline does not answer.")
             desk.start()
             expect(pair).to_contain_text("They may have done their work, or part of it.", timeout=60_000)
-            expect(pair).to_contain_text("the program ended before the answer had come")
+            expect(pair).to_contain_text("the program ended before the answer arrived")
             expect(chat.result(pair, "add")).to_be_visible()
             chat.keep(tmp_path, "agent-killed")
             pair.get_by_role("radio", name="Run it again").click()

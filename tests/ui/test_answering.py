@@ -75,6 +75,8 @@ def test_the_arguments_of_a_call_are_changed_before_the_client_sees_them(stage: 
         page = shown.page
         stage.open(page, exchange)
         expect(page.get_by_text("tool calls held", exact=True)).to_be_visible()
+        led = page.get_by_role("region", name="The conversation that led to these calls")
+        expect(led).to_contain_text("How is the weather in Rome?")
         section = page.get_by_role("article", name="weather")
         section.get_by_role("button", name="Edit", exact=False).first.click()
         expect(page.get_by_role("textbox")).to_be_focused()

@@ -48,7 +48,7 @@ def test_context_overflow_is_trimmed_and_reported(stage: Stage, tmp_path: Path) 
         chat.counter.hover()
         breakdown = chat.page.get_by_role("tooltip")
         expect(breakdown).to_contain_text("Last send:")
-        for label in ("Predicted", "Trimmed", "Sent", "Visible", "URA", "AUT", "CPT", "ML"):
+        for label in ("Pairs to send", "Trimmed", "Sent", "Visible pairs", "Question", "Your text", "Model limit"):
             expect(breakdown.get_by_role("rowheader", name=label, exact=True)).to_be_visible()
         chat.keep(tmp_path, "chat-trimmed")
         chat.page.mouse.move(400, 400)

@@ -266,6 +266,9 @@ def test_calls_of_a_reply_are_edited_dropped_and_released(stage: DeskStage) -> N
         )  # fmt: skip
         assert sha256(stage.server.body(exchange, "held")).hexdigest() == view["body_sha256"]
         assert stage.server.body(exchange, "sent") == json.dumps(BODY).encode()
+        said = person.get(f"/api/exchanges/{exchange}/conversation")["sections"]
+        assert [section["text"] for section in said][:2] == ["Be kind.", "aaabbb"], "what led to the calls"
+        assert not any(section["editable"] for section in said)
         reply = person.get(f"/api/exchanges/{exchange}/reply")
         assert reply["reply"]["parts"][1]["arguments"] == '{"city":"Rome"}'
         broken = person.edited(exchange, op="set_text", section=call["id"], text="{")

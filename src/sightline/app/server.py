@@ -208,6 +208,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             "sessions": {"GET": lambda call: lines.list(Query(call.query))},
             "sessions/*": {"GET": lambda call: sessions.read(call.name)},
             "turns": {"GET": lambda call: sessions.details(Query(call.query))},
+            "exchanges/*/conversation": {"GET": lambda call: showing.conversation(call.name)},
             "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
             "costs": {"GET": lambda call: costs.read(Query(call.query))},
             **({} if metrics is None else {"metrics": {"GET": lambda _call: _scrape(metrics, parts.workers)}}),

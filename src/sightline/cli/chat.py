@@ -167,12 +167,12 @@ class ChatApi:
         finally:
             connection.close()
         try:
-            told = json.loads(data)
+            found = json.loads(data)
         except ValueError:
-            told = {}
+            found = {}
         if answer.status < http.client.BAD_REQUEST:
-            return told
-        refusal = told.get("error") or {"message": f"the server answered {answer.status}"}
+            return found
+        refusal = found.get("error") or {"message": f"the server answered {answer.status}"}
         hint = refusal.get("hint") or "Does the running server have the same version?"
         raise Fault(Code.USAGE, refusal["message"], hint=hint)
 

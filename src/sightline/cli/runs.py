@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_apart, add_shared, count
-from sightline.cli.terminal import harmless, say, write
+from sightline.cli.terminal import harmless, many, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing
             raise Fault(Code.USAGE, f"no one is there to decide whether {names} runs again", hint=hint)
         async with open_tools_with_notes(loaded, tools_of_run(began.origin)) as tools:
             refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
-            title = f"run {name}: {began.provider}/{began.request.model}, {len(known.rounds)} rounds so far"
+            title = f"run {name}: {began.provider}/{began.request.model}, {many(len(known.rounds), 'round')} so far"
             driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
             driving.view.resume(known)
             kept = KeptRules(data_folder(arguments.data))

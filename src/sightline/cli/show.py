@@ -121,7 +121,7 @@ def _part(part: "Part") -> Iterator[str]:
         case Text(text=text) | Refusal(text=text):
             yield from _indent(text)
         case Thinking(text=text):
-            yield from _indent(f"[thinking] {text}" if text else "[thinking, sealed]")
+            yield from _indent(f"[thinking] {text}" if text else "[thinking, signed]")
         case ToolCall(name=name, arguments=arguments):
             yield from _indent(f"[calls {name}] {arguments}")
         case ToolResult(parts=parts):

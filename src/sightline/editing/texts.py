@@ -77,7 +77,7 @@ def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
             if part.mirrored:
                 return EditableText(text=spelled, reason="It says what stands elsewhere too: edit it by its place.")
             if any(seal in spelled for seal in _SEALS):
-                reason = "It holds something sealed by the provider: edit it by its place."
+                reason = "It holds something signed by the provider: edit it by its place."
                 return EditableText(text=spelled, reason=reason)
             return EditableText((Leaf(part.at, spelled, is_json=True),))
         case _:
@@ -114,7 +114,7 @@ def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
 
 def _thought(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
     if part.signature is not None or part.signed_by is not None:
-        return EditableText(text=part.text, reason="It is sealed by the provider, who refuses it when it is changed.")
+        return EditableText(text=part.text, reason="It is signed by the provider, who refuses it when it is changed.")
     value = resolve(document, part.at)
     if value == part.text:
         return EditableText((Leaf(part.at, part.text),))

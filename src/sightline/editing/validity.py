@@ -54,14 +54,14 @@ def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
         for seal in seals:
             if not homes:
                 is_forged = seal.section in vanished
-                words = "this seal was changed" if is_forged else "this seal is not one that the client sent"
+                words = "this signature was changed" if is_forged else "this signature is not one that the client sent"
                 yield BrokenSignature(Problem(seal.part.at, words, "error" if is_forged else "warning"))
             elif not any(of_part(seal.part) == of_part(home.part) for home in homes):
                 repair = tuple(_repair(draft, seal.part.at, homes[0].part.at))
-                yield BrokenSignature(Problem(seal.part.at, "what this seal covers was changed"), repair)
+                yield BrokenSignature(Problem(seal.part.at, "what this signature covers was changed"), repair)
             elif seal.section not in sections:
-                copied = "this sealed part is a copy of one that stands elsewhere"
-                words = copied if is_home else "this sealed part moved"
+                copied = "this signed part is a copy of one that stands elsewhere"
+                words = copied if is_home else "this signed part moved"
                 yield BrokenSignature(Problem(seal.part.at, words, "warning" if is_home else "error"))
 
 
@@ -126,7 +126,7 @@ def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
                 yield Problem(message.at, text, rule=INLINE_SYSTEM)
     last = request.messages[-1] if request.messages else None
     if facts.prefill is False and last is not None and is_begun(last):
-        yield Problem(last.at, "this model does not go on with a last message of the assistant's")
+        yield Problem(last.at, "this model does not continue a last message of the assistant's")
 
 
 def argument_problems(request: Request) -> Iterator[Problem]:

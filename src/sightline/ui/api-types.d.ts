@@ -136,6 +136,13 @@ export interface BodyPassedFact {
   is_whole: boolean;
 }
 
+/** What a body has of one kind: how many, and how many characters they take. */
+export interface BodyShare {
+  label: string;
+  count: number;
+  size: number;
+}
+
 /** How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that the chat has for it. It may come after the end. */
 export interface BudgetedFact {
   kind: "budgeted";
@@ -535,6 +542,11 @@ export interface ContextRow {
   count: number;
   server: string;
   results: number;
+}
+
+/** The request that was sent, section by section. */
+export interface ConversationShown {
+  sections: Section[];
 }
 
 /** The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known; `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens. `saved` is what the tokens from the cache would have cost more. */
@@ -1212,7 +1224,7 @@ export interface PreferencesShown {
   saved_filters: SavedFilter[];
 }
 
-/** The exact body of the next send; `trouble` says why there is none. `losses` and `additions` are what its dialect cannot express and what it requires in addition. */
+/** The exact body of the next send; `trouble` says why it cannot be sent. `losses` and `additions` are what its dialect cannot express and what it requires in addition; `shares` are what the body consists of. */
 export interface PreviewShown {
   body: string;
   body_sha256: string;
@@ -1227,6 +1239,7 @@ export interface PreviewShown {
   left_out_preflight: number;
   losses: Loss[];
   additions: Addition[];
+  shares: BodyShare[];
   trouble: FaultShown | null;
 }
 
@@ -1363,12 +1376,13 @@ export interface RestoreOperation {
   part?: string | null;
 }
 
-/** The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. */
+/** The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. `is_denied`: the call was not allowed, and the result says so. */
 export interface ResultShown {
   text: string;
   is_error: boolean;
   media: number;
   first: number;
+  is_denied: boolean;
 }
 
 /** What the filter takes is forgotten after so many days. */

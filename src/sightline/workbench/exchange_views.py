@@ -50,6 +50,7 @@ from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode
 from sightline.workbench.shapes import (
     Changed,
+    ConversationShown,
     Diff,
     ExchangeDetails,
     Hashes,
@@ -320,12 +321,16 @@ class Showing:
         prefix = look.cost if look.follows and against in ("original", "previous") else None
         return Diff(against, tuple(compare_drafts(before, draft)), prefix)
 
+    async def conversation(self, exchange: str) -> ConversationShown:
+        """The request that was sent, section by section, also while the tool calls of its reply are held."""
+        return ConversationShown((await self._look_at_record(exchange)).sections)
+
     async def _look_at_record(self, exchange: str) -> DocumentState:
         facts = await self._records.facts(exchange)
         sent = await self._load_sent(await self._records.summary(exchange, facts), facts)
         if sent is None:
             raise _body_missing(exchange)
-        sent.refuse_raw("compared section by section")
+        sent.refuse_raw("shown section by section")
         return await self._viewing.view_recorded(sent, reply_dialect([entry.fact for entry in facts]))
 
     async def _before(self, exchange: str, against: str, draft: Draft, hold: Hold | None) -> Draft:

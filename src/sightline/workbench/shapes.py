@@ -135,6 +135,12 @@ class ReplyShown(msgspec.Struct, frozen=True):
     by_hand: bool = False
 
 
+class ConversationShown(msgspec.Struct, frozen=True):
+    """The request that was sent, section by section."""
+
+    sections: tuple[Section, ...]
+
+
 class Diff(msgspec.Struct, frozen=True):
     """Two requests, section by section; `prefix` is what remains of the cached prefix, if that is known."""
 

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+from sightline.chat.api.pairs import shares_of
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.maichat import to_json
 from sightline.chat.core.pair import ChatAnswer, MessagePair
@@ -63,7 +64,7 @@ def test_an_answer_is_shown_in_blocks(desk: ChatDesk) -> None:
             "id": "c1",
             "name": "draw",
             "arguments": "{}",
-            "result": {"text": "done", "is_error": False, "media": 1, "first": 0},
+            "result": {"text": "done", "is_error": False, "media": 1, "first": 0, "is_denied": False},
         },
         {"type": "text", "text": "There."},
     ]
@@ -243,3 +244,36 @@ def test_a_summary_needs_words_and_only_a_summary_is_undone(desk: ChatDesk) -> N
     desk.refused(400, "POST", "compaction/undo", {"id": pair})
     nothing = desk.done("POST", "compaction/compare", {"view": "v", "ids": [pair], "text": ""})
     assert nothing["after"]["tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "shares"),
+    [
+        (
+            "openai-responses",
+            {
+                "model": "m",
+                "instructions": "s",
+                "input": [{"type": "function_call_output", "call_id": "c", "output": "r"}],
+            },
+            [("System", 1), ("Tool results", 1), ("Options", 1)],
+        ),
+        ("anthropic", {"model": "m", "max_tokens": 9, "system": "s", "messages": []}, [("System", 1), ("Options", 2)]),
+        (
+            "gemini",
+            {
+                "systemInstruction": {"parts": [{"text": "s"}]},
+                "contents": [{"role": "user", "parts": [{"text": "a"}]}, {"role": "model", "parts": [{"text": "b"}]}],
+                "tools": [{"functionDeclarations": [{"name": "t"}]}],
+            },
+            [("System", 1), ("User", 1), ("Assistant", 1), ("Tools", 1)],
+        ),
+        ("anthropic", {"messages": 7}, []),
+    ],
+)
+def test_a_body_is_told_by_what_it_consists_of_in_every_dialect(
+    dialect: str, body: object, shares: list[tuple[str, int]]
+) -> None:
+    found = shares_of(dialect, json.dumps(body).encode())
+    assert [(share.label, share.count) for share in found] == shares
+    assert all(share.size > 0 for share in found)

@@ -8,6 +8,7 @@ from sightline.chat.core.matching import FIELDS, Matching, PairSubject, PairWord
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.chat.core.topics import Topic, Topics
 from sightline.filters.expression import Expression, set_terms
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Value, matches
 from sightline.model.message import Message
@@ -92,7 +93,7 @@ WHOLE = PairSubject(
     ),
     ("AI", "Research"),
 )
-BARE = PairSubject(MessagePair(id="b", state="error", trouble=Trouble("auth", "no")), ())
+BARE = PairSubject(MessagePair(id="b", state="error", trouble=Trouble("auth", "no", status=401)), ())
 
 
 @pytest.mark.parametrize(
@@ -113,13 +114,13 @@ BARE = PairSubject(MessagePair(id="b", state="error", trouble=Trouble("auth", "n
         ("output", 2, None),
         ("cached", 1, None),
         ("at", 9.0, 0.0),
-        ("status", None, None),
+        ("status", 200, 401),
         ("session", None, None),
     ],
 )
 def test_a_pair_has_the_fields_that_filters_ask_for(name: str, whole: Value, bare: Value) -> None:
     assert (WHOLE.value(name), BARE.value(name)) == (whole, bare)
-    assert (name in FIELDS) == (name not in ("topic", "status", "session"))
+    assert (name in FIELDS) == (name not in ("topic", "session"))
 
 
 def test_an_answer_without_counts_has_none() -> None:
@@ -150,3 +151,14 @@ def test_a_pair_that_has_changed_is_read_anew() -> None:
 def test_what_is_known_is_not_read_again() -> None:
     words, pair = PairWords(), MessagePair(id="p", user_text="red")
     assert words.of(pair) is words.of(pair)
+
+
+def test_the_status_of_a_send_is_that_of_its_provider() -> None:
+    limited = MessagePair(id="a", state="error", trouble=Trouble("rate_limited", "slow down", status=429))
+    waiting, failed = (
+        MessagePair(id="b", state="sending"),
+        MessagePair(id="c", state="error", trouble=Trouble("net", "x")),
+    )
+    assert [PairSubject(pair, ()).value("status") for pair in (limited, waiting, failed)] == [429, None, None]
+    assert matches(parse("status:429", scope=FilterScope.CHAT), PairSubject(limited, ()), now=0.0)
+    assert not matches(parse("status:429", scope=FilterScope.CHAT), WHOLE, now=0.0)

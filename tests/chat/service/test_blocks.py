@@ -75,3 +75,14 @@ def test_tool_results_are_matched_to_calls_even_with_reused_ids() -> None:
         TextBlock("one cat"),
     )
     assert media_of(answer) == (PICTURE, SOUND)
+
+
+def test_a_call_that_was_not_allowed_is_told_apart_from_one_that_failed() -> None:
+    calls = tuple(ToolCall(name, "add", "{}") for name in "ab")
+    results = (
+        ToolResult("a", (Text("The user does not allow this call. Not today."),), is_error=True),
+        ToolResult("b", (Text("division by zero"),), is_error=True),
+    )
+    answer = ChatAnswer(messages=(Message("assistant", calls), Message("tool", results)))
+    shown = [block.result for block in blocks_of(answer) if isinstance(block, CallBlock)]
+    assert [(each.is_error, each.is_denied) for each in shown if each is not None] == [(True, True), (True, False)]

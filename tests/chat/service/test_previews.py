@@ -41,7 +41,7 @@ async def test_what_would_not_be_sent_says_why(stage: ChatStage) -> None:
     await stage.begin()
     preview = stage.service.previews.preview
     nothing = await preview("v", "  ")
-    assert nothing.prepared is None
+    assert json.loads(nothing.prepared.body)["messages"] == [{"role": "user", "content": "…"}], "what is there so far"
     assert nothing.trouble.message == "there is nothing to send"
     large = await preview("v", "x" * 101)
     assert large.prepared is not None

@@ -144,7 +144,7 @@ def test_rerun_of_a_changed_suite_uses_its_original_cases(folder: Path, capsys: 
     assert main(["eval", "run", "--rerun-failed", "last"]) == 1
     out, err = capsys.readouterr()
     assert 'contains "Paris"' in out
-    assert err == f"note: {SUITE} has changed; the run goes on with its cases as they were\n"
+    assert err == f"note: {SUITE} has changed; the run continues with its cases as they were\n"
 
 
 def test_provider_failure_on_every_case_exits_with_code_3(upstream: Upstream, capsys: Captured) -> None:
@@ -294,7 +294,7 @@ def test_interrupted_run_prints_how_to_resume(folder: Path, tmp_path: Path) -> N
         process.kill()
         process.wait()
     assert (process.returncode, out) == (130, b"")
-    assert b"interrupted; go on with: sightline eval run --resume e_" in err
+    assert b"interrupted; resume with: sightline eval run --resume e_" in err
 
 
 def test_the_exit_code_of_results() -> None:

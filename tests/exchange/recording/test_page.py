@@ -126,7 +126,7 @@ def test_what_a_chat_has_planned_is_one_line(tmp_path: Path) -> None:
         (Refusal(text="I won't"), "refused"),
         (Thinking(text="hm"), "<summary>thinking</summary>"),
         (Thinking(redacted=True), "withheld"),
-        (Thinking(signature="s"), "sealed"),
+        (Thinking(signature="s"), "signed"),
         (ToolCall(id="c<1", name="Bash", arguments='{"a":1}'), "c&lt;1"),
         (ToolCall(id="", name="Bash", arguments="not <json>"), "not &lt;json&gt;"),
         (ToolResult(id="c", parts=(Text(text="done"),)), "<h3>result"),

@@ -196,7 +196,7 @@ class Runs:
         return await self._runner.show(run)
 
     async def resume(self, run: str, body: RunResumeWanted) -> RunShown:
-        """Go on with a run that its process has left, or answer what it asks of interrupted calls."""
+        """Resume a run that its process has left, or answer what it asks of interrupted calls."""
         now = await self._runner.show(run)
         if now.state == "waiting" and isinstance(now.pending, MidFlightPending):
             self._runner.questions.tell(run, body.mid_flight)

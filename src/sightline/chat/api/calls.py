@@ -17,7 +17,6 @@ from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, ViewCa
 from sightline.chat.api.refusals import load_with, not_there, refusing
 from sightline.chat.api.shapes import (
     AskedShown,
-    ChatWanted,
     CommandWanted,
     CompactionUndoWanted,
     CompactionWanted,
@@ -26,7 +25,6 @@ from sightline.chat.api.shapes import (
     DraftShown,
     DraftWanted,
     EditWanted,
-    ForkWanted,
     IdsWanted,
     MarkWanted,
     PreferencesShown,
@@ -260,6 +258,18 @@ class ChatParts:
     zone: tzinfo
     models: Sequence[str] = ()
     toolsets: Sequence[str] = ()
+
+
+class ChatWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The name of a chat; without one it is called after its first question."""
+
+    name: str = ""
+
+
+class ForkWanted(ChatWanted, frozen=True):
+    """A chat that begins with what another has up to this pair."""
+
+    pair: str = ""
 
 
 class ChatListCalls:

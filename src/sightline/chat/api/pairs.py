@@ -12,6 +12,7 @@ from sightline.chat.api.refusals import load_with, not_there
 from sightline.chat.api.shapes import (
     AnswerShown,
     AttachmentShown,
+    BodyShare,
     CitationShown,
     CounterShown,
     EditWanted,
@@ -56,15 +57,19 @@ from sightline.chat.service.blocks import blocks_of, media_of
 from sightline.chat.service.sends import SendPreview
 from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
+from sightline.editing.reading import DocumentReading, options_of, tools_of
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
+from sightline.model.message import Role
 from sightline.model.parts import Part
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
+from sightline.wire.jsontext import decode, encode
+from sightline.wire.pointer import resolve
 
 ModelPrices: TypeAlias = Callable[[str], Prices | None]
 """The prices of a model, by its name in the chat."""
@@ -369,8 +374,35 @@ def _preview_shown(preview: SendPreview) -> PreviewShown:
         left_out_preflight=preview.left_out_preflight,
         losses=() if prepared is None else prepared.report.losses,
         additions=() if prepared is None else prepared.report.additions,
+        shares=() if prepared is None else shares_of(prepared.dialect, prepared.body),
         trouble=None if trouble is None else FaultShown(trouble.code, trouble.message, trouble.hint),
     )
+
+
+_LABELS: Mapping[Role, str] = {
+    "system": "System",
+    "developer": "System",
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool results",
+}
+
+
+def shares_of(dialect: str, body: bytes) -> tuple[BodyShare, ...]:
+    """What a body consists of, in its own order: the messages by role, the tools, and the rest as options; nothing if
+    its dialect cannot read it."""
+    reading = DocumentReading.of(dialect, decode(body))
+    if reading.request is None:
+        return ()
+    sizes: dict[str, list[int]] = {}
+    for message in reading.request.messages:
+        value = resolve(reading.document, message.at)
+        sizes.setdefault(_LABELS[message.role], []).append(len(encode(value).decode()))
+    for tool in tools_of(reading):
+        sizes.setdefault("Tools", []).append(len(encode(resolve(reading.document, tool.at)).decode()))
+    for place, value in options_of(reading).items():
+        sizes.setdefault("Options", []).append(len(place) + len(encode(value).decode()))
+    return tuple(BodyShare(label, len(each), sum(each)) for label, each in sizes.items())
 
 
 def _address(prepared: Prepared) -> str:

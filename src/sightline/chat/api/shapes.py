@@ -222,9 +222,17 @@ class EstimateShown(msgspec.Struct, frozen=True):
     prompt: int
 
 
+class BodyShare(msgspec.Struct, frozen=True):
+    """What a body has of one kind: how many, and how many characters they take."""
+
+    label: str
+    count: int
+    size: int
+
+
 class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The exact body of the next send; `trouble` says why there is none. `losses` and `additions` are what its dialect
-    cannot express and what it requires in addition."""
+    """The exact body of the next send; `trouble` says why it cannot be sent. `losses` and `additions` are what its
+    dialect cannot express and what it requires in addition; `shares` are what the body consists of."""
 
     body: str
     body_sha256: str
@@ -239,6 +247,7 @@ class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):
     left_out_preflight: int
     losses: tuple[Loss, ...]
     additions: tuple[Addition, ...]
+    shares: tuple[BodyShare, ...]
     trouble: FaultShown | None
 
 
@@ -321,18 +330,6 @@ class DraftShown(msgspec.Struct, frozen=True, kw_only=True):
     before: TokenBand
     after: TokenBand
     exchange: str
-
-
-class ChatWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of a chat; without one it is called after its first question."""
-
-    name: str = ""
-
-
-class ForkWanted(ChatWanted, frozen=True):
-    """A chat that begins with what another has up to this pair."""
-
-    pair: str = ""
 
 
 Ids: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=200_000)]

@@ -182,9 +182,9 @@ Growth: TypeAlias = TopicAdded | TopicChanged | TopicRemoved
 
 ChatFact: TypeAlias = PairAsked | PairEvent | Mark | Presence | Growth
 
-CANCELLED = Trouble("cancelled", "broken off before anything came", hint="Ask again, or delete it.")
+CANCELLED = Trouble("cancelled", "stopped before anything arrived", hint="Ask again, or delete it.")
 
-INTERRUPTED = Trouble("interrupted", "the program ended before the answer had come", hint="Ask again, or delete it.")
+INTERRUPTED = Trouble("interrupted", "the program ended before the answer arrived", hint="Ask again, or delete it.")
 
 
 def after(pair: MessagePair, fact: PairEvent) -> MessagePair:
@@ -206,7 +206,7 @@ def after(pair: MessagePair, fact: PairEvent) -> MessagePair:
                 is_edited=True,
             )
         case PairReasked() | AnswerSwapped() | PairEdited() if is_sending:
-            raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
+            raise _wrong(pair, "is waiting for its answer", "Stop it, or wait for the answer.")
         case PairReasked(model=model):
             if pair.answer is None or pair.state == "error":
                 raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")

@@ -194,7 +194,7 @@ class ChatHistory:
         for each in ids:
             if self._live_pair(each).state == "sending":
                 message = f"the pair {each!r} is waiting for its answer"
-                raise Fault(Code.USAGE, message, hint="Break it off first.")
+                raise Fault(Code.USAGE, message, hint="Stop it first.")
 
         def delete() -> HistoryChange:
             self._leave(ids)

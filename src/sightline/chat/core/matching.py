@@ -74,6 +74,16 @@ def _usage(name: str) -> Callable[[MessagePair], Value]:
     return count
 
 
+_OK = 200
+
+
+def _status(pair: MessagePair) -> Value:
+    """The HTTP status of the last send: the provider's own where it refused, 200 with a complete answer."""
+    if pair.trouble is not None:
+        return pair.trouble.status
+    return _OK if pair.state == "complete" and pair.answer is not None else None
+
+
 _VALUES: Mapping[str, Callable[[MessagePair], Value]] = {
     "id": lambda pair: pair.id,
     "at": lambda pair: pair.at,
@@ -82,6 +92,7 @@ _VALUES: Mapping[str, Callable[[MessagePair], Value]] = {
     "flag": lambda pair: pair.flag,
     "attachments": lambda pair: len(pair.attachments),
     "state": lambda pair: STATES[pair.state],
+    "status": _status,
     "fault": lambda pair: None if pair.trouble is None else pair.trouble.code,
     "finish": lambda pair: None if pair.answer is None else pair.answer.finish,
     "tool": lambda pair: () if pair.answer is None else pair.answer.tools,

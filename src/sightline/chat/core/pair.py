@@ -21,13 +21,14 @@ _NO_FAILURE = frozenset({"cancelled", "interrupted", "filter_changed"})
 
 class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why there is no answer. `label` is its class, shown in brackets; `code` is precise, `hint` says what to do next,
-    `reason` why it was cancelled."""
+    `reason` why it was cancelled. `status` is the provider's HTTP status, where it answered."""
 
     code: str
     message: str
     label: str = "unknown"
     hint: str = ""
     reason: CancelReason | None = None
+    status: int | None = None
 
     @property
     def line(self) -> str:
@@ -152,7 +153,7 @@ def trouble_of(fault: Fault) -> Trouble:
     """The failure as it is shown instead of the answer. The chat's own codes are more precise than the Fault's."""
     finer = fault.details.get("code") if fault.code in _REFINED and isinstance(fault.details, dict) else None
     code = finer if finer in _OWN else fault.code.value
-    return Trouble(str(code), fault.message, fault.label, fault.hint)
+    return Trouble(str(code), fault.message, fault.label, fault.hint, status=fault.status)
 
 
 def prompt_too_large(tokens: int, limit: int, reserved: int) -> Fault:

@@ -184,12 +184,25 @@ class SendPlan:
         )
 
 
+NO_QUESTION_YET = "…"
+"""What stands for the question in a preview before there is one: not every dialect has a way to say nothing."""
+
+
 def plan_of(
-    view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
+    view: View,
+    text: str,
+    attachments: tuple[Part, ...] = (),
+    *,
+    before: str = "",
+    replaces: str = "",
+    is_draft: bool = False,
 ) -> SendPlan:
     """The plan for a question in this view, as it is now. `before` is the pair that is asked again at its place: only
-    older pairs are sent. `replaces` is a pair that will be replaced."""
+    older pairs are sent. `replaces` is a pair that will be replaced. An empty question has a plan only if it
+    `is_draft`, which is never sent."""
     message = question(text, attachments)
+    if message is None and is_draft:
+        message = Message("user", (Text(NO_QUESTION_YET),), bare=True)
     if message is None:
         raise Fault(Code.INVALID_REQUEST, "there is nothing to send", hint="Write something, or attach a file.")
     sizer = view.sizer

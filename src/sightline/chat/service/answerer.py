@@ -196,7 +196,7 @@ class ToolAnswerer(Answerer):
     async def resume_run(
         self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
     ) -> AnswerResult:
-        """Go on with a run until the model has answered."""
+        """Resume a run until the model has answered."""
         run = resumption.run
         _, ended = await self.runner.result_of(run)
         if ended is not None:  # another process has resumed it

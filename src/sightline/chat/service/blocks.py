@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
+from sightline.agent.core.rounds import DENIED
 from sightline.chat.core.pair import ChatAnswer, answer_of
 from sightline.model.events import (
     ArgumentsReceived,
@@ -64,12 +65,13 @@ class RefusalBlock(msgspec.Struct, frozen=True, tag_field="type", tag="refusal")
 
 class ResultShown(msgspec.Struct, frozen=True):
     """The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of
-    the first of them among all of the answer."""
+    the first of them among all of the answer. `is_denied`: the call was not allowed, and the result says so."""
 
     text: str
     is_error: bool = False
     media: int = 0
     first: int = 0
+    is_denied: bool = False
 
 
 class CallBlock(msgspec.Struct, frozen=True, tag_field="type", tag="call"):
@@ -163,7 +165,8 @@ def _show_result(result: ToolResult, numbers: dict[int, int]) -> ResultShown:
         words = encode(result.structured).decode()
     media = tuple(_media(result))
     first = numbers[id(media[0])] if media else 0
-    return ResultShown(words, bool(result.is_error), len(media), first)
+    is_denied = bool(result.is_error) and words.startswith(tuple(DENIED.values()))
+    return ResultShown(words, bool(result.is_error), len(media), first, is_denied)
 
 
 EVERY = 1 / 30

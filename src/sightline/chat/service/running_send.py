@@ -447,5 +447,5 @@ async def ending_of_interrupted_pair(
     if given.reply.fault is None:
         return ending_fact(ended.id, given, "", now())
     answer = msgspec.structs.replace(answer_of(given.reply, rounds=given.rounds), run=run)
-    trouble = msgspec.structs.replace(ended.trouble, hint="Take its run up, ask again, or delete it.")
+    trouble = msgspec.structs.replace(ended.trouble, hint="Resume its run, ask again, or delete it.")
     return msgspec.structs.replace(ended, trouble=trouble, partial=partial_of(answer, "error", "", now()))

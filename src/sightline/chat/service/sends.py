@@ -301,17 +301,21 @@ class Previews:
     async def preview(
         self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
     ) -> SendPreview:
-        """The body of the next send from this view; `before` and `replaces` as a send has them."""
+        """The body of the next send from this view, also before there is a question; `before` and `replaces` as a send
+        has them."""
         looking = await self.views.get(view)
         text, attachments = self.views.mask_question(text, attachments)
         try:
-            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
+            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces, is_draft=True)
             ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
         except Fault as fault:
             return SendPreview(trouble=trouble_of(fault))
         left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
         included = len(plan.items) - left_out
         trouble, room = looking.trouble, plan.room
+        if trouble is None and question(text, attachments) is None:
+            hint = "Write something, or attach a file."
+            trouble = Fault(Code.INVALID_REQUEST, "there is nothing to send", hint=hint)
         if trouble is None and plan.is_too_large:
             trouble = prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools)
         return SendPreview(

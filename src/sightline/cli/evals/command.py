@@ -51,7 +51,7 @@ def _add_run(commands: Commands) -> None:
     caching.add_argument("--cache", action="store_true", default=None, help="take answers to the same request again")
     caching.add_argument("--no-cache", dest="cache", action="store_false", help="ask everything anew")
     again = command.add_mutually_exclusive_group()
-    again.add_argument("--resume", default="", metavar="RUN", help="go on with a run that was interrupted")
+    again.add_argument("--resume", default="", metavar="RUN", help="resume a run that was interrupted")
     again.add_argument("--rerun-failed", default="", metavar="RUN", help="run again what did not pass")
     again.add_argument("--dry-run", action="store_true", help="say what would be run, and send nothing")
     command.add_argument("--yes", action="store_true", help="run tools without approval")

@@ -385,7 +385,7 @@ def _with_targets(loaded: Configuration, root: Path, shown: RunSnapshot) -> Conf
         raise Fault(Code.USAGE, f"the suite of the run, {began.suite.file}, is not below {root}", hint=hint)
     suite, now = began.suite, SuiteFiles(root).read(began.suite.file)
     if suite.sha256 and now is not None and hashlib.sha256(now).hexdigest() != suite.sha256:
-        say(f"note: {suite.file} has changed; the run goes on with its cases as they were")
+        say(f"note: {suite.file} has changed; the run continues with its cases as they were")
     return configuration_for(loaded, root, began)
 
 
@@ -418,5 +418,5 @@ def _run_interruptibly(command: _Command, work: Callable[[_Command], Coroutine[o
     except KeyboardInterrupt:
         code, interrupts.is_cut = EXIT_INTERRUPTED, True
     if interrupts.is_cut and command.run:
-        say(f"interrupted; go on with: {resume_command(command.run)}")
+        say(f"interrupted; resume with: {resume_command(command.run)}")
     return code

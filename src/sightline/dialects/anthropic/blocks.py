@@ -70,7 +70,7 @@ def write_citation(citation: Citation, report: Report) -> Json:
     value = citation.value
     if isinstance(value, dict) and isinstance(kind := value.get("type"), str) and kind.endswith("_location"):
         return value
-    report.lose(citation.at, "a citation", f"{NAME} cites by its own document indexes and seals", "option")
+    report.lose(citation.at, "a citation", f"{NAME} cites by its own document indexes and signatures", "option")
     return None
 
 
@@ -369,7 +369,7 @@ class BlockWriter:
             self._lose_item(part, part.id)
         summary = "\n\n".join(part.summary)
         if (part.text and part.redacted) or summary not in ("", part.text):
-            self._report.lose(part.at, "words beside sealed thinking", f"{NAME} takes them as they were", "content")
+            self._report.lose(part.at, "words beside signed thinking", f"{NAME} takes them as they were", "content")
         if part.redacted:
             return {"type": "redacted_thinking", "data": part.signature or ""}
         return compact({"type": "thinking", "thinking": part.text, "signature": part.signature})
@@ -377,7 +377,7 @@ class BlockWriter:
     def _lose_thinking(self, part: Thinking) -> None:
         """Only thinking that this provider has signed may be sent back to it."""
         if part.signature is not None or part.id is not None or not part.text:
-            self._report.lose(part.at, "a seal over thinking", "it is another provider's", "identity")
+            self._report.lose(part.at, "a signature over thinking", "it is another provider's", "identity")
         if part.text:
             self._report.lose(part.at, "thinking", f"{NAME} takes only thinking that it has signed itself", "content")
 
@@ -407,7 +407,9 @@ class BlockWriter:
 
     def _lose_seal(self, part: Value, signature: str | None, signed_by: str | None) -> None:
         if signature is not None:
-            self._report.lose(part.at, f"a seal of {signed_by}", "it means nothing to another provider", "identity")
+            self._report.lose(
+                part.at, f"a signature of {signed_by}", "it means nothing to another provider", "identity"
+            )
 
     def _lose_item(self, part: Value, item: str | None) -> None:
         if item is not None:

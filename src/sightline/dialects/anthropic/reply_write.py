@@ -212,7 +212,7 @@ def seal_block(signature: str, signed_by: str | None) -> JsonObject:
 
 def lose_seal(at: str, report: Report) -> None:
     """Words leave before their seal is known, and behind them it would belong to something else."""
-    report.lose(at, "a seal over text", f"{NAME} has no place for it", "identity")
+    report.lose(at, "a signature over text", f"{NAME} has no place for it", "identity")
 
 
 def lose_refusal(at: str, report: Report) -> None:

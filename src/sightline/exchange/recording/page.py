@@ -99,7 +99,7 @@ def _part(part: Part) -> str:
         case Refusal(text=text):
             return f'<p class="bad">refused</p>{words(text)}'
         case Thinking(text=text, redacted=redacted):
-            return details_of("thinking", words(text) or f'<p class="soft">{"withheld" if redacted else "sealed"}</p>')
+            return details_of("thinking", words(text) or f'<p class="soft">{"withheld" if redacted else "signed"}</p>')
         case ToolCall(name=name, arguments=arguments, id=call):
             return f"<h3>calls {escape(name)}{_call_label(call)}</h3>{block(_arguments(arguments))}"
         case ToolResult(parts=parts, structured=structured, id=call, is_error=is_error):

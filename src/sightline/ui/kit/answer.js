@@ -57,6 +57,7 @@ function renderBlock(block, key, isLast, isLive, files) {
         name: block.name,
         args: block.arguments,
         state: callState(block, isLive),
+        ...(block.result?.is_denied && { words: "denied" }),
         result: block.result?.text ?? null,
         media: block.result?.media ?? 0,
         first: block.result?.first ?? 0,
@@ -74,7 +75,7 @@ const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boole
     <summary>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="fold-title">${isLive ? "Thinking…" : "Thinking"}</span>
-      <span class="faint number">${text ? countOf(wordCount(text), "word") : "sealed by the provider"}</span>
+      <span class="faint number">${text ? countOf(wordCount(text), "word") : "signed by the provider"}</span>
     </summary>
     ${
       isOpen &&

@@ -13,6 +13,7 @@ type GetAnswers = [
   ["/api/exchanges", { exchanges: api.Line[] }],
   [`/api/exchanges/${Id}/reply`, api.ReplyShown],
   [`/api/exchanges/${Id}/diff`, api.Diff],
+  [`/api/exchanges/${Id}/conversation`, api.ConversationShown],
   [`/api/exchanges/${Id}/place`, api.SessionPlace],
   [`/api/exchanges/${Id}`, api.View],
   ["/api/cache", api.CacheReport],

@@ -128,7 +128,7 @@ def test_a_long_text_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(reading, "MOST_LETTERS", 30)
     (tmp_path / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 101)))
     first = said(tmp_path, "read_file", path="a.txt")
-    assert first.endswith("line 4\n[lines 1 to 4; go on with first_line=5]")
+    assert first.endswith("line 4\n[lines 1 to 4; continue with first_line=5]")
     assert said(tmp_path, "read_file", path="a.txt", first_line=99) == "line 99\nline 100\n"
 
 

@@ -201,7 +201,7 @@ def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> s
             continue
         room -= len(line)
         if room < 0 and shown:
-            shown.append(f"[lines {first} to {number - 1}; go on with first_line={number}]")
+            shown.append(f"[lines {first} to {number - 1}; continue with first_line={number}]")
             break
         shown.append(f"{line}[… the rest of this line is left out]\n" if is_cut else line)
     if not shown:

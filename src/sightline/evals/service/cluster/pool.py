@@ -287,7 +287,7 @@ class ClusterWorker:
     def _replace(self, lost: LostError) -> None:
         self._losses_left -= 1
         if self._losses_left < 0:
-            hint = "See the logs of the cluster; what is done is kept: go on with --resume."
+            hint = "See the logs of the cluster; what is done is kept: resume it with --resume."
             self._trouble = Fault(
                 Code.NETWORK, f"hosts of {self._host_pool.address} end again and again: {lost}", hint=hint
             )

@@ -5,8 +5,9 @@ import { ApiError, addressOf, get, post } from "../../kit/api.js";
 import { countOf } from "../../kit/core/format.js";
 import { toExchange } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
-import { signal } from "../../vendor/preact.js";
-import { onHeld } from "../traffic/feed.js";
+import { computed, signal } from "../../vendor/preact.js";
+import { waitingRuns } from "../runs/approval.js";
+import { held, onHeld } from "../traffic/feed.js";
 import { inChat, sessionOfChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, restoreDraft, take, write } from "./draft.js";
@@ -38,6 +39,13 @@ export const isPosting = signal(false);
 export const isStepping = signal(false);
 /** Whether the HUD is shown. */
 export const hasHud = signal(readStored("hud") === "yes");
+
+/** What the answer on its way waits for, where that is a person. */
+export const waitsFor = computed(() => {
+  if (!sending.value) return "";
+  if (waitingRuns.value.size) return "waits for you";
+  return held.value.some((line) => line.session === sessionOfChat()) ? "held: waits for you" : "";
+});
 
 /** @param {string} name */
 function readStored(name) {
@@ -147,7 +155,7 @@ export async function cancel() {
   }
 }
 
-/** Go on with what waits for a quota. @param {boolean} anyway */
+/** Resume what waits for a quota. @param {boolean} anyway */
 export async function resume(anyway) {
   await attempt(() => post(inChat("/api/chat/resume"), { anyway }));
 }

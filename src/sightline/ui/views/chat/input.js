@@ -4,7 +4,7 @@
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { cancel, choose, dialog, isPosting, isStepping, send } from "./actions.js";
+import { cancel, choose, dialog, isPosting, isStepping, send, waitsFor } from "./actions.js";
 import { AttachButton, AttachmentTray, attachmentsFrom, bringsFiles } from "./attachments.js";
 import { about } from "./core/chat.js";
 import { isEmpty, items, replaces, size, text, write } from "./draft.js";
@@ -232,7 +232,9 @@ function SendButton() {
   if (isBusy) {
     return html`<span class="send-busy">
       <button type="button" class="button send-button" aria-busy="true" disabled>
-        <span class="thinking-badge"><i></i><i></i><i></i>${view.value?.paused ? "waiting…" : "AI is thinking…"}</span>
+        <span class="thinking-badge">
+          <i></i><i></i><i></i>${waitsFor.value || (view.value?.paused ? "waiting…" : "AI is thinking…")}
+        </span>
       </button>
       <button type="button" class="button" title="Stop the answer (Esc)" onClick=${cancel}>
         ${h(Icon, { name: "stop" })}Stop

@@ -4,7 +4,7 @@
 import { ApiError } from "../../kit/api.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { hasHud, send } from "./actions.js";
+import { hasHud, send, waitsFor } from "./actions.js";
 import { ChatList, goToFound, isListOpen } from "./chat-list.js";
 import { MAIN } from "./chats.js";
 import { CommandLine, refused } from "./command-line.js";
@@ -99,14 +99,21 @@ export function Chat({ filter, chat: name = MAIN }) {
       ${hasHud.value ? h(Hud, {}) : null}
     </div>
     <p class="unseen" role="status" aria-live="polite">
-      ${sending.value ? "An answer is on its way." : hasAnswered.value ? "Answer received." : ""}
+      ${announcement()}
     </p>
     ${h(Dialogs, {})}
   </main>`;
 }
 
+/** How the answer stands, for assistive technology. */
+function announcement() {
+  if (waitsFor.value) return `The answer ${waitsFor.value}.`;
+  if (sending.value) return "An answer is on its way.";
+  return hasAnswered.value ? "Answer received." : "";
+}
+
 /**
- * Where the eye goes when a question leaves and when its answer has come.
+ * Where the eye goes when a question leaves and when its answer is there.
  * @param {"filter" | "sent" | "answered"} kind
  * @param {string} pair
  */

@@ -11,7 +11,7 @@ import { KeyCaps } from "../../kit/keycaps.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { ApprovalCard } from "../runs/approval.js";
-import { cancel, dialog, remove, resume, revise } from "./actions.js";
+import { cancel, dialog, remove, resume, revise, waitsFor } from "./actions.js";
 import { inChat, mediaOf } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
 import { whyIncomplete, isLeft, limitLine, usageOf, timeUntil } from "./core/chat.js";
@@ -224,7 +224,7 @@ function Arriving({ pair, paused }) {
         <i></i>
         <i></i>
         <i></i>
-        ${paused ? "waiting…" : hasWords ? "answering…" : "thinking…"}
+        ${waitsFor.value || (paused ? "waiting…" : hasWords ? "answering…" : "thinking…")}
       </span>
       <span class="faint number" aria-hidden="true">${formatRunning(now - pair.at)}</span>
       ${pair.asking ? html`<span class="faint">${pair.asking}</span>` : null}

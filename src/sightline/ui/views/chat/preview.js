@@ -10,13 +10,12 @@ import { Bytes, sha256Of } from "../request/wire.js";
 import { inChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { about } from "./core/chat.js";
-import { outline } from "./core/preview.js";
 
 /** @import { Item } from "./core/attachments.js" */
 /** @typedef {import("../../api-types.d.ts").PreviewShown} Shown */
 /** @typedef {{ code: string, message: string, hint?: string }} Trouble */
 
-/** Letters within so many milliseconds are asked about together. */
+/** Keys within so many milliseconds are asked about together. */
 const TOGETHER = 150;
 
 /**
@@ -32,11 +31,9 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
   const id = typeof view === "string" ? view : view.view;
   const about = typeof view === "string" ? "" : JSON.stringify([view.version, view.filter, view.model, view.topic]);
   const isNothing = !before && !text.trim() && !attachments.length;
-  const answered = usePreview(id, about, text, attachments, before, replaces, isNothing);
-  const { isPending } = answered;
-  const shown = isNothing ? null : answered.shown;
-  const stopped = isNothing ? null : (answered.trouble ?? shown?.trouble ?? null);
-  const canSend = shown !== null && !stopped && !isPending;
+  const { shown, trouble, isPending } = usePreview(id, about, text, attachments, before, replaces);
+  const stopped = trouble ?? (isNothing ? null : (shown?.trouble ?? null));
+  const canSend = shown !== null && !stopped && !isPending && !isNothing;
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key !== "Escape" || event.defaultPrevented) return;
@@ -71,10 +68,10 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     ${
       isNothing &&
       html`<p class="soft pad preview-nothing">
-        Write a question: the exact request with its history is shown here.
+        “…” stands for your question until you write one.
       </p>`
     }
-    ${shown ? h(Facts, { shown }) : !stopped && !isNothing ? html`<p class="faint pad">Composing…</p>` : null}
+    ${shown ? h(Facts, { shown }) : !stopped ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
     <footer class="panel-foot">
       <button
@@ -110,17 +107,15 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
  * @param {readonly Item[]} attachments
  * @param {string} before
  * @param {string} replaces
- * @param {boolean} isNothing there is nothing to ask about
  */
-function usePreview(view, about, text, attachments, before, replaces, isNothing) {
+function usePreview(view, about, text, attachments, before, replaces) {
   const [shown, setShown] = useState(/** @type {Shown | null} */ (null));
   const [trouble, setTrouble] = useState(/** @type {Trouble | null} */ (null));
   const [isPending, setPending] = useState(true);
   const isFirst = useRef(true);
   useEffect(() => {
     const own = new AbortController();
-    setPending(!isNothing);
-    if (isNothing) return () => {};
+    setPending(true);
     const ask = async () => {
       try {
         const body = { view, text, attachments: wireAttachments(attachments), before, replaces };
@@ -146,7 +141,7 @@ function usePreview(view, about, text, attachments, before, replaces, isNothing)
 
 /** @param {{ shown: Shown }} props */
 function Facts({ shown }) {
-  const shares = useMemo(() => outline(shown.body ?? "", shown.dialect), [shown.body, shown.dialect]);
+  const { shares } = shown;
   const total = shares.reduce((sum, share) => sum + share.size, 0) || 1;
   return html`<div class="preview-facts">
     <p class="preview-route">

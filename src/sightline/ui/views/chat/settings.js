@@ -124,7 +124,7 @@ function Setting({ field, settings, onSave }) {
   return html`<div class=${`setting kind-${field.kind}`}>
     <label for=${id} class="setting-label">
       ${field.label}
-      ${field.short ? html` <abbr class="faint">${field.short}</abbr>` : null}
+      ${field.unit ? html` <span class="faint">${field.unit}</span>` : null}
     </label>
     <div class="setting-value">
       ${control()}

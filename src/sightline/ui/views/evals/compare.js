@@ -338,7 +338,7 @@ function Cases({ comparison, first, second, targetA, targetB }) {
  */
 function CaseLine({ each, range, links }) {
   const notes = [
-    each.flip === "now_passes" ? "passes now" : each.flip === "now_fails" ? "fails now" : "",
+    each.flip === "now_passes" ? "B passes" : each.flip === "now_fails" ? "B fails" : "",
     each.is_same_request === false ? "another request" : "",
     each.is_same_answer ? "same answer" : "",
   ].filter(Boolean);

@@ -203,7 +203,7 @@ function Progress({ run }) {
     <p class="soft number">
       <b>${run.done}</b> of ${of}
       ${facts ? ` · ${facts}` : ""}
-      ${run.state === "running" ? "" : html` · go on with <code>sightline eval run --resume ${run.run}</code>`}
+      ${run.state === "running" ? "" : html` · resume it with <code>sightline eval run --resume ${run.run}</code>`}
     </p>
   </div>`;
 }

@@ -175,7 +175,7 @@ function ReplyPartView({ part }) {
       <summary class="card-head">
         <i class="card-kind"></i>
         <h3 class="card-label">Thinking</h3>
-        <span class="faint number">${text ? `${whole(text.length)} characters` : "sealed"}</span>
+        <span class="faint number">${text ? `${whole(text.length)} characters` : "signed"}</span>
       </summary>
       <div class="card-body">${h(LongText, { text, isMarkdown: true, lines: 40 })}</div>
     </details>`;

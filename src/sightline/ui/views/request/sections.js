@@ -7,6 +7,7 @@ import { memo } from "../../kit/memo.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { edit, insert } from "./actions.js";
 import { Card } from "./card.js";
+import { Conversation } from "./conversation.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";
 import { rangeOf } from "./core/selection.js";
@@ -92,7 +93,8 @@ export function Sections({ desk }) {
       ${isEditable && !isCalls ? h(Selection, { desk, sections, here }) : null}
       ${
         isCalls &&
-        html`<p class="cards-note soft">
+        html`${h(Conversation, { id: view.id })}
+        <p class="cards-note soft">
           The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the
           call, then pass it on.
         </p>`

@@ -9,7 +9,7 @@ import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { toExchange } from "../../kit/navigation.js";
 import { segmentControl } from "../../kit/segmented.js";
-import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { CallDecision } from "./call-decision.js";
 import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
 import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "./feed.js";
@@ -22,13 +22,24 @@ import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from ".
  */
 const opened = new Set();
 
+/** The runs that are shown and wait for a person. @type {import("../../vendor/preact.js").Signal<Set<string>>} */
+export const waitingRuns = signal(/** @type {Set<string>} */ (new Set()));
+
 /**
  * A run by its id: what it asks, and the ways to stop it. Nothing once it is over, unless it `isLeft` by its pair: then
- * it may have been taken up elsewhere, and has an answer that the pair has not.
+ * it may have been resumed elsewhere, and has an answer that the pair has not.
  * @param {{ run: string, isLeft?: boolean, key?: string }} props
  */
 export function ApprovalCard({ run: id, isLeft = false }) {
   const { run, trouble } = useRun(id);
+  const isWaiting = run?.state === "waiting";
+  useLayoutEffect(() => {
+    if (isWaiting) waitingRuns.value = new Set([...waitingRuns.peek(), id]);
+    return () => {
+      if (waitingRuns.peek().has(id))
+        waitingRuns.value = new Set([...waitingRuns.peek()].filter((each) => each !== id));
+    };
+  }, [id, isWaiting]);
   if (!run) return trouble && trouble.status !== 404 ? html`<p class="soft">${trouble.message}</p>` : null;
   // A run that was just interrupted still belongs to its pair, which shows that.
   if (run.state === "interrupted" && !isLeft) return null;

@@ -116,7 +116,7 @@ export function Tour() {
       ${
         step
           ? html`<strong>${found + 1} of ${steps.length} · ${step.title}.</strong> ${step.words}`
-          : "Nothing here is from your own record. Look around, or go on with the tour."
+          : "Nothing here is from your own record. Look around, or continue the tour."
       }
     </p>
     <nav aria-label="Tour">

@@ -20,41 +20,43 @@ export function counterText(view) {
   return `${view.newest_hidden ? "(-) " : ""}${view.counter.text}`;
 }
 
-/** What the short names of the breakdown mean. @type {Record<string, string>} */
+/**
+ * The rows of the breakdown in words: what a row is called, and what it means.
+ * @type {Record<string, [string, string]>}
+ */
 const MEANINGS = {
-  Predicted: "pairs that are sent with your next question",
-  "Predicted tokens": "what they take, at most",
-  Visible: "pairs that the filter shows",
-  "Left out by hand": "shown, and not sent",
-  Trimmed: "left out of the last send",
-  Sent: "sent with the last question",
-  ML: "the model's limit",
-  System: "kept for the system prompt",
-  Tools: "kept for tool definitions",
-  URA: "kept for your question",
-  Reply: "kept for the answer",
-  AUT: "what is written now",
-  CPT: "characters for one token",
+  Predicted: ["Pairs to send", "with your next question"],
+  "Predicted tokens": ["Their tokens", "at most"],
+  Visible: ["Visible pairs", "that the filter shows"],
+  "Left out by hand": ["Left out by hand", "shown, and not sent"],
+  Trimmed: ["Trimmed", "left out of the last send"],
+  Sent: ["Sent", "with the last question"],
+  ML: ["Model limit", "tokens of one request"],
+  System: ["System prompt", "kept for it"],
+  Tools: ["Tools", "kept for their definitions"],
+  URA: ["Question", "kept for it"],
+  Reply: ["Answer", "kept for it"],
+  AUT: ["Your text", "what is written now"],
+  CPT: ["Characters per token", "where tokens are counted by characters"],
 };
 
 /**
- * The rows behind the counter: name, number, meaning. `written` is what is written now takes; without any, AUT is of
- * the
- * last send.
+ * The rows behind the counter: name, number, meaning. `written` is what the present text takes; without it, the row is
+ * about the last send.
  * @param {ViewShown} view
  * @param {{ written?: number, charsPerToken?: number }} [now]
  * @returns {{ label: string, number: string, meaning: string }[]}
  */
 export function breakdown(view, { written, charsPerToken } = {}) {
-  const rows = view.counter.breakdown.map(([label, number]) => ({
-    label,
-    number: whole(number),
-    meaning: MEANINGS[label] ?? "",
-  }));
+  const describe = (/** @type {string} */ name, /** @type {string} */ number, /** @type {string} */ said = "") => {
+    const [label, meaning] = MEANINGS[name] ?? [name, ""];
+    return { label, number, meaning: said || meaning };
+  };
+  const rows = view.counter.breakdown.map(([name, number]) => describe(name, whole(number)));
   const sent = view.last?.telemetry?.AUT;
-  if (written !== undefined) rows.push({ label: "AUT", number: whole(written), meaning: MEANINGS.AUT });
-  else if (sent != null) rows.push({ label: "AUT", number: whole(sent), meaning: "what you asked last" });
-  if (charsPerToken !== undefined) rows.push({ label: "CPT", number: String(charsPerToken), meaning: MEANINGS.CPT });
+  if (written !== undefined) rows.push(describe("AUT", whole(written)));
+  else if (sent != null) rows.push(describe("AUT", whole(sent), "what you asked last"));
+  if (charsPerToken !== undefined) rows.push(describe("CPT", String(charsPerToken)));
   return rows;
 }
 
@@ -182,15 +184,15 @@ export function hud(view, settings) {
   const { room } = view;
   const parameters = [
     row("Model", view.model),
-    row("ML (model limit)", room.limit),
-    row("URA (your question)", room.user),
-    row("Reply", room.reply),
+    row("Model limit", room.limit),
+    row("Kept for your question", room.user),
+    row("Kept for the answer", room.reply),
     row("System", room.system),
     row("Tools", room.tools),
     row("For history", room.history),
     row("Predicted history", view.history_tokens),
-    row("CPT", settings.charsPerToken ?? telemetry?.charsPerToken),
-    row("NTA (trim attempts)", settings.maxTrimAttempts ?? telemetry?.maxTrimAttempts),
+    row("Characters per token", settings.charsPerToken ?? telemetry?.charsPerToken),
+    row("Trim attempts", settings.maxTrimAttempts ?? telemetry?.maxTrimAttempts),
     row("Estimation", settings.estimation),
   ];
   const trimming = telemetry

@@ -7,11 +7,11 @@
  *   replyFocus: "tall" | "always" | "never", partialHeightThreshold: number }} ChatSettings
  */
 /**
- * @typedef {{ name: keyof ChatSettings, label: string, short: string, help: string, kind: "number", least: number,
+ * @typedef {{ name: keyof ChatSettings, label: string, unit: string, help: string, kind: "number", least: number,
  *   most: number, isWhole: boolean }
- *   | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "switch" }
- *   | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "lines" }
- * | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "choice", choices: [string, string][]
+ *   | { name: keyof ChatSettings, label: string, unit: string, help: string, kind: "switch" }
+ *   | { name: keyof ChatSettings, label: string, unit: string, help: string, kind: "lines" }
+ * | { name: keyof ChatSettings, label: string, unit: string, help: string, kind: "choice", choices: [string, string][]
  * }} Field
  */
 
@@ -32,8 +32,8 @@ export const USUAL = {
 export const FIELDS = [
   {
     name: "userRequestAllowance",
-    label: "User request allowance",
-    short: "URA",
+    label: "Kept for your question",
+    unit: "tokens",
     kind: "number",
     least: 0,
     most: 10_000_000,
@@ -44,8 +44,8 @@ export const FIELDS = [
   },
   {
     name: "assistantResponseAllowance",
-    label: "Assistant response allowance",
-    short: "ARA",
+    label: "Kept for the answer",
+    unit: "tokens",
     kind: "number",
     least: 0,
     most: 10_000_000,
@@ -54,8 +54,8 @@ export const FIELDS = [
   },
   {
     name: "maxTrimAttempts",
-    label: "Most trim attempts",
-    short: "NTA",
+    label: "Trim attempts, at most",
+    unit: "",
     kind: "number",
     least: 0,
     most: 100,
@@ -65,7 +65,7 @@ export const FIELDS = [
   {
     name: "preflightTrimming",
     label: "Trim before sending",
-    short: "",
+    unit: "",
     kind: "switch",
     help:
       "When a question takes more than its allowance, the oldest pairs are left out before the first attempt. " +
@@ -74,7 +74,7 @@ export const FIELDS = [
   {
     name: "estimation",
     label: "How tokens are counted",
-    short: "",
+    unit: "",
     kind: "choice",
     choices: [
       ["model", "As the model counts"],
@@ -85,7 +85,7 @@ export const FIELDS = [
   {
     name: "charsPerToken",
     label: "Characters per token",
-    short: "CPT",
+    unit: "",
     kind: "number",
     least: 0.5,
     most: 20,
@@ -95,14 +95,14 @@ export const FIELDS = [
   {
     name: "styleDirectives",
     label: "Style directives",
-    short: "",
+    unit: "",
     kind: "lines",
     help: "Sent to every model after the topic's system prompt, one per line.",
   },
   {
     name: "replyFocus",
     label: "When an answer comes",
-    short: "",
+    unit: "",
     kind: "choice",
     choices: [
       ["tall", "Go to the history if it is tall"],
@@ -114,7 +114,7 @@ export const FIELDS = [
   {
     name: "partialHeightThreshold",
     label: "Tall answers",
-    short: "",
+    unit: "",
     kind: "number",
     least: 0.1,
     most: 10,

@@ -1,6 +1,8 @@
 // @ts-check
 /** The tree of topics: ordered, searched, and with what each topic inherits. */
 
+import { countOf } from "../../../kit/core/format.js";
+
 /** @typedef {Partial<import("../../../api-types.d.ts").TopicParameters>} Parameters */
 /**
  * Of what can be inherited, null is as above it; an empty text is none.
@@ -140,7 +142,7 @@ export function whyKept(topics, topic) {
   if (below === 1) return "It has a topic below it. Move or delete it first.";
   if (below) return `It has ${below} topics below it. Move or delete them first.`;
   if (topic.direct === 1) return "A pair is in it. Move or delete it first.";
-  return topic.direct ? `${topic.direct} pairs are in it. Move or delete them first.` : "";
+  return topic.direct ? `It has ${countOf(topic.direct, "pair")}. Move or delete them first.` : "";
 }
 
 /**

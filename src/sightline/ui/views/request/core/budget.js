@@ -3,7 +3,7 @@
 
 import { whole } from "../../../kit/core/format.js";
 
-/** Tokens for a letter, where nothing better is known. */
+/** Tokens for a character, where nothing better is known. */
 const USUAL_RATE = 0.27;
 
 /** @typedef {{ tokens: number, low: number, high: number }} Estimate */
@@ -141,7 +141,7 @@ export function predictTokens(counted, length, now) {
   if (!counted) return null;
   if (now === length) return counted;
   const known = length > 20 && counted.tokens > 0 ? counted.tokens / length : USUAL_RATE;
-  // More than a token for a letter is no text: a picture stands beside it, and that does not grow with the words.
+  // More than a token for a character is no text: a picture stands beside it, and that does not grow with the words.
   const rate = known > 1 ? USUAL_RATE : known;
   const more = Math.round((now - length) * rate);
   const slack = Math.abs(Math.round(more * 0.3));
