@@ -30,6 +30,7 @@ OWN = frozenset({"counter", "tokens"})
 """Fields below which all names are ours."""
 VIEWS: dict[str, str] = {
     "traffic": "#/traffic",
+    "sessions": "#/sessions",
     "session": "#/sessions/{session}",
     "sections": "#/x/{turn}",
     "wire": "#/x/{turn}/wire",

@@ -6,6 +6,7 @@ needs more than is written here fails.
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,7 +67,9 @@ JOBS = {
         "test_jobs.py::test_own_server", 1, "a server that is down said what it lacks, and not that it is not running"
     ),
     "library": Job("test_jobs.py::test_library", 1),
-    "remove everything": Job("test_jobs.py::test_remove_everything", 2),
+    "remove everything": Job(
+        "test_jobs.py::test_remove_everything", 4, "it is asked twice, after what will go is shown"
+    ),
 }
 COUNT = """() => {
   globalThis.steps = 0;
@@ -212,7 +215,9 @@ def test_remove_everything(stage: PageStage) -> None:
     stage.free(chat(user("Nobody shall know this.")))
     with doing(stage, "remove everything") as page:
         expect(page.get_by_role("row", name="Nobody shall know this.")).to_be_visible()
-        page.get_by_role("button", name="Delete everything").click()
+        page.get_by_role("button", name="Share, import and delete").click()
+        page.get_by_role("menuitem", name="Delete everything…").click()
+        page.get_by_role("button", name=re.compile("^Delete .*…$")).click()
         page.get_by_role("button", name="for good").click()
         expect(page.get_by_role("heading", name="Waiting for the first request")).to_be_visible()
     assert stage.person.get("/api/exchanges")["exchanges"] == []
