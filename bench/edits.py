@@ -28,15 +28,15 @@ _END_OF_LISTING = "naïve".encode()
 _LINE = b"the same words of a long listing again; "
 
 
-def body(name: str) -> bytes:
-    """A request of about a megabyte and 400 items: a shorter session whose listings are longer."""
+def body(name: str, size: int = SIZE) -> bytes:
+    """A request of about a megabyte, or of this size, and 400 items: a shorter session whose listings are longer."""
     key = next(iter(documents.LAST_WORDS[name].split("/")[1:]))
     document = msgspec.json.decode(documents.request(name, SIZE))
     items = document[key]
     document[key] = [*items[: ITEMS - 1 - (ITEMS - len(items) - 1) % 2], items[-1]]
     short = msgspec.json.encode(document)
     listings = short.count(_END_OF_LISTING)
-    filler = _LINE * ((SIZE - len(short)) // (listings * len(_LINE)))
+    filler = _LINE * ((size - len(short)) // (listings * len(_LINE)))
     return short.replace(_END_OF_LISTING, filler + _END_OF_LISTING)
 
 

@@ -41,6 +41,7 @@ OPENINGS = 9
 KEYS = 60
 ANSWERED_KEYS = 12
 FRAMES = 240
+LARGE = 5_000_000
 ROUNDS = 25
 AIM = 3.0
 FLAGS = (
@@ -101,9 +102,12 @@ def report() -> str:
     program = next((path for name in BROWSERS if (path := shutil.which(name)) is not None), None)
     if find_spec("playwright") is None or program is None:
         return "\nThe page: not measured, because Playwright or Chromium is not installed (`make test` brings both)"
-    with tempfile.TemporaryDirectory() as folder, _fill_variables(Path(folder)) as server, _held(server) as exchange:
-        page = _page(program, server, exchange)
-        answer = _answers(server, exchange)
+    with tempfile.TemporaryDirectory() as folder, _fill_variables(Path(folder)) as server:
+        with _held(server, edits.body(DIALECT)) as exchange:
+            page = _page(program, server, exchange)
+            answer = _answers(server, exchange)
+        with _held(server, edits.body(DIALECT, LARGE)) as exchange:
+            page = f"{page}\n{_large_page(program, server, exchange)}"
     return f"{page}\n{answer}"
 
 
@@ -177,11 +181,10 @@ def _exchange(number: int) -> list[Entry]:
 
 
 @contextmanager
-def _held(server: Server) -> Iterator[str]:
-    """The long request, waiting; its exchange."""
+def _held(server: Server, data: bytes) -> Iterator[str]:
+    """A long request, waiting; its exchange."""
     connection, waiting = server.connect(), server.connect()
     server.ask(connection, "PUT", "/api/interception", {"mode": "every"})
-    data = edits.body(DIALECT)
 
     def ask() -> None:
         waiting.request("POST", "/p/acme/v1/messages", data, {"content-type": "application/json", "x-api-key": "none"})
@@ -227,6 +230,27 @@ def _page(program: str, server: Server, exchange: str) -> str:
         _line(f"a frame while {rows:,} rows scroll ({late:.0%} late)", frames, "<= 16.7 ms"),
     ]
     return table("The page in Chromium", ["", "median", "p95", "aim"], lines)
+
+
+def _large_page(program: str, server: Server, exchange: str) -> str:
+    """The same for a request of five megabytes."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(f"{server.url}/?token={server.token}")
+        page.locator(".virtual-list").wait_for()
+        opened = [page.evaluate(OPENED, f"#/x/{exchange}") for _ in range(OPENINGS)]
+        work, painted, _ = _typed(page)
+        browser.close()
+    lines = [
+        _line("the very first opening", opened[:1], ""),
+        _line("opening it until it shows", opened[1:], "< 200 ms"),
+        _line("a key: the page's main thread", work, "< 16 ms"),
+        _line("a key: until it is painted", painted, ""),
+    ]
+    return table(f"A request of {LARGE // 1_000_000} MB", ["", "median", "p95", "aim"], lines)
 
 
 def _typed(page: "Page") -> tuple[list[float], list[float], list[float]]:

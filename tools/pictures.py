@@ -262,6 +262,7 @@ def take_edits(studio: Studio) -> None:
     for name, dark in (("page", False), ("editor-dark", True)):
         with studio.look(name, f"#/x/{exchange}", dark=dark) as page:
             if page:
+                studio.person.edit(exchange, op="reset")  # what the picture before has changed
                 edit_system(page, system["label"])
     with studio.look("wire", f"#/x/{exchange}/wire", size=(1280, 560)):
         pass
@@ -331,7 +332,7 @@ def take_phone(studio: Studio) -> None:
         for view in views:
             shown.page.goto(f"{studio.server.url}/{view}")
             shown.page.wait_for_load_state("networkidle")
-            shown.page.wait_for_timeout(300)
+            shown.page.wait_for_timeout(1500)
             pictures.append(base64.b64encode(shown.page.screenshot(animations="disabled")).decode())
     blank = studio.browser.new_page()
     (IMAGES / "phone.png").write_bytes(base64.b64decode(blank.evaluate(JOIN, pictures)))
@@ -391,12 +392,12 @@ def take_film(studio: Studio) -> None:
 
 TAKES: dict[Callable[[Studio], None], tuple[str, ...]] = {
     take_film: ("hold-edit-send",),
+    take_phone: ("phone",),
     take_lists: ("traffic", "filter-dark", "rules", "session"),
     take_requests: ("timeline", "losses", "compare-models-dark"),
     take_edits: ("page", "editor-dark", "wire", "diff", "problems-and-fixes"),
     take_calls: ("tool-calls", "answer-by-hand"),
     take_chat: ("chat",),
-    take_phone: ("phone",),
 }
 """The pictures by what takes them."""
 
