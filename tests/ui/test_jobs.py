@@ -62,6 +62,9 @@ JOBS = {
     "comparison": Job("test_evals.py::test_two_targets_and_two_runs_are_compared_and_the_suite_has_a_trend", 3),
     "a long chat": Job("test_chat_trimming.py::test_context_overflow_is_trimmed_and_reported", 2),
     "agent with tools": Job("test_agent.py::test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it", 3),
+    "search, export, share after redaction": Job(
+        "test_sharing.py::test_a_session_is_shared_after_redaction_and_imported_elsewhere", 5
+    ),
     "translated client": Job("test_jobs.py::test_translated_client", 2),
     "own server": Job(
         "test_jobs.py::test_own_server", 1, "a server that is down said what it lacks, and not that it is not running"
