@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sightline.editing.cache_edits import CacheEdit, Span, TwoTurns, find_span, spans_between
+from sightline.editing.cache_edits import CacheEdit, FixedSpan, TwoTurns, find_span, spans_between
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, MaskOutcome, apply_masks, read_masks, with_id
 from sightline.errors import Fault
@@ -81,7 +81,7 @@ def test_moved_words_are_behind_what_the_newest_message_holds_or_in_one_of_their
     call = {"id": "c", "type": "function", "function": {"name": "a", "arguments": "{}"}}
     said = [{"role": "user", "content": "Hi."}, {"role": "assistant", "tool_calls": [call]}]
     said = [*said, {"role": "tool", "tool_call_id": "c", "content": "3"}] if held else said
-    edit = CacheEdit(action="move", section="system", spans=(Span("is ", " now"),))
+    edit = CacheEdit(action="move", section="system", spans=(FixedSpan("is ", " now"),))
     value = {"model": "m", "messages": [{"role": "system", "content": "It is 12 now"}, *said, last]}
     after, outcome = keep(value, edit, "openai-chat")
     assert outcome.outcome == "applied"
@@ -90,7 +90,7 @@ def test_moved_words_are_behind_what_the_newest_message_holds_or_in_one_of_their
 
 
 def test_words_are_not_moved_behind_what_the_model_has_begun() -> None:
-    edit = CacheEdit(action="move", section="system", spans=(Span("is ", " now"),))
+    edit = CacheEdit(action="move", section="system", spans=(FixedSpan("is ", " now"),))
     value = body("It is 12 now", "Hi.", {"role": "assistant", "content": "Well"})
     after, outcome = keep(value, edit)
     assert (after, outcome.outcome) == (value, "missing")
@@ -134,20 +134,20 @@ def test_of_a_sentence_without_end_only_the_words_are_stripped() -> None:
 
 
 def test_spans_that_are_there_more_than_once_or_too_long_are_not_found() -> None:
-    assert find_span("a 1 b a 2 b", Span("a ", " b")) is None
-    assert find_span("a " + "x" * 5000 + " b", Span("a ", " b")) is None
-    assert find_span("a 1", Span("a ", " b")) is None
-    assert find_span("a 1 b", Span("a ", " b")) == (2, 3)
+    assert find_span("a 1 b a 2 b", FixedSpan("a ", " b")) is None
+    assert find_span("a " + "x" * 5000 + " b", FixedSpan("a ", " b")) is None
+    assert find_span("a 1", FixedSpan("a ", " b")) is None
+    assert find_span("a 1 b", FixedSpan("a ", " b")) == (2, 3)
     assert spans_between("one two", "one two") is None
     assert spans_between("a\n" * 30 + "x 1", "a\n" * 30 + "x 2") is not None
     assert spans_between("1 a " * 200 + "2", "1 a " * 100 + "3 a " + "1 a " * 99 + "2") is None
 
 
 def test_words_that_are_not_there_leave_the_request_as_it_is() -> None:
-    edit = CacheEdit(action="freeze", section="system", spans=(Span("It is ", " now"),))
+    edit = CacheEdit(action="freeze", section="system", spans=(FixedSpan("It is ", " now"),))
     after, outcome = keep(body("Be brief."), edit)
     assert (after, outcome.outcome) == (body("Be brief."), "missing")
-    empty = CacheEdit(action="strip", section="user", spans=(Span(),))
+    empty = CacheEdit(action="strip", section="user", spans=(FixedSpan(),))
     assert keep(body(), empty)[1].outcome == "refused"
 
 

@@ -12,7 +12,7 @@ from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, OpaqueTool
 from sightline.model.usage import Usage
-from sightline.tokens.cache_autopsy import CacheAutopsy, Turn, examine, expect_read, left_tokens, lost_money
+from sightline.tokens.cache_autopsy import CacheAutopsy, Turn, count_left, examine, expect_read, price_loss
 from sightline.tokens.estimator import Estimator
 
 LONG = "The quick brown fox jumps over the lazy dog. " * 200
@@ -327,17 +327,17 @@ def test_what_would_be_read_follows_from_the_rules() -> None:
 
 def test_what_a_turn_left_is_what_the_provider_counted() -> None:
     rules = CacheRules(order=(), needs_marks=False, step=128)
-    assert left_tokens(Usage(input_tokens=2000, output_tokens=0, cached_tokens=0), rules, Facts()) == 1920
-    assert left_tokens(Usage(input_tokens=2000, output_tokens=0, cache_write_tokens=1500), rules, Facts()) == 1500
+    assert count_left(Usage(input_tokens=2000, output_tokens=0, cached_tokens=0), rules, Facts()) == 1920
+    assert count_left(Usage(input_tokens=2000, output_tokens=0, cache_write_tokens=1500), rules, Facts()) == 1500
 
 
 def test_tokens_that_are_written_again_for_an_hour_cost_what_they_cost() -> None:
     usage = Usage(
         input_tokens=3000, output_tokens=0, cached_tokens=0, cache_write_tokens=3000, cache_write_1h_tokens=1000
     )
-    dollars = lost_money(usage, 2000, PRICES)
+    dollars = price_loss(usage, 2000, PRICES)
     assert dollars == pytest.approx((1000 * 6.0 + 1000 * 3.75 - 2000 * 0.3) / 1e6)
-    assert lost_money(usage, 2000, None) is None
+    assert price_loss(usage, 2000, None) is None
 
 
 def test_marks_of_parts_that_are_not_modelled_have_their_lifetime() -> None:

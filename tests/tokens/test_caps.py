@@ -18,12 +18,12 @@ from sightline.tokens.caps import (
     RequestBound,
     amount_used,
     amount_words,
-    bound_of,
-    bound_of_raw,
     bucket_of,
     cap_words,
     limit_in,
     limit_of,
+    measure_bound,
+    measure_raw_bound,
     share_of,
     unit_of,
     usage_so_far,
@@ -60,23 +60,25 @@ def test_a_bucket_that_is_none_has_no_values() -> None:
 
 
 def test_a_bound_takes_the_longest_reply_of_the_request_and_the_dearest_input() -> None:
-    bound = bound_of(asked(max_tokens=100, n=2), 1_000, NOTHING_KNOWN, PRICES, b"{}")
+    bound = measure_bound(asked(max_tokens=100, n=2), 1_000, NOTHING_KNOWN, PRICES, b"{}")
     assert bound == RequestBound(1_000, 200, round((1_000 * 3.75 + 200 * 15) / 1e6 * BILLION))
     assert (bound.amount("tokens"), bound.amount("dollars")) == (1_200, bound.billionths)
 
 
 def test_a_bound_counts_a_cache_of_an_hour_at_its_own_price() -> None:
-    bound = bound_of(asked(max_tokens=1), 1_000, NOTHING_KNOWN, PRICES, b'{"ttl": "1h"}')
+    bound = measure_bound(asked(max_tokens=1), 1_000, NOTHING_KNOWN, PRICES, b'{"ttl": "1h"}')
     assert bound.billionths == round((1_000 * 6 + 15) / 1e6 * BILLION)
 
 
 def test_a_bound_without_a_longest_reply_takes_that_of_the_model_or_a_large_one() -> None:
-    assert bound_of(asked(), 10, Facts(max_output=500), None, b"").output_tokens == 500
-    assert bound_of(asked(), 10, NOTHING_KNOWN, None, b"") == RequestBound(10, 32_000, None)
+    assert measure_bound(asked(), 10, Facts(max_output=500), None, b"").output_tokens == 500
+    assert measure_bound(asked(), 10, NOTHING_KNOWN, None, b"") == RequestBound(10, 32_000, None)
 
 
 def test_a_body_that_cannot_be_read_counts_as_many_tokens_as_bytes() -> None:
-    assert bound_of(None, 0, Facts(max_output=5), Prices(input=1.0, output=1.0), b"12345") == RequestBound(5, 5, 10_000)
+    assert measure_bound(None, 0, Facts(max_output=5), Prices(input=1.0, output=1.0), b"12345") == RequestBound(
+        5, 5, 10_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,6 @@ def test_amounts_and_buckets_are_put_into_words() -> None:
 
 def test_a_request_that_no_dialect_reads_counts_by_its_bytes() -> None:
     embedding = Prices(input=2.0)
-    assert bound_of_raw(b"x" * 500, Facts(), embedding, has_output=False) == RequestBound(500, 0, 1_000_000)
-    assert bound_of_raw(b"x" * 500, Facts(), embedding, has_output=True) == RequestBound(500, 32_000, None)
-    assert bound_of_raw(b"", Facts(max_output=9), None, has_output=True) == RequestBound(0, 9, None)
+    assert measure_raw_bound(b"x" * 500, Facts(), embedding, has_output=False) == RequestBound(500, 0, 1_000_000)
+    assert measure_raw_bound(b"x" * 500, Facts(), embedding, has_output=True) == RequestBound(500, 32_000, None)
+    assert measure_raw_bound(b"", Facts(max_output=9), None, has_output=True) == RequestBound(0, 9, None)

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
     from sightline.cli.traffic import parse_filter
-    from sightline.exchange.recording.archives import FORMS, Export
+    from sightline.exchange.recording.archives import FORMS, ExchangeExport
     from sightline.exchange.recording.sharing import Redactor
 
     loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def export() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
-            exporting = Export(store, wanted, SystemClock().now(), loaded.catalog, redactor)
+            exporting = ExchangeExport(store, wanted, SystemClock().now(), loaded.catalog, redactor)
             if redactor is not None:
                 await exporting.look_through()
                 _list_found(redactor)

@@ -29,7 +29,7 @@ _LONGEST = 4_000
 _SENTENCE = 400
 
 
-class Span(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class FixedSpan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it
     ends it."""
 
@@ -47,7 +47,7 @@ class CacheEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     section: str = ""
     index: int = 0
     part: str = ""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[FixedSpan, ...] = ()
     names: tuple[str, ...] = ()
     pointer: str = ""
     value: Json = None
@@ -119,7 +119,7 @@ def _append_words(draft: Draft, words: str) -> Edit:
     return Insert(pointer=join(f"/{editing.container}", "-"), value=message)
 
 
-def find_span(text: str, span: Span) -> tuple[int, int] | None:
+def find_span(text: str, span: FixedSpan) -> tuple[int, int] | None:
     """Where a span is; None where it is not, or more than once."""
     found = []
     for start in _ends_of(text, span.before):
@@ -129,7 +129,7 @@ def find_span(text: str, span: Span) -> tuple[int, int] | None:
     return found[0] if len(found) == 1 else None
 
 
-def replace_spans(text: str, spans: Sequence[Span]) -> str | None:
+def replace_spans(text: str, spans: Sequence[FixedSpan]) -> str | None:
     """The text with what each span says; None where one of them is not there."""
     places = [(find_span(text, span), span) for span in spans]
     for place, span in sorted(places, key=lambda each: each[0] or (0, 0), reverse=True):
@@ -267,17 +267,17 @@ class TwoTurns:
         return next((each for each in self.now.sections if each.id == name), None)
 
 
-def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple[Span, ...] | None:
+def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple[FixedSpan, ...] | None:
     """The spans that make `old` and `new` say the same, each with what `old` says; None where no few words do."""
     places = _differing(old, new, whole_sentences=whole_sentences)
-    spans: list[Span] = []
+    spans: list[FixedSpan] = []
     for number, (start, stop) in enumerate(places):
         first = max(places[number - 1][1] if number else 0, start - _MOST_CONTEXT)
         last = places[number + 1][0] if number + 1 < len(places) else len(old)
         # The words before name the place, and have to be there once; those behind only end it.
         longer = (old[max(first, start - size) : start] for size in range(_CONTEXT, _MOST_CONTEXT, _CONTEXT))
         before = next((words for words in longer if _is_single(words, old, new)), old[first:start])
-        spans.append(Span(before, old[stop : min(last, stop + _CONTEXT)], old[start:stop]))
+        spans.append(FixedSpan(before, old[stop : min(last, stop + _CONTEXT)], old[start:stop]))
     made = [replace_spans(text, spans) for text in (old, new)]
     return tuple(spans) if spans and made[0] is not None and made[0] == made[1] else None
 

@@ -40,12 +40,12 @@ from sightline.tokens.caps import (
     RequestBound,
     amount_used,
     amount_words,
-    bound_of,
-    bound_of_raw,
     bucket_of,
     cap_words,
     limit_in,
     limit_of,
+    measure_bound,
+    measure_raw_bound,
     share_of,
     unit_of,
     usage_so_far,
@@ -123,12 +123,12 @@ class Caps:
         if not concerned:
             return None
         was_sent, is_free = exchange.request.was_sent, exchange.choice.provider.embedded
-        bound = await self._measure(exchange)
+        bound = await self._measure_request(exchange)
         claims: list[Claim] = []
         for cap in concerned:
             amount = 0 if is_free and cap.dollars is not None else bound.amount(unit_of(cap))
             if amount is None and cap.unpriced == "refuse" and not was_sent:
-                raise _unpriced(cap, exchange)
+                raise _refuse_unpriced(cap, exchange)
             # What the provider has already cannot be refused any more.
             limit = _ANYTHING if was_sent else limit_of(cap)
             claims.append(Claim(bucket_of(cap, _subject(exchange), self.now()), amount or 0, limit))
@@ -189,32 +189,32 @@ class Caps:
         """A fault where a cap is for a request whose cost cannot be known: a socket that is passed on as it is."""
         for cap in self._caps_for(exchange):
             if cap.unpriced == "refuse":
-                raise _unpriced(cap, exchange)
+                raise _refuse_unpriced(cap, exchange)
 
     def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
         now = self.now()
         subject = RuleSubject(exchange.id, exchange.request, exchange.choice, at=now, losses=exchange.losses)
         return [cap for cap, wanted in self._caps if matches(wanted, subject, now=now)]
 
-    async def _measure(self, exchange: Exchange) -> RequestBound:
+    async def _measure_request(self, exchange: Exchange) -> RequestBound:
         if len(exchange.request.body) <= _LARGE_BODY:
-            return self._bound(exchange)
+            return self._measure(exchange)
         async with self._measuring:  # an estimator is not for two threads
-            return await asyncio.to_thread(self._bound, exchange)
+            return await asyncio.to_thread(self._measure, exchange)
 
-    def _bound(self, exchange: Exchange) -> RequestBound:
+    def _measure(self, exchange: Exchange) -> RequestBound:
         asked, choice = exchange.request, exchange.choice
         body = asked.http_body or asked.body
         prices = self._prices(choice.provider_name, choice.model)
         if asked.method:
-            return bound_of_raw(body, choice.facts, prices, has_output=not asked.embeds)
+            return measure_raw_bound(body, choice.facts, prices, has_output=not asked.embeds)
         try:
             document = decode(body)
             request = dialect(asked.dialect).read_request(document) if isinstance(document, dict) else None
         except Fault:  # its provider may make something of it
             request = None
         tokens = 0 if request is None else self._counter.estimate(choice, request).high
-        return bound_of(request, tokens, choice.facts, prices, body)
+        return measure_bound(request, tokens, choice.facts, prices, body)
 
     # --- after its end ---
 
@@ -368,7 +368,7 @@ def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
     return Fault(Code.CAP_REACHED, message, hint=hint)
 
 
-def _unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
+def _refuse_unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
     choice = exchange.choice
     message = f"the cap {cap.name} is for requests whose cost is not known: {choice.provider_name}/{choice.model}"
     hint = f'Set prices for the model, or unpriced = "pass" in the cap {cap.name}.'

@@ -21,7 +21,7 @@ from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.telemetry.evaluations import case_span, eval_span, result_events
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import attributes
-from sightline.telemetry.spans import ENDS, attempt_of, fault_events, received_of, run_span, span, tool_span
+from sightline.telemetry.spans import ENDS, attempt_of, fault_events, find_received, run_span, span, tool_span
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
@@ -257,7 +257,7 @@ class Exporter:
         end, cost = ended.facts[-1].fact, None
         if self._metrics is not None and isinstance(end, ExchangeFinished | ExchangeFailed) and end.usage is not None:
             answered = (end.model,) if isinstance(end, ExchangeFinished) else ()
-            cost = self._metrics.cost(attempt_of(ended.facts), received_of(ended.facts), end.usage, answered)
+            cost = self._metrics.cost(attempt_of(ended.facts), find_received(ended.facts), end.usage, answered)
         return span(ended.facts, ended.bodies, ended.run, cost=cost)
 
     async def _send_metrics(self) -> None:

@@ -112,7 +112,7 @@ def span(
 ) -> JsonObject:
     """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not. `run` is
     the run that it is part of, `cost` what it cost in dollars, where that is known."""
-    received, attempt = received_of(facts), attempt_of(facts)
+    received, attempt = find_received(facts), attempt_of(facts)
     end = facts[-1].fact
     model = (attempt.model if attempt else "") or received.model
     is_sent = attempt is not None
@@ -137,7 +137,7 @@ def span(
     return write_span(exchange_place(facts, run), name, CLIENT, times, values, failure=failure)
 
 
-def received_of(facts: Sequence[FactEntry]) -> Received:
+def find_received(facts: Sequence[FactEntry]) -> Received:
     """What the client asked."""
     return next(entry.fact for entry in facts if isinstance(entry.fact, Received))
 
@@ -150,7 +150,7 @@ def attempt_of(facts: Sequence[FactEntry]) -> AttemptStarted | None:
 def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
     """Where the span of an exchange is: below its run, else below the client's own span, else in the trace of its
     session, else in a trace of its own."""
-    received, own = received_of(facts), span_of(facts[0].exchange)
+    received, own = find_received(facts), span_of(facts[0].exchange)
     if run:
         return SpanPlace(trace_of(run), own, span_of(run))
     headers = (value for name, value in received.headers if name.lower() == "traceparent")
@@ -171,7 +171,7 @@ def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
 def fault_events(facts: Sequence[FactEntry], run: str = "") -> list[JsonObject]:
     """A log record for each attempt of an exchange that failed, and for the fault that ended it."""
     place = exchange_place(facts, run)
-    model = (attempt.model if (attempt := attempt_of(facts)) else "") or received_of(facts).model
+    model = (attempt.model if (attempt := attempt_of(facts)) else "") or find_received(facts).model
     events: list[JsonObject] = []
     for entry in facts:
         match entry.fact:

@@ -132,7 +132,7 @@ class CacheAutopsy(msgspec.Struct, frozen=True, kw_only=True):
     is_estimated: bool = False
 
 
-def left_tokens(usage: Usage | None, rules: CacheRules, facts: Facts) -> int | None:
+def count_left(usage: Usage | None, rules: CacheRules, facts: Facts) -> int | None:
     """What a turn left in the cache, by the provider's own counts; None where they do not tell."""
     if usage is None or usage.input_tokens is None:
         return None
@@ -150,7 +150,7 @@ def read_tokens(usage: Usage, rules: CacheRules) -> int | None:
     return 0 if usage.cached_tokens is None and rules.omits_zero else usage.cached_tokens
 
 
-def lost_money(usage: Usage, lost: int, prices: Prices | None) -> float | None:
+def price_loss(usage: Usage, lost: int, prices: Prices | None) -> float | None:
     """What these tokens cost more than if the cache had had them, in dollars; None where prices are not known."""
     written, hour = usage.cache_write_tokens or 0, usage.cache_write_1h_tokens or 0
     # What is lost is at the beginning of the prompt, and what is kept for an hour has to come before the rest.
@@ -195,7 +195,7 @@ def expect_read(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) 
 
 def _compare(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> "_Comparison | None":
     rules = dialect(turn.request.dialect).cache
-    left = left_tokens(previous.usage, rules, facts)
+    left = count_left(previous.usage, rules, facts)
     if left is None or previous.usage is None:
         return None
     held, written = previous.usage.cached_tokens or 0, previous.usage.cache_write_tokens or 0
@@ -301,7 +301,7 @@ class _Comparison:
             could_tokens=could,
             read_tokens=read,
             lost_tokens=could - read,
-            money=lost_money(usage, could - read, self.facts.prices),
+            money=price_loss(usage, could - read, self.facts.prices),
             also=causes[1:],
             pointer=self._place(cause),
             offset=offset,

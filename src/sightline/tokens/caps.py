@@ -98,7 +98,9 @@ def values_of(key: BucketKey) -> tuple[str, ...]:
     return tuple(str(value) for value in values) if isinstance(values, list) else ()
 
 
-def bound_of(request: Request | None, tokens: int, facts: Facts, prices: Prices | None, body: bytes) -> RequestBound:
+def measure_bound(
+    request: Request | None, tokens: int, facts: Facts, prices: Prices | None, body: bytes
+) -> RequestBound:
     """The most that a request can take whose prompt has at most so many tokens. `request` is None where its body
     cannot be read; then it counts as many tokens as it has bytes."""
     if request is None:
@@ -119,7 +121,7 @@ def bound_of(request: Request | None, tokens: int, facts: Facts, prices: Prices 
     return RequestBound(tokens, longest * replies, None if cost is None else ceil(cost.dollars * BILLION))
 
 
-def bound_of_raw(body: bytes, facts: Facts, prices: Prices | None, *, has_output: bool) -> RequestBound:
+def measure_raw_bound(body: bytes, facts: Facts, prices: Prices | None, *, has_output: bool) -> RequestBound:
     """The most that a request can take that no dialect reads: as many tokens as it has bytes, and an output unless it
     asks for embeddings."""
     longest = (facts.max_output or _LONGEST_REPLY) if has_output else 0

@@ -207,7 +207,7 @@ export interface CacheEdit {
   section?: string;
   index?: number;
   part?: string;
-  spans?: Span[];
+  spans?: FixedSpan[];
   names?: string[];
   pointer?: string;
   value?: Json;
@@ -797,6 +797,13 @@ export interface FilterShown {
 export interface Fix {
   label: string;
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
+}
+
+/** What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it ends it. */
+export interface FixedSpan {
+  before?: string;
+  after?: string;
+  text?: string;
 }
 
 /** What was forgotten, or would be: how many exchanges, and about how many bytes they take. `under_way` are exchanges that match and stay, because they have not ended. `copies` are the logs of chats, runs and eval runs that name these exchanges and have texts of their own. */
@@ -1741,13 +1748,6 @@ export interface Snippet {
 export interface SnippetsShown {
   words: string[];
   snippets: Snippet[];
-}
-
-/** What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it ends it. */
-export interface Span {
-  before?: string;
-  after?: string;
-  text?: string;
 }
 
 /** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0, and `tokens` are partly estimated. */

@@ -15,7 +15,7 @@ from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, Strip, apply_masks, project_of, with_id
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.tokens.cache_autopsy import Cause, expect_read, lost_money
+from sightline.tokens.cache_autopsy import Cause, expect_read, price_loss
 from sightline.tokens.estimate import cost_of
 from sightline.workbench.cache_turns import ExaminedTurn, TurnExaminer, turn_of
 
@@ -191,7 +191,7 @@ class _Pair:
         expected = expect_read(turn_of(self.old, requests[0]), turn_of(self.new, requests[1]), estimator, facts)
         autopsy = self.examined.turn.autopsy
         saved = max(0, min(expected or 0, autopsy.could_tokens) - autopsy.read_tokens)
-        return saved, lost_money(self.examined.usage, saved, facts.prices)
+        return saved, price_loss(self.examined.usage, saved, facts.prices)
 
 
 def _groups(examined: Iterable[ExaminedTurn]) -> dict[tuple[Cause, str], list[ExaminedTurn]]:

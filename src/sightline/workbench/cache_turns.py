@@ -21,7 +21,7 @@ from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.store.summary import Summary
-from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, examine, left_tokens
+from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, count_left, examine
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
 from sightline.workbench.session_lines import TURNS, SessionLines, is_turn
@@ -133,7 +133,7 @@ class TurnExaminer:
         facts, estimator = self.viewer.measures(exchange)
         if likely is not None and (latest is None or likely is latest):
             before = await load_exchange(store, likely, needs_bodies=False)
-            left = left_tokens(before.usage, dialect(exchange.spoken).cache, facts)
+            left = count_left(before.usage, dialect(exchange.spoken).cache, facts)
             read = usage.cached_tokens or 0
             if left and read >= left:  # as a rule: then no body is needed
                 whole = CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=line.at - likely.at)

@@ -74,10 +74,10 @@ async def list_caps(caps: Caps, now: float) -> CapsShown:
     """The caps, and what is counted for each."""
     await caps.wait_until_settled()
     uses = await caps.counts.uses()
-    return CapsShown(tuple(_shown(cap, uses, now) for cap in caps.settings))
+    return CapsShown(tuple(_show(cap, uses, now) for cap in caps.settings))
 
 
-def _shown(cap: CapSettings, uses: list[CapUse], now: float) -> CapShown:
+def _show(cap: CapSettings, uses: list[CapUse], now: float) -> CapShown:
     unit, limit = unit_of(cap), limit_of(cap)
     current = bucket_of(cap, {}, now).period
     mine = [use for use in uses if (use.key.cap, use.key.unit) == (cap.name, unit)]

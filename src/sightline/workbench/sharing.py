@@ -9,7 +9,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.archives import FORMS, ArchiveForm, Export, Imported, import_archive
+from sightline.exchange.recording.archives import FORMS, ArchiveForm, ExchangeExport, Imported, import_archive
 from sightline.exchange.recording.sharing import Redactor, SectionKind
 from sightline.filters.parsing import parse
 from sightline.store.store import Store
@@ -80,7 +80,7 @@ class SharingCalls:
             except Fault as fault:
                 fault.status = 422
                 raise
-        export = Export(self._store, parse(order.filter), self._now(), self._catalog, redactor)
+        export = ExchangeExport(self._store, parse(order.filter), self._now(), self._catalog, redactor)
         count = await export.look_through() if order.preview or redactor is not None else 1
         if order.preview:
             found = () if redactor is None else redactor.found.values()

@@ -48,7 +48,7 @@ _PAGE = 500
 
 
 @dataclass(slots=True)
-class Export:
+class ExchangeExport:
     """The exchanges that a filter takes, to be written. `redactor` is None where they are written as they are. `notes`
     says what was left out, after it was written."""
 

@@ -125,7 +125,7 @@ class Redactor:
                     yield from (("tools", text) for text in _descriptions(msgspec.to_builtins(tool)))
         facts = [entry for entry in entries if isinstance(entry, FactEntry)]
         frames = [entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)]
-        reply = _folded(_recorded(facts, summary, frames)) if frames else None
+        reply = _read_reply(_with_frames(facts, summary, frames)) if frames else None
         for choice in () if reply is None else reply.choices:
             yield from self._part_texts("assistant", choice.parts)
 
@@ -254,8 +254,8 @@ class Redactor:
         new = [self._stream(b"".join(old)), *(b"" for _ in old[1:])] if is_cut else [self._stream(each) for each in old]
         if b"".join(new) == b"".join(old):
             new = old
-        recorded, rewritten = _recorded(facts, summary, old), _recorded(facts, summary, new)
-        reply, now = _folded(recorded), _folded(rewritten)
+        recorded, rewritten = _with_frames(facts, summary, old), _with_frames(facts, summary, new)
+        reply, now = _read_reply(recorded), _read_reply(rewritten)
         wanted = None if reply is None else self._replace_json(_choices(reply), {})
         is_written_anew = reply is not None and reply.fault is None and not recorded.is_raw
         if reply is not None and is_written_anew and (now is None or _choices(now) != wanted):
@@ -384,12 +384,12 @@ def _strings(value: Json) -> Iterator[str]:
 def _reply_texts(entries: Sequence[Entry], summary: Summary) -> Iterator[str]:
     facts = [entry for entry in entries if isinstance(entry, FactEntry)]
     frames = [entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)]
-    reply = _folded(_recorded(facts, summary, frames)) if frames else None
+    reply = _read_reply(_with_frames(facts, summary, frames)) if frames else None
     if reply is not None:
         yield from _strings(_choices(reply))
 
 
-def _recorded(facts: Sequence[FactEntry], summary: Summary, frames: Sequence[bytes]) -> RecordedExchange:
+def _with_frames(facts: Sequence[FactEntry], summary: Summary, frames: Sequence[bytes]) -> RecordedExchange:
     """The exchange with these frames in place of its own."""
     given = iter(frames)
     replaced = tuple(
@@ -401,7 +401,7 @@ def _recorded(facts: Sequence[FactEntry], summary: Summary, frames: Sequence[byt
     return RecordedExchange(summary, replaced, b"", b"")
 
 
-def _folded(recorded: RecordedExchange) -> Reply | None:
+def _read_reply(recorded: RecordedExchange) -> Reply | None:
     try:
         return recorded.reply()
     except (Fault, ValueError, KeyError):

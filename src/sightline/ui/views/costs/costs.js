@@ -10,7 +10,7 @@ import { segmentControl } from "../../kit/segmented.js";
 import { h, html } from "../../vendor/preact.js";
 import { Caps } from "./caps.js";
 import { groupFilter, keyWords } from "./core/costs.js";
-import { Learned } from "./learned.js";
+import { LearnedRatios } from "./learned.js";
 
 /** @import { CostRow, CostsShown } from "../../api-types.d.ts" */
 
@@ -49,7 +49,7 @@ export function Costs({ by, filter }) {
       ${h(Caps, {})}
       ${trouble && !isRefused ? h(Failure, { message: trouble.message, hint: trouble.hint ?? "", again }) : null}
       ${!costs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
-      ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null} ${h(Learned, {})}
+      ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null} ${h(LearnedRatios, {})}
     </div>
   </main>`;
 }

@@ -9,7 +9,7 @@ import { h, html } from "../../vendor/preact.js";
 
 /** @import { Lesson } from "../../api-types.d.ts" */
 
-export function Learned() {
+export function LearnedRatios() {
   const { value, again } = useResource("/api/learned");
   const lessons = value?.lessons ?? [];
   if (!lessons.length) return null;

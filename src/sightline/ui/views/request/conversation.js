@@ -30,14 +30,18 @@ export function Conversation({ id }) {
       </button>`
     }
     ${shown.map((each) =>
-      h(Said, { key: each.id, label: each.label, text: each.text || each.parts.map((part) => part.text).join("\n") }),
+      h(Utterance, {
+        key: each.id,
+        label: each.label,
+        text: each.text || each.parts.map((part) => part.text).join("\n"),
+      }),
     )}
-    ${said.length ? h(Said, { label: "Reply", text: said.join("\n") }) : null}
+    ${said.length ? h(Utterance, { label: "Reply", text: said.join("\n") }) : null}
   </section>`;
 }
 
 /** @param {{ label: string, text: string, key?: string }} props */
-function Said({ label, text }) {
+function Utterance({ label, text }) {
   return html`<div class="led-message">
     <h3 class="card-label">${label}</h3>
     ${text ? h(LongText, { text, isMarkdown: false, lines: 8 }) : html`<p class="faint">Nothing to read.</p>`}

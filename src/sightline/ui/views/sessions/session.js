@@ -42,7 +42,7 @@ export function Session({ name }) {
   const { value: session, trouble, again } = useResource(path, follow);
   const details = useDetails(session);
   useShortcuts("Session", [{ keys: "escape", label: "Back", run: toTraffic }]);
-  if (session) return h(Loaded, { session, details });
+  if (session) return h(SessionPage, { session, details });
   return html`<main class="session" aria-label="Session">
     ${
       trouble
@@ -89,7 +89,7 @@ function useDetails(session) {
 }
 
 /** @param {{ session: SessionShown, details: ReadonlyMap<string, TurnDetails> }} props */
-function Loaded({ session, details }) {
+function SessionPage({ session, details }) {
   const [opened, setOpened] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const rows = rowsOf(session.threads, opened);
   const most = mostTokens(session.threads);
@@ -349,7 +349,7 @@ function TurnRow({ row, most, details }) {
         ${!row.label && !calls.length ? html`<a class="soft" href=${href}>continues</a>` : null}
         ${isBad ? html`<span class="bad">${turn.fault.replaceAll("_", " ") || turn.status}</span>` : null}
         ${!ENDED.has(turn.state) ? html`<span class="soft">${turn.state}…</span>` : null}
-        ${details?.broken ? h(Broken, { id: turn.id, broken: details.broken }) : null}
+        ${details?.broken ? h(CacheBreakLink, { id: turn.id, broken: details.broken }) : null}
       </div>
     </th>
     <td class="c-tokens">${h(Tokens, { turn, most })}</td>
@@ -361,7 +361,7 @@ function TurnRow({ row, most, details }) {
 }
 
 /** Opens the differences from the turn before, at the cause. @param {{ id: string, broken: CacheBreak }} props */
-function Broken({ id, broken }) {
+function CacheBreakLink({ id, broken }) {
   const words = broken.kind === "changed" ? "cache broke" : "cache missed";
   const price = broken.money ? `, ${money(broken.money)}` : "";
   return html`<a

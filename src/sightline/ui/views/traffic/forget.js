@@ -71,7 +71,9 @@ export function Forget({ filter, what, onClose, onGone }) {
     title: `Delete ${what}`,
     onClose,
     footer: buttons,
-    children: found ? h(Planned, { found, withCopies, onCopies: setWithCopies }) : html`<p class="soft">Counting…</p>`,
+    children: found
+      ? h(DeletionPlan, { found, withCopies, onCopies: setWithCopies })
+      : html`<p class="soft">Counting…</p>`,
   });
 }
 
@@ -81,7 +83,7 @@ function isChat(log) {
 }
 
 /** @param {{ found: ForgetResult, withCopies: boolean, onCopies: (isOn: boolean) => void }} props */
-function Planned({ found, withCopies, onCopies }) {
+function DeletionPlan({ found, withCopies, onCopies }) {
   const isChat = (/** @type {string} */ log) => log === "chat" || log.startsWith("chat:");
   const removable = found.copies.filter((log) => !isChat(log));
   const names = removable.slice(0, 3).join(", ") + (removable.length > 3 ? ` and ${removable.length - 3} more` : "");
