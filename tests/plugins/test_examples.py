@@ -157,6 +157,29 @@ def test_the_field_is_asked_for_in_filters_on_the_record(tmp_path: Path, capsys:
         remove_field("team")
 
 
+ASKING = """from sightline.plugins import ExchangeField, Plugin
+def read(exchange):
+    return "refund" if exchange.says("REF*nd") and not exchange.says("refund?") else exchange.value("elapsed") and None
+PLUGIN = Plugin(name="topic", fields={"wish": ExchangeField("text", "what is wanted", read)})
+"""
+
+
+def test_a_field_can_look_for_words_that_the_filter_does_not_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "wish.py").write_text(ASKING)
+    place = ["--data", str(tmp_path / "data"), "--config", str(tmp_path / "sightline.toml")]
+    try:
+        asked = {"one": "A refund, please.", "two": "Good day.", "three": "A refund? Maybe."}
+        ask(tmp_path, '[plugins]\nuse = ["wish.py"]\n', asked)
+        for wanted in ("wish:refund", "wish:refund & text:please", "wish:refund & !text:nowhere"):
+            assert main(["traffic", wanted, "--json", *place]) == 0
+            assert [json.loads(line)["session"] for line in capsys.readouterr().out.splitlines()] == ["one"], wanted
+    finally:
+        remove_field("wish")
+
+
 def test_the_field_is_offered_while_one_types_and_is_for_lists_alone(tmp_path: Path) -> None:
     try:
         with served(tmp_path, install(tmp_path, "team_field.py")) as server:

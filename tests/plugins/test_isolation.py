@@ -19,8 +19,10 @@ from sightline.filters.fields import remove_field
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Known, matches
 from sightline.plugins import ExchangeField, Panel, Plugin
+from sightline.plugins.adding import AskedExchange
 from sightline.plugins.guard import LoadedPlugin, call_within
 from sightline.plugins.loading import load_plugins
+from sightline.store.summary import FIELDS
 from tests.gateway_server import served
 from tests.plugins.test_loading import HEAD, config, write
 from tests.relay_stage import REQUESTS
@@ -296,6 +298,10 @@ def load(tmp_path: Path, body: str) -> LoadedPlugin:
         ("lambda exchange: 1 / 0", "ZeroDivisionError"),
         ("lambda exchange: 7", "it returned int, not str or tuple or NoneType"),
         ("lambda exchange: __import__('time').sleep(3600)", "did not return within 0.2 s"),
+        ("lambda exchange: exchange.value('modle')", r"value\('modle'\): .* has no such value; it has at, attempts,"),
+        ("lambda exchange: exchange.value('tokens')", "no such value"),
+        ("lambda exchange: exchange.value('stars')", "no such value"),
+        ("lambda exchange: exchange.value('team')", "no such value"),
     ],
 )
 def test_a_list_filtered_by_a_field_that_fails_says_so(tmp_path: Path, read: str, words: str) -> None:
@@ -307,6 +313,12 @@ def test_a_list_filtered_by_a_field_that_fails_says_so(tmp_path: Path, read: str
     finally:
         remove_field("team")
     assert "field team" in loaded.failures
+
+
+def test_a_field_can_ask_for_all_that_the_record_knows() -> None:
+    exchange = AskedExchange(Known({name: name for name in FIELDS}))
+    assert [exchange.value(name) for name in FIELDS] == list(FIELDS)
+    assert [exchange.value(name) for name in ("tools", "m", "elapsed")] == ["tool", "model", "time"]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from sightline.dialects.dialect import Dialect
 from sightline.dialects.registry import DEFAULT, dialect, register
 from sightline.errors import Code, Fault
-from sightline.filters.fields import FilterField, FilterScope, Kind, add_field
+from sightline.filters.fields import FIELDS, FilterField, FilterScope, Kind, add_field
+from sightline.filters.predicate import FilterSubject, Value, canonical
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.plugins.guard import FILE_SECONDS, LoadedPlugin
@@ -115,9 +116,42 @@ def _add_field(name: str, field: ExchangeField, owner: LoadedPlugin) -> None:
     if field.kind not in FIELD_VALUES:
         known = ", ".join(FIELD_VALUES)
         raise Fault(Code.USAGE, f"there is no kind {field.kind!r} of field", hint=f"Kinds are {known}.")
-    read = owner.guard(f"field {name}", field.read, (*FIELD_VALUES[field.kind], type(None)))
+
+    def read_value(exchange: FilterSubject) -> Value:
+        return field.read(AskedExchange(exchange))
+
+    read = owner.guard(f"field {name}", read_value, (*FIELD_VALUES[field.kind], type(None)))
     scopes = frozenset({FilterScope.TRAFFIC})
     add_field(FilterField(name, Kind(field.kind), field.meaning, scopes=scopes, read=read))
+
+
+_DERIVED: Final = ("text", "age", "date", "tokens", "ok", "error", "latest")
+"""Fields of filters that have no value of their own, but follow from others."""
+_ASKED: Final[Mapping[str, str]] = {
+    name: field.name
+    for field in FIELDS
+    if FilterScope.TRAFFIC in field.scopes and field.name not in _DERIVED
+    for name in field.names
+} | {"at": "at"}
+"""What of an exchange the field of a plug-in can ask for, by all of its names."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedExchange:
+    """An exchange as the field of a plug-in sees it: unlike a filter, its author may ask for what is not there."""
+
+    exchange: FilterSubject
+
+    def value(self, name: str) -> Value:
+        """The value of a built-in field, by its name, alias or letter. Raises a LookupError for any other name."""
+        if name not in _ASKED:
+            known = ", ".join(sorted(set(_ASKED.values())))
+            raise LookupError(f"exchange.value({name!r}): an exchange has no such value; it has {known}")
+        return self.exchange.value(_ASKED[name])
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern is in its words, in any case; only `*` is special, as in `text` of a filter."""
+        return self.exchange.says(canonical(pattern, "*"))
 
 
 def _add_grader(name: str, grade: GradeAnswer, owner: LoadedPlugin) -> None:

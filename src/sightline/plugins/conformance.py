@@ -33,7 +33,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.plugins.adding import FIELD_VALUES, check_panel_name
+from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_panel_name
 from sightline.plugins.guard import OverdueError, call_within, describe_error
 from sightline.plugins.hooks import event_of
 from sightline.plugins.loading import check_catalogue
@@ -441,7 +441,7 @@ def _redactor_checks(find: FindValues) -> dict[str, Check]:
     return {"law 10: finds values that are in the text": check_values, "law 10: leaves stand-ins alone": check_again}
 
 
-_FULL: Final = Known(
+_FULL: Final = AskedExchange(Known(
     {
         "id": "x_1", "model": "m", "provider": "acme", "dialect": "raw", "session": "team.task",
         "client": "sdk", "path": "/v1/chat/completions", "method": "POST", "status": 200, "state": "finished",
@@ -450,12 +450,12 @@ _FULL: Final = Known(
         "at": 1_760_000_000.0,
     },
     "How far is the moon? About 384,400 km.",
-)  # fmt: skip
+))  # fmt: skip
 
 
 def _field_checks(name: str, field: ExchangeField) -> dict[str, Check]:
     def check_value() -> None:
-        for subject in (_FULL, Known()):
+        for subject in (_FULL, AskedExchange(Known())):
             _check_field_value(field, field.read(subject))
 
     def check_stable() -> None:

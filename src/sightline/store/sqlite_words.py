@@ -7,6 +7,7 @@ There is no index. One of trigrams cost 250 µs an exchange to build, more than 
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 import msgspec
@@ -17,6 +18,8 @@ from sightline.store.entries import Codec
 
 _BLOCK = 1 << 16
 """Bytes of text in a block, before it is compressed: larger ones compress little better."""
+_BLOCKS_KEPT = 8
+"""Blocks that are kept while the words of one exchange after the other are read; neighbours share theirs."""
 _END = b"\0"
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(tuple[list[int], bytes])
@@ -116,11 +119,26 @@ class WordSearch:
         # block than its request, so that a block may have words of much older exchanges, but never of newer ones.
         rows = connection.execute("SELECT id, last FROM words ORDER BY id").fetchall() if self._found else []
         self._left = list(zip((row[0] for row in rows), accumulate((row[1] for row in rows), max), strict=True))
+        self._spans: list[tuple[int, int, int]] | None = None
+        self._block = lru_cache(_BLOCKS_KEPT)(self._read_block)
 
     def says(self, exchange: int, pattern: str) -> bool:
-        """Whether this pattern of the filter occurs in the words of an exchange."""
+        """Whether a pattern occurs in the words of an exchange. Those of the filter are looked for in whole blocks; any
+        other, for which a field from outside asks, in the words of this exchange alone."""
+        if pattern not in self._found:
+            return any(occurs(pattern, words) for words in self._words_of(exchange))
         self._scan(exchange)
         return exchange in self._found[pattern]
+
+    def _words_of(self, exchange: int) -> list[str]:
+        if self._spans is None:
+            self._spans = self._connection.execute("SELECT id, first, last FROM words").fetchall()
+        blocks = [number for number, first, last in self._spans if first <= exchange <= last]
+        return [words.decode() for number in blocks for of, words in self._block(number) if of == exchange]
+
+    def _read_block(self, number: int) -> list[Said]:
+        (data,) = self._connection.execute("SELECT data FROM words WHERE id = ?", (number,)).fetchone()
+        return unpack_words(self._codec, data)
 
     def candidates(self, exchanges: Sequence[int]) -> Sequence[int]:
         """Those of these exchanges that the filter may take as far as words decide."""
