@@ -142,6 +142,10 @@ def _change_case(case: dict[str, object]) -> float:
     return 1.0
 
 
+async def _write_later(_event: object) -> None:
+    pass
+
+
 def _field(read: Callable[[FilterSubject], Any], kind: Any = "text", meaning: str = "the team") -> ExchangeField:
     return ExchangeField(kind, meaning, read)
 
@@ -166,6 +170,8 @@ SHOW = "export default function show(element) { element.append('hi'); }"
         (Plugin(name="p", redactors={"x": lambda _text: [None]}), IN_TEXT),  # type: ignore[dict-item,list-item]
         (Plugin(name="p", redactors={"x": lambda text: [text] if text else []}), "law 10: leaves stand-ins alone"),
         (Plugin(name="p", fields={"model": _field(lambda _: "m")}), "has a name of its own"),
+        (Plugin(name="p", exporters={"har": lambda _: b""}), "has a name of its own"),
+        (Plugin(name="p", hooks=(_write_later,)), "takes events of every kind"),
         (Plugin(name="p", fields={"team": _field(lambda _: "m", meaning=" ")}), "says what it means"),
         (Plugin(name="p", fields={"team": _field(lambda each: str(each.value("session")).index("."))}),
          OF_KIND),
@@ -209,3 +215,28 @@ def test_the_command_says_what_is_wrong_and_fails(tmp_path: Path, capsys: pytest
     assert main(["plugin", "test", str(file)]) == 1
     assert "NO   tool f  its parameters are described: it has no docstring" in capsys.readouterr().out
     assert main(["plugin", "test", "no-such-entry-point"]) == 1
+
+
+SAMPLED = """from sightline.plugins import Plugin
+import msgspec
+class Signer:
+    def __init__(self, context):
+        self.region = context.options["region"]
+    async def sign(self, request):
+        return msgspec.structs.replace(request, headers=(*request.headers[:2], ("x-region", self.region)))
+PLUGIN = Plugin(name="s", signers={"s": Signer}, redactors={"r": lambda text: "ACME" if "ACME" in text else []})
+"""
+
+
+def test_the_author_can_give_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(SAMPLED)
+    assert main(["plugin", "test", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "NO   signer s  signs: it raised KeyError: 'region'" in out
+    assert "NO   redactor" not in out
+    assert main(["plugin", "test", str(file), "--option", "region=x=y", "--text", "To ACME."]) == 1
+    out = capsys.readouterr().out
+    assert "NO   signer" not in out
+    assert "NO   redactor r  law 10: finds values that are in the text: it raised TypeError: it returned str" in out
+    assert main(["plugin", "test", str(file), "--option", "region"]) == 2

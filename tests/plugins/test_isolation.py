@@ -328,15 +328,21 @@ def test_a_field_can_ask_for_all_that_the_record_knows() -> None:
         ("fields={'Team name': ExchangeField('text', 'm', len)}", "field Team name", "no name for a filter field"),
         ("fields={'day': ExchangeField('date', 'm', len)}", "field day", "no kind 'date' of field"),
         ("graders={'rubrics': len}", "grader rubrics", "is built in"),
-        ("graders={'my_words': len}", "grader my_words", "with dashes"),
-        ("panels={'Über': Panel('t', '')}", "panel Über", "no name for a panel"),
+        ("graders={'my_words': len}", "grader my_words", "digits and dashes, not underscores"),
+        ("graders={'Words': len}", "grader Words", "Write small letters, digits and dashes"),
+        ("panels={'Über': Panel('t', '')}", "panel Über", "no name for a panel. Write small letters"),
+        ("exporters={'har': len}", "exporter har", "the exporter 'har' is built in. Give yours another name."),
+        ("importers={'jsonl': len}", "importer jsonl", "is built in"),
+        ("redactors={'key': len}", "redactor key", "is built in"),
+        ("redactors={'a {b}': len}", "redactor a {b}", "no name for a redactor"),
+        ("signers={'aws-sigv4': len}", "signer aws-sigv4", "is built in"),
     ],
 )
 def test_what_cannot_be_added_is_named(tmp_path: Path, parts: str, what: str, words: str) -> None:
     loaded = load(tmp_path, f"def ok():\n    'Fine.'\nPLUGIN = Plugin(name='p', tools=(ok,), {parts})")
     assert list(loaded.failures) == [what]
     fault = loaded.fault_of(what, loaded.failures[what])
-    assert words in f"{fault.message} {loaded.failures[what]}" or words == "with dashes"
+    assert words in fault.message
     assert loaded.plugin is not None  # the rest is used
 
 
@@ -348,6 +354,7 @@ def test_types_of_the_kinds_can_be_imported_by_an_author() -> None:
     ("grade", "words"),
     [
         ("lambda case: 1 / 0", "ZeroDivisionError"),
+        ("__import__('asyncio').sleep", "write a plain function"),
         ("lambda case: 'good'", "it returned str, not bool or int or float or dict"),
         ("lambda case: __import__('time').sleep(3600)", "did not return within 0.2 s"),
     ],
@@ -369,8 +376,42 @@ def subject() -> object:
     return GradingSubject(CaseObservation(text="Hello"), Grading())
 
 
+def test_what_two_plug_ins_call_the_same_is_the_first_ones(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        text = f"""{HEAD}from sightline.plugins import ExchangeField, Panel
+PLUGIN = Plugin(
+    name="{name}", exporters={{"x": lambda _: b"{name}"}}, importers={{"x": lambda _: {{"by": "{name}"}}}},
+    redactors={{"r": lambda _: ["{name}"]}}, panels={{"p": Panel("{name}", "")}}, signers={{"s": len}},
+    fields={{"team": ExchangeField("text", "a team", lambda _: "{name}")}}, graders={{"g": lambda _: 1}},
+)"""
+        write(tmp_path, f"{name}.py", text)
+    try:
+        plugins = load_plugins(["first.py", "second.py"], tmp_path)
+        assert matches(parse("team:first"), Known(), now=0.0)
+    finally:
+        remove_field("team")
+        remove_grader("g")
+    first, second = plugins.loaded
+    assert first.failures == {}
+    assert second.plugin is not None
+    assert set(second.failures) == set(second.plugin.contents())
+    said = "the plug-in 'first.py' has a redactor r already. A name is used once: rename one of them"
+    assert said in second.failures["redactor r"]
+    assert plugins.exporters()["x"]({}) == b"first"
+    assert plugins.read_foreign(b"") == {"by": "first"}
+    assert plugins.redactors()["r"]("") == ["first"]
+    assert plugins.panels()["p"][0] == "first.py"
+
+
 def test_a_redactor_that_fails_lets_nothing_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for body, words in (("1 / 0", "ZeroDivisionError"), ("[7]", "a value of type int"), ("7", "not iterable")):
+    failing = {
+        "1 / 0": "ZeroDivisionError",
+        "[7]": "a value of type int",
+        "7": "it returned int, not a list of texts",
+        "text[:4]": "it returned str, not a list of texts",
+        "None": "it returned NoneType, .* return \\[\\] where there is no value",
+    }
+    for body, words in failing.items():
         write(tmp_path, "r.py", f"{HEAD}PLUGIN = Plugin(name='r', redactors={{'r': lambda text: {body}}})")
         finders = load_plugins(["r.py"], tmp_path).redactors()
         with pytest.raises(Fault, match=rf"\(redactor r\) failed: .*{words}"):

@@ -205,7 +205,7 @@ PLUGIN = Plugin(name="d", dialects=(replace(CHAT, name="faulty", write_request=w
     assert find_dialect("faulty") is None
     failures = load_plugins(["faulty.py"], tmp_path).loaded[0].failures
     unregister("faulty")
-    assert failures == {"dialect raw": "Fault: the dialect 'raw' is built in"}
+    assert failures == {"dialect raw": "the dialect 'raw' is built in. Give yours another name."}
 
 
 @pytest.mark.parametrize(

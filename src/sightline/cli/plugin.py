@@ -32,6 +32,16 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "Nothing is sent.",
     )
     testing.add_argument("file", metavar="FILE", help="the Python file of the plug-in, or the name of an entry point")
+    testing.add_argument(
+        "--text", action="append", default=[], metavar="TEXT", help="also try redactors on this text; may be repeated"
+    )
+    testing.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an entry of sign_options that signers get; may be repeated",
+    )
     testing.set_defaults(run=run_test)
 
 
@@ -65,6 +75,9 @@ def run_test(arguments: argparse.Namespace) -> int:
     from sightline.plugins.conformance import check_plugin
     from sightline.plugins.loading import load_file, load_plugins
 
+    options = dict(each.partition("=")[::2] for each in arguments.option)
+    if not all("=" in each for each in arguments.option):
+        raise Fault(Code.USAGE, "--option is NAME=VALUE", hint="Write for example --option region=us-east-1.")
     path = Path(arguments.file)
     if path.suffix == ".py" or path.exists():
         if not path.is_file():
@@ -76,7 +89,7 @@ def run_test(arguments: argparse.Namespace) -> int:
         write(f"  NO   load  {loaded.failures['']}\n".encode("utf-8", "replace"))
         return EXIT_FAILED
     is_sound = True
-    for finding in check_plugin(loaded.plugin, built_in_catalogue()):
+    for finding in check_plugin(loaded.plugin, built_in_catalogue(), arguments.text, options):
         mark, detail = ("ok", "") if finding.problem is None else ("NO", f": {finding.problem}")
         write(f"  {mark:3}  {finding.what}  {finding.rule}{detail}\n".encode("utf-8", "replace"))
         is_sound = is_sound and finding.problem is None

@@ -1,7 +1,8 @@
-"""Puts what plug-ins add into the registries of its rooms: dialects, fields of filters and graders, each guarded."""
+"""Puts what plug-ins add into the registries of its rooms: dialects, fields of filters and graders, each guarded. What
+has the name of another is refused."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -9,32 +10,67 @@ from typing import Any, Final
 from sightline.dialects.dialect import Dialect
 from sightline.dialects.registry import DEFAULT, dialect, register
 from sightline.errors import Code, Fault
+from sightline.exchange.recording.archives import FORMS
+from sightline.exchange.recording.sharing import KINDS
 from sightline.filters.fields import FIELDS, FilterField, FilterScope, Kind, add_field
 from sightline.filters.predicate import FilterSubject, Value, canonical
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.plugins.guard import FILE_SECONDS, LoadedPlugin
 from sightline.plugins.plugin import ExchangeField, GradeAnswer, Plugin
+from sightline.plugins.signing import BUILT_IN
 
 
-def add_parts(owner: LoadedPlugin, plugin: Plugin) -> None:
-    """Add what other rooms find by name. What cannot be added is a failure of the plug-in."""
-    for added in plugin.dialects:
-        _try(owner, f"dialect {added.name}", partial(register, _guard_dialect(added, owner)))
-        STAND_INS.discard(added.name)
-    for name, field in plugin.fields.items():
-        _try(owner, f"field {name}", partial(_add_field, name, field, owner))
-    for name, grade in plugin.graders.items():
-        _try(owner, f"grader {name}", partial(_add_grader, name, grade, owner))
-    for name in plugin.panels:
-        _try(owner, f"panel {name}", partial(check_panel_name, name))
+def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> None:
+    """Add what other rooms find by name, and check the names of all other parts that are asked for by name. What cannot
+    be added is refused, and is a failure of the plug-in. `owners` are the plug-ins that have each part (`field team`)
+    already; what is added is noted there."""
+    adding: dict[str, Callable[[], None]] = {
+        **{f"dialect {each.name}": partial(register, _guard_dialect(each, owner)) for each in plugin.dialects},
+        **{f"field {name}": partial(_add_field, name, field, owner) for name, field in plugin.fields.items()},
+        **{f"grader {name}": partial(_add_grader, name, grade, owner) for name, grade in plugin.graders.items()},
+        **{f"{kind} {name}": partial(check_name, kind, name) for kind, names in _named(plugin) for name in names},
+    }
+    for what, add in adding.items():
+        try:
+            if what in owners:
+                hint = "A name is used once: rename one of them, or take one out of [plugins]."
+                raise Fault(Code.CONFIG, f"the plug-in {owners[what]!r} has a {what} already", hint=hint)
+            add()
+        except Fault as fault:
+            owner.fail(what, fault)
+            owner.refused.add(what)
+        else:
+            owners[what] = owner.named
+    STAND_INS.difference_update(each.name for each in plugin.dialects)
 
 
-def _try(owner: LoadedPlugin, what: str, add: Callable[[], None]) -> None:
-    try:
-        add()
-    except Fault as fault:
-        owner.fail(what, fault)
+def _named(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
+    """The parts that no registry takes up."""
+    yield "signer", plugin.signers
+    yield "exporter", plugin.exporters
+    yield "importer", plugin.importers
+    yield "redactor", plugin.redactors
+    yield "panel", plugin.panels
+
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+_TAKEN: Final[Mapping[str, Collection[str]]] = {
+    "signer": BUILT_IN,
+    "exporter": FORMS,
+    "importer": FORMS,
+    "redactor": KINDS,
+    "panel": (),
+}
+"""The names of what is built in, by kind."""
+
+
+def check_name(kind: str, name: str) -> None:
+    """Raise a Fault if a part of this kind cannot have this name: it is that of a built-in one, or is malformed."""
+    if name in _TAKEN[kind]:
+        raise Fault(Code.CONFIG, f"the {kind} {name!r} is built in", hint="Give yours another name.")
+    if not _NAME.fullmatch(name):
+        raise Fault(Code.CONFIG, f"{name!r} is no name for a {kind}", hint="Write small letters, digits and dashes.")
 
 
 MISSING: Final = "the dialect of a plug-in"
@@ -165,13 +201,3 @@ def _add_grader(name: str, grade: GradeAnswer, owner: LoadedPlugin) -> None:
         return await owner.wait(what, call_function(partial(guarded, payload)), seconds=seconds)
 
     add_grader(name, call)
-
-
-_PANEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-
-
-def check_panel_name(name: str) -> None:
-    """Raise a Fault if a name cannot be part of an address."""
-    if not _PANEL_NAME.fullmatch(name):
-        hint = "Write small letters, digits and dashes."
-        raise Fault(Code.USAGE, f"{name!r} is no name for a panel", hint=hint)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,10 +33,10 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_panel_name
-from sightline.plugins.guard import OverdueError, call_within, describe_error
+from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_name
+from sightline.plugins.guard import PLAIN, OverdueError, call_within, describe_error
 from sightline.plugins.hooks import event_of
-from sightline.plugins.loading import check_catalogue
+from sightline.plugins.loading import check_catalogue, find_all
 from sightline.plugins.plugin import (
     ExchangeField,
     ExchangeHook,
@@ -78,30 +78,32 @@ class _BrokenRuleError(Exception):
     """What a plug-in does instead."""
 
 
-def check_plugin(plugin: Plugin, built_in: Sequence[TomlText]) -> Iterator[PluginFinding]:
-    """Check all that a plug-in adds; `built_in` are Sightline's own tables of providers and models."""
-    for what, checks in _all_checks(plugin, built_in).items():
-        yield from _run(what, checks)
-
-
-def _all_checks(plugin: Plugin, built_in: Sequence[TomlText]) -> dict[str, Mapping[str, Check]]:
-    """The rules of each part, by what it is called in `Plugin.contents`."""
+def check_plugin(
+    plugin: Plugin, built_in: Sequence[TomlText], texts: Sequence[str] = (), options: Mapping[str, str] | None = None
+) -> Iterator[PluginFinding]:
+    """Check all that a plug-in adds; `built_in` are Sightline's own tables of providers and models. `texts` are further
+    samples for redactors, `options` the `sign_options` that signers get."""
     law_10, events = "law 10: no key goes astray", "takes events of every kind"
     catalogue = partial(check_catalogue, plugin.catalogue, built_in)
     described, written = "its parameters are described", "writes exchanges, and none"
-    return {
+    parts: dict[str, Mapping[str, Check]] = {
         **{f"dialect {each.name}": _dialect_checks(each) for each in plugin.dialects},
-        **{f"signer {name}": _signer_checks(make) for name, make in plugin.signers.items()},
+        **{f"signer {name}": _signer_checks(make, options or {}) for name, make in plugin.signers.items()},
         **{f"tool {name_of(each)}": {described: partial(_check_tool, each)} for each in plugin.tools},
         **({"catalogue models": {law_10: catalogue}} if plugin.catalogue else {}),
         **{f"hook {name_of(each)}": {events: partial(_check_hook, each)} for each in plugin.hooks},
         **{f"exporter {name}": {written: partial(_check_export, each)} for name, each in plugin.exporters.items()},
         **{f"importer {name}": _importer_checks(plugin, name) for name in plugin.importers},
         **{f"grader {name}": _grader_checks(name, grade) for name, grade in plugin.graders.items()},
-        **{f"redactor {name}": _redactor_checks(find) for name, find in plugin.redactors.items()},
+        **{f"redactor {name}": _redactor_checks(find, texts) for name, find in plugin.redactors.items()},
         **{f"field {name}": _field_checks(name, field) for name, field in plugin.fields.items()},
         **{f"panel {name}": _panel_checks(name, panel) for name, panel in plugin.panels.items()},
     }
+    for what, checks in parts.items():
+        kind, _, name = what.partition(" ")
+        is_named = kind in ("signer", "exporter", "importer", "redactor")
+        named: dict[str, Check] = {"has a name of its own": partial(check_name, kind, name)} if is_named else {}
+        yield from _run(what, {**named, **checks})
 
 
 def _run(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
@@ -113,7 +115,7 @@ def _run(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
         except _BrokenRuleError as broken:
             yield PluginFinding(what, rule, str(broken))
         except Fault as fault:
-            yield PluginFinding(what, rule, f"it refuses: {fault.message}")
+            yield PluginFinding(what, rule, f"it refuses: {describe_error(fault)}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plug-in raises is what the author wants to know
             yield PluginFinding(what, rule, f"it raised {describe_error(error)}")
         else:
@@ -143,23 +145,15 @@ _REQUEST: Final[JsonObject] = {
     "temperature": 0.25,
 }  # fmt: skip
 _MARKS: Final = {
-    **_TEXTS,
-    "/messages/2/content": "Let me see.",
-    "/messages/2/tool_calls/0/function/name": "measure",
-    "/messages/3/content": "384400 km",
-    "/temperature": "0.25",
-    "/max_completion_tokens": "64",
-}
+    **_TEXTS, "/messages/2/content": "Let me see.", "/messages/2/tool_calls/0/function/name": "measure",
+    "/messages/3/content": "384400 km", "/temperature": "0.25", "/max_completion_tokens": "64",
+}  # fmt: skip
 """Values of the sample, by the places where they stand, each of which is to be found in what was written."""
 
 _REPLY: Final[tuple[StreamEvent, ...]] = (
-    Started("r1", "m", 1_760_000_000),
-    TextReceived(0, "About "),
-    TextReceived(0, "384,400 km."),
-    UsageReceived(Usage(input_tokens=11, output_tokens=7)),
-    Finished("stop"),
-    Ended(),
-)
+    Started("r1", "m", 1_760_000_000), TextReceived(0, "About "), TextReceived(0, "384,400 km."),
+    UsageReceived(Usage(input_tokens=11, output_tokens=7)), Finished("stop"), Ended(),
+)  # fmt: skip
 
 
 def _dialect_checks(added: Dialect) -> dict[str, Check]:
@@ -279,8 +273,8 @@ _UNSIGNED: Final = HttpRequest(
 )
 
 
-def _signer_checks(make: MakeSigner) -> dict[str, Check]:
-    context = SigningContext("conformance", {}, _AnyVariable(), lambda: 1_760_000_000.0, _give_token)
+def _signer_checks(make: MakeSigner, options: Mapping[str, str]) -> dict[str, Check]:
+    context = SigningContext("conformance", options, _AnyVariable(), lambda: 1_760_000_000.0, _give_token)
 
     async def sign_twice() -> tuple[HttpRequest, HttpRequest]:
         signer = make(context)
@@ -360,12 +354,19 @@ def _archive(*entries: Json) -> JsonObject:
 
 def _check_hook(hook: ExchangeHook) -> None:
     for number, fact in enumerate(_FACTS):
-        hook(event_of(FactEntry("x_conformance", number, 1_760_000_000.0 + number, msgspec.convert(fact, Fact))))
+        entry = FactEntry("x_conformance", number, 1_760_000_000.0 + number, msgspec.convert(fact, Fact))
+        _require_plain(partial(hook, event_of(entry))())
+
+
+def _require_plain(value: Any) -> Any:
+    if asyncio.iscoroutine(value):
+        value.close()
+        raise _BrokenRuleError(PLAIN)
+    return value
 
 
 def _check_tool(tool: Callable[..., object]) -> None:
-    definition = definition_of(tool)
-    _require(definition.description, "it has no docstring: a model would not know what it is for")
+    _require(definition_of(tool).description, "it has no docstring: a model would not know what it is for")
 
 
 def _check_export(write: ExportFormat) -> None:
@@ -407,12 +408,12 @@ def _grader_checks(name: str, grade: GradeAnswer) -> dict[str, Check]:
 
     def check_scores() -> None:
         for answer in _ANSWERS:
-            finding = from_value(grade(payload(answer)))
+            finding = from_value(_require_plain(grade(payload(answer))))
             _require(finding.score is not None, f"for the answer {answer[:20]!r}: {finding.reason}")
 
     def check_payload() -> None:
         given, kept = payload(_ANSWERS[1]), payload(_ANSWERS[1])
-        grade(given)
+        _require_plain(grade(given))
         _require(given == kept, "it changes the case that it gets, which other graders get as well")
 
     return {
@@ -422,13 +423,12 @@ def _grader_checks(name: str, grade: GradeAnswer) -> dict[str, Check]:
     }
 
 
-def _redactor_checks(find: FindValues) -> dict[str, Check]:
-    texts = (*_ANSWERS, "12345678 90 /home/ada ada@example.com AKIAIOSFODNN7EXAMPLE", "a" * 10_000)
+def _redactor_checks(find: FindValues, samples: Sequence[str]) -> dict[str, Check]:
+    texts = (*_ANSWERS, "12345678 90 /home/ada ada@example.com AKIAIOSFODNN7EXAMPLE", "a" * 10_000, *samples)
 
     def check_values() -> None:
         for text in texts:
-            for value in find(text):
-                _require(isinstance(value, str), f"it found {value!r}, which is no text")
+            for value in find_all(find, text):
                 _require(value and value in text, f"it found {value!r}, which is not in the text")
 
     def check_again() -> None:
@@ -486,7 +486,7 @@ def _panel_checks(name: str, panel: Panel) -> dict[str, Check]:
     found = _EVADING.search(panel.module)
     other = _ELSEWHERE.search(panel.module)
     return {
-        "has a name that can be an address": lambda: check_panel_name(name),
+        "has a name that can be an address": lambda: check_name("panel", name),
         "has a title": lambda: _require(panel.title.strip(), "`title` is empty; it is the name of the tab"),
         "its module has a default export": lambda: _require(
             _EXPORTED.search(panel.module), "write `export default function show(element, exchange, sightline)`"

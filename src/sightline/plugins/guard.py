@@ -29,18 +29,22 @@ FILE_SECONDS: Final = 600.0
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PLAIN: Final = "it is an `async def`, which nothing waits for here; write a plain function"
+
 
 @dataclass(slots=True)
 class LoadedPlugin:
     """A plug-in that the user has named. `place` is the file or the package that it is from; `failures` say what of it
     has failed, and why, by what it adds (`hook notify`); the key is empty where nothing of it could be loaded. What is
-    `off` is not called again. `seconds` is how long a call for one request, text or exchange may take."""
+    `off` is not called again; what is `refused` was never added, such as a part whose name another has. `seconds` is
+    how long a call for one request, text or exchange may take."""
 
     named: str
     place: str
     plugin: Plugin | None = None
     failures: dict[str, str] = field(default_factory=dict)
     off: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
     seconds: float = PluginSettings().timeout_s
 
     def fail(self, what: str, error: BaseException) -> Fault:
@@ -74,6 +78,9 @@ class LoadedPlugin:
                 raise self.switch_off(what, limit) from None
             except (Exception, SystemExit) as error:
                 raise self.fail(what, error) from error
+            if asyncio.iscoroutine(result) and returns is not Awaitable:
+                result.close()
+                raise self.fail(what, TypeError(PLAIN))
             if not isinstance(result, returns):
                 raise self.fail(what, TypeError(f"it returned {type(result).__name__}, not {_names(returns)}"))
             return result
@@ -118,7 +125,9 @@ class LoadedPlugin:
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised, and in which line, unless that is a line of Sightline."""
+    """What was raised, and in which line, unless that is a line of Sightline. A fault is in its own words."""
+    if isinstance(error, Fault):
+        return f"{error.message}. {error.hint}" if error.hint else error.message
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(_OURS)]
     return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else said

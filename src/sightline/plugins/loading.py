@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -45,6 +45,7 @@ from sightline.workbench.shapes import PanelShown, PluginShown
 
 GROUP: Final = "sightline.plugins"
 FOLDER: Final = "plugins"
+T = TypeVar("T")
 _SIGN_SECONDS: Final = 60.0
 """A signer may have to fetch a token."""
 
@@ -66,40 +67,39 @@ class Plugins:
         """Those that could be loaded."""
         return ((each, each.plugin) for each in self.loaded if each.plugin is not None)
 
+    def _added(self, kind: str, select: Callable[[Plugin], Mapping[str, T]]) -> Iterator[tuple[LoadedPlugin, str, T]]:
+        """The parts of a kind with their owners and names, but those that were refused."""
+        for owner, plugin in self.found():
+            for name, part in select(plugin).items():
+                if f"{kind} {name}" not in owner.refused:
+                    yield owner, name, part
+
     def exporters(self) -> dict[str, ExportFormat]:
         """The formats of all plug-ins, by name."""
         return {
             name: owner.guard(f"exporter {name}", format_, bytes, seconds=FILE_SECONDS)
-            for owner, plugin in self.found()
-            for name, format_ in plugin.exporters.items()
+            for owner, name, format_ in self._added("exporter", lambda plugin: plugin.exporters)
         }
 
     def read_foreign(self, data: bytes) -> JsonObject | None:
         """The HTTP archive that the first fitting importer makes of a file; None where none knows it."""
-        for owner, plugin in self.found():
-            for name, format_ in plugin.importers.items():
-                read: ImportFormat = owner.guard(f"importer {name}", format_, (dict, type(None)), seconds=FILE_SECONDS)
-                archive = read(data)
-                if archive is not None:
-                    return archive
+        for owner, name, format_ in self._added("importer", lambda plugin: plugin.importers):
+            read: ImportFormat = owner.guard(f"importer {name}", format_, (dict, type(None)), seconds=FILE_SECONDS)
+            archive = read(data)
+            if archive is not None:
+                return archive
         return None
 
     def redactors(self) -> dict[str, FindValues]:
         """What finds values that are not to be shared, by name."""
         return {
-            name: owner.guard(f"redactor {name}", partial(_find_all, find))
-            for owner, plugin in self.found()
-            for name, find in plugin.redactors.items()
+            name: owner.guard(f"redactor {name}", partial(find_all, find))
+            for owner, name, find in self._added("redactor", lambda plugin: plugin.redactors)
         }
 
     def panels(self) -> dict[str, tuple[str, Panel]]:
         """The panels for the page by name, each with what the user calls its plug-in."""
-        return {
-            name: (owner.named, panel)
-            for owner, plugin in self.found()
-            for name, panel in plugin.panels.items()
-            if f"panel {name}" not in owner.failures
-        }
+        return {name: (owner.named, panel) for owner, name, panel in self._added("panel", lambda plugin: plugin.panels)}
 
     def catalogues(self, built_in: Sequence[TomlText]) -> list[TomlText]:
         """The models and providers of all plug-ins. A catalogue with a problem is left out."""
@@ -169,7 +169,7 @@ class Plugins:
 
     def signer_names(self) -> frozenset[str]:
         """All ways of signing that a provider can name."""
-        return frozenset(BUILT_IN).union(*(plugin.signers for _, plugin in self.found()))
+        return frozenset(BUILT_IN).union(name for _, name, _ in self._added("signer", lambda plugin: plugin.signers))
 
     def signers(
         self,
@@ -191,10 +191,10 @@ class Plugins:
             return BUILT_IN[provider.sign](context)
         seen = {each: context.environment[each] for each in provider.sign_env if each in context.environment}
         what = f"signer {provider.sign}"
-        for owner, plugin in self.found():
-            if provider.sign in plugin.signers:
+        for owner, name, make in self._added("signer", lambda plugin: plugin.signers):
+            if name == provider.sign:
                 try:
-                    signer = owner.guard(what, plugin.signers[provider.sign])(replace(context, environment=seen))
+                    signer = owner.guard(what, make)(replace(context, environment=seen))
                 except Fault as fault:
                     return _RefusingSigner(fault)
                 return _GuardedSigner(signer, owner, what)
@@ -264,9 +264,10 @@ def load_plugins(names: Iterable[str], folder: Path | None, seconds: float = Plu
     installed package. What they add can be used from now on; a call may take so many `seconds`. Nothing is raised:
     failures are with each plug-in."""
     plugins = Plugins(tuple(_load(name, folder) for name in dict.fromkeys(names)), folder)
+    owners: dict[str, str] = {}
     for owner, plugin in plugins.found():
         owner.seconds = seconds
-        add_parts(owner, plugin)
+        add_parts(owner, plugin, owners)
     return plugins
 
 
@@ -382,8 +383,13 @@ def check_catalogue(text: str, built_in: Sequence[TomlText]) -> None:
                 raise Fault(Code.CONFIG, message, hint=hint)
 
 
-def _find_all(find: FindValues, text: str) -> list[str]:
-    values: list[Any] = list(find(text))
+def find_all(find: FindValues, text: str) -> list[str]:
+    """The values that a redactor finds. Raises a TypeError where it returns something else: the letters of a single
+    text would be taken for values, and what it meant would leave."""
+    found: object = find(text)
+    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+        raise TypeError(f"it returned {type(found).__name__}, not a list of texts; return [] where there is no value")
+    values: list[Any] = list(found)
     odd = next((each for each in values if not isinstance(each, str)), None)
     if odd is not None:
         raise TypeError(f"it found a value of type {type(odd).__name__}, not str")

@@ -51,6 +51,8 @@ _PATTERNS: Final = (
         "host-{}.example.com",
     ),
 )  # fmt: skip
+KINDS: Final = frozenset(kind for kind, _, _ in _PATTERNS)
+"""The kinds of values that are found without being asked for."""
 _EVERYONE = frozenset({"user", "shared", "public", "runner", "root", "linuxbrew", "ubuntu", "app", "node"})
 """Home folders that tell nothing of a person; such words are in every text."""
 _SHORTEST_NAME = 3

@@ -45,7 +45,6 @@ from sightline.evals.core.graders.grader import (
     GraderReader,
     GraderType,
     GraderTypes,
-    kind_of,
     prepare_grader,
     read_list,
     run_grader,
@@ -285,14 +284,16 @@ GRADERS: dict[str, GraderType[Any]] = {
 }
 """Every type of grader by the name that suites give it."""
 _BUILT_IN = frozenset(GRADERS)
+_TYPE_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def check_grader_name(name: str) -> None:
     """Raise a Fault if the type is built in, or suites cannot write it."""
     if name in _BUILT_IN or name in RENAMED:
         raise Fault(Code.USAGE, f"the grader {name!r} is built in", hint="Give yours another name.")
-    if kind_of(name) != name or not name.strip():
-        raise Fault(Code.USAGE, f"{name!r} is no type of a grader", hint="Write it with dashes, not underscores.")
+    if not _TYPE_NAME.fullmatch(name):
+        hint = "Write small letters, digits and dashes, not underscores."
+        raise Fault(Code.USAGE, f"{name!r} is no type of a grader", hint=hint)
 
 
 def add_grader(name: str, call: Callable[[JsonObject, float], Awaitable[Json]]) -> None:
