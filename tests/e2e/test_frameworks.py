@@ -1,8 +1,8 @@
 """pydantic-ai, openai-agents, LiteLLM, llm and aider as people install them, through `sightline run`.
 
 A provider on this machine plays a task of two turns: it calls the program's tool, then repeats what that has said. Each
-program does it directly, then through Sightline, and then with a provider of another API. pip fetches the programs into
-the user's cache, which takes a while: `make clients` does it.
+program does it directly, then through Sightline by a base URL and below TLS, and with a provider of another API. pip
+fetches the programs into the user's cache, which takes a while: `make clients` does it.
 """
 
 import json
@@ -20,6 +20,7 @@ import pytest
 from tests.e2e.test_clients import DIALECTS, PROGRAM, SAID, Case, Playing, _run
 from tests.gateway_server import served
 from tests.raw_upstream import RawRequest, raw_upstream
+from tests.tls_stage import vendors_in_front_of
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TEST_CLIENTS") != "1", reason="fetches and runs real clients for minutes; `make clients` does it"
@@ -149,7 +150,7 @@ class Vendor:
 
 def plainly(text: str) -> str:
     """A body without ids that the program makes up, and without folders."""
-    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID", text)
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b", "ID", text)
     return re.sub(r"\b(?:call|toolu|pyd_ai|msg)_[0-9A-Za-z]+", "ID", text)
 
 
@@ -201,11 +202,22 @@ def variables(program: Program, environments: dict[str, Path], home: Path, addre
     }
 
 
-def through(folder: Path, config: str) -> list[str]:
+def variables_below_tls(
+    program: Program, environments: dict[str, Path], home: Path, way: str, trusted: Path
+) -> dict[str, str]:
+    """The environment of somebody who has no address but the vendors' own, and reaches them by this proxy."""
+    given = variables(program, environments, home, "")
+    plain = {name: value for name, value in given.items() if not name.endswith(("_BASE_URL", "_API_BASE"))}
+    authorities = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+    return plain | dict.fromkeys(("HTTPS_PROXY", "https_proxy"), way) | dict.fromkeys(authorities, str(trusted))
+
+
+def through(folder: Path, config: str, *options: str) -> list[str]:
     """The words that stand before those of a program that goes through Sightline."""
     file = folder / "sightline.toml"
     file.write_text(config)
-    return [*PROGRAM, "run", "--config", str(file), "--data", str(folder / "data"), "--session", "a task", "--"]
+    ours = ["--config", str(file), "--data", str(folder / "data"), "--session", "a task"]
+    return [*PROGRAM, "run", *options, *ours, "--"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -225,12 +237,38 @@ def test_a_program_sends_through_sightline_what_it_sends_directly(
             seen.append(list(vendor.asked))
     direct, passed = seen
     assert passed == direct
-    with served(tmp_path, config) as gateway:
+    assert recorded(tmp_path, config) == [("finished", 200, "a task", program.spoken, "http")] * len(direct)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_sends_below_tls_what_it_sends_directly(
+    environments: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    program, config, vendor = PROGRAMS[name], "[server]\nport = 0\n", Vendor(PROGRAMS[name].spoken)
+    seen = []
+    with raw_upstream(vendor) as upstream:
+        port = int(upstream.url.rpartition(":")[2])
+        with vendors_in_front_of(port, tmp_path) as (way, trusted):
+            for number, before in enumerate(([], through(tmp_path, config, "--tls"))):
+                vendor.asked.clear()
+                home = tmp_path / f"home{number}"
+                given = variables_below_tls(program, environments, home, way, trusted)
+                words = [str(environments[program.home] / program.words[0]), *program.words[1:]]
+                status, said, told = _run([*before, *words], tmp_path, given)
+                assert status == 0, f"{said}\n{told}"
+                assert f"It says {SAID}" in said
+                seen.append(list(vendor.asked))
+    direct, passed = seen
+    assert passed == direct
+    assert recorded(tmp_path, config) == [("finished", 200, "a task", program.spoken, "tls")] * len(direct)
+
+
+def recorded(folder: Path, config: str) -> list[tuple[str, int, str, str, str]]:
+    """What is on record of each exchange."""
+    with served(folder, config) as gateway:
         lines = gateway.api("/api/exchanges?limit=100")["exchanges"]
-    assert len(lines) == len(direct)
-    assert {(line["state"], line["status"], line["session"], line["dialect"]) for line in lines} == {
-        ("finished", 200, "a task", program.spoken)
-    }
+    names = ("state", "status", "session", "dialect", "transport")
+    return [tuple(line[name] for name in names) for line in lines]
 
 
 @pytest.mark.parametrize("other", DIALECTS)
