@@ -433,9 +433,9 @@ def _redactor_checks(find: FindValues, samples: Sequence[str]) -> dict[str, Chec
 
     def check_again() -> None:
         for text in texts:
-            found = sorted(find(text), key=len, reverse=True)
+            found = sorted(find_all(find, text), key=len, reverse=True)
             redacted = reduce(lambda left, value: left.replace(value, "redacted-1"), found, text)
-            left = [value for value in find(redacted) if value not in text]
+            left = [value for value in find_all(find, redacted) if value not in text]
             _require(not left, f"it takes the stand-in for a value: {left[:1]}")
 
     return {"law 10: finds values that are in the text": check_values, "law 10: leaves stand-ins alone": check_again}
