@@ -2,6 +2,7 @@
 /** Kept edits: what is applied to later requests, what became of each here, and stripping by class. */
 
 import { get, put } from "../../kit/api.js";
+import { countOf } from "../../kit/core/format.js";
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { PanelHead } from "../../kit/notices.js";
@@ -132,7 +133,7 @@ export function describeMask(mask) {
     const { class: what, older_than: age, tool } = mask.strip;
     if (what === "thinking") return "leave out all thinking";
     if (what === "tool") return `leave out the tool ${tool}`;
-    return `leave out tool results older than ${age ?? 0} turns`;
+    return `leave out tool results older than ${countOf(age ?? 0, "turn")}`;
   }
   if (mask.kind === "cache" && mask.cache) return describeCacheEdit(mask.cache);
   if (mask.kind === "patch")
@@ -189,7 +190,7 @@ function Strip({ session, onAdd }) {
           max="999"
           value=${age}
           onInput=${onValue((value) => setAge(Number(value)))}
-        /> turns
+        /> ${age === 1 ? "turn" : "turns"}
       </label>`
     }
     ${
