@@ -76,7 +76,7 @@ def test_a_hostile_chat_is_harmless(stage: Stage, tmp_path: Path) -> None:
         chat.close()
         chat.press("p")
         panel = chat.page.get_by_role("region", name="Preview of the next send")
-        expect(panel).to_contain_text("Write a question")
+        expect(panel).to_contain_text("stands for your question until you write one")
         chat.press("Control+i")
         chat.write("And?")
         expect(panel).to_contain_text("onerror")

@@ -24,7 +24,7 @@ def test_arriving_answer_does_not_swallow_typed_characters(tmp_path: Path) -> No
         expect(chat.question).to_have_value("Second?")
         chat.press("Enter")
         chat.answered("Second?")
-        chat.press("Escape", "k", "Control+.", "ArrowDown", "Enter")
+        chat.press("Escape", "k", "Control+.", *["ArrowDown"] * 4, "Enter")
         expect(chat.dialog("Chat settings")).to_be_visible()
 
 

@@ -43,6 +43,11 @@ def test_nothing_to_say_is_nothing_to_send() -> None:
     assert plan_of(view_of(history_of()), "", (Image(Link("https://example.org/a.png")),)).user_message.parts
 
 
+def test_a_draft_without_a_question_has_a_sign_in_its_place() -> None:
+    plan = plan_of(view_of(history_of()), " ", is_draft=True)
+    assert plan.user_message.parts == (Text("…"),)
+
+
 def test_what_happens_afterwards_does_not_change_a_plan() -> None:
     view = view_of(history_of(*FIVE))
     plan = planned(view)

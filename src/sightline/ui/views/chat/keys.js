@@ -352,8 +352,7 @@ function generalKeys(onPreview) {
     {
       keys: "ctrl+.",
       label: "Menu of the chat",
-      run: () =>
-        /** @type {HTMLElement | null} */ (document.querySelector('.command-line [aria-label="Chat"]'))?.click(),
+      run: () => /** @type {HTMLElement | null} */ (document.querySelector('.command-line [title="Chat"]'))?.click(),
       whileTyping,
       isHidden: true,
     },

@@ -207,6 +207,9 @@ let timer;
 const waiting = [];
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let drawing;
+/** The latest requests of evals that are folded away: one of them may be held. */
+/** @type {Line[]} */
+let folded = [];
 
 /** @param {import("../../kit/api.js").Fact} fact */
 function onTrafficFact(fact) {
@@ -222,14 +225,19 @@ function onTrafficFact(fact) {
 /** Draw what has come since: in a burst the list is put in order once for many facts. */
 function drawFacts() {
   drawing = undefined;
-  const facts = waiting.splice(0).filter((fact) => !hidesEvals() || !fact.session?.startsWith?.(EVAL_SESSION));
-  lines.value = applyFacts(lines.value, facts, { isFiltered: filter.value !== "" || sort.value !== "" });
+  const facts = waiting.splice(0);
+  const isFolded = (/** @type {import("../../kit/api.js").Fact} */ fact) =>
+    hidesEvals() && Boolean(fact.session?.startsWith?.(EVAL_SESSION));
+  const shown = facts.filter((fact) => !isFolded(fact));
+  lines.value = applyFacts(lines.value, shown, { isFiltered: filter.value !== "" || sort.value !== "" });
+  folded = applyFacts(folded, facts.filter(isFolded), { isFiltered: false }).slice(0, PAGE);
 }
 
 /** @param {string} id */
 function addHeld(id) {
   drawFacts();
-  const line = lines.value.find((each) => each.id === id) ?? { id, at: Date.now() / 1000, state: "held" };
+  const known = [...lines.value, ...folded].find((each) => each.id === id);
+  const line = known ?? { id, at: Date.now() / 1000, state: "held" };
   held.value = [...without(held.value, id), { ...line, state: "held" }];
   for (const each of heldListeners) each(line);
 }
