@@ -24,19 +24,8 @@ from tests.browser import browsing, looking
 from tests.gateway_server import Served, served
 from tests.page_stage import card
 from tests.person import Person
-from tools.example import (
-    CHAT,
-    EXPLAIN,
-    HELD,
-    KITCHEN,
-    LARGE,
-    SMALL,
-    SUITE,
-    configuration,
-    model_on_loopback,
-    play,
-    send,
-)
+from tools.example import configuration, model_on_loopback, play, send
+from tools.example_script import CHAT, EXPLAIN, HELD, KITCHEN, LARGE, SMALL, SUITE
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 WIDE, PHONE, MOVING = (1280, 800), (390, 844), (1000, 640)

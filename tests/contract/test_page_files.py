@@ -45,6 +45,13 @@ def test_our_modules_keep_the_rules(path: Path) -> None:
     assert not [line for line in text.splitlines() if len(line) > MOST_COLUMNS], "Prettier leaves html`…` to us"
 
 
+def test_no_style_sheet_is_too_long() -> None:
+    long = {
+        path.name: count for path in FOLDER.rglob("*.css") if (count := len(path.read_text().splitlines())) > MOST_LINES
+    }
+    assert not long
+
+
 @pytest.mark.parametrize(
     "path", [path for path in OWN if path.parent.name == "core"], ids=lambda path: path.relative_to(FOLDER).as_posix()
 )

@@ -114,7 +114,7 @@ def open_pipe(path: Path) -> int:
     """Make a named pipe, if there is none, and open it for reading; `write_pipe` wakes its reader. Only where there are
     such pipes."""
     if sys.platform == "win32":
-        raise NotImplementedError
+        raise OSError("this system has no named pipes; look at HAS_NAMED_PIPES first")
     else:  # noqa: RET506 - a type checker for Windows must see that this is not reached there
         if not path.is_fifo():
             path.unlink(missing_ok=True)
