@@ -107,7 +107,7 @@ def test_embeddings_are_counted_and_what_has_no_known_cost_is_refused(tmp_path: 
         upstream.script = [says(EMBEDDED)]
         with openai.OpenAI(base_url=f"{running.url}/p/acme/v1", api_key="k", max_retries=5) as client:
             assert client.embeddings.create(model="emb", input="hi", encoding_format="float").data[0].embedding == [0.5]
-            with pytest.raises(openai.BadRequestError, match="the cap money is for requests whose cost is not known"):
+            with pytest.raises(openai.BadRequestError, match="the cap money cannot count this request"):
                 client.images.generate(model="img", prompt="a cat")
             upstream.script = [says({"object": "list", "data": []})]
             assert client.files.list().data == []  # what is listed and stored costs nothing

@@ -157,7 +157,7 @@ def test_a_cost_that_is_not_known_is_refused_unless_the_cap_lets_it_pass(
         got = await stage.ask(asks("openai-chat", body=BODY))
         assert got.status == status
         if status == 400:
-            assert "cost is not known: acme/m" in got.json()["error"]["message"]
+            assert "acme/m has no known price" in got.json()["error"]["message"]
 
     play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0, unpriced=unpriced),))
 
@@ -221,6 +221,19 @@ def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(tmp_path:
         assert (await uses(stage))[0].spent == 22
 
     play(story, tmp_path, caps=tokens(1, action="hold"))
+
+
+def test_a_cap_that_holds_waits_for_a_person_where_the_cost_is_not_known(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(reply())]
+        task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
+        hold = await promptly(held(stage))
+        assert hold.reason == "the cap money cannot count this request: acme/m has no known price"
+        let_go(stage, hold)
+        assert (await promptly(task)).status == 200
+        assert [use.spent for use in await uses(stage)] == [0]
+
+    play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0, action="hold"),))
 
 
 def test_what_is_held_by_one_cap_is_still_refused_by_another(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,11 +37,11 @@ def _fresh(upstream: RawUpstream) -> None:
 class Asking:
     """A request that is under way in a thread of its own."""
 
-    def __init__(self, gateway: Served, body: bytes, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, gateway: Served, body: bytes, headers: dict[str, str] | None = None, path: str = "/p/acme/v1/batches"
+    ) -> None:
         self._got: list[Any] = []
-        self._thread = threading.Thread(
-            target=lambda: self._got.append(ask(gateway, "POST", "/p/acme/v1/batches", body, headers))
-        )
+        self._thread = threading.Thread(target=lambda: self._got.append(ask(gateway, "POST", path, body, headers)))
         self._thread.start()
         while not (held := gateway.api("/api/exchanges?filter=state:held")["exchanges"]):
             assert self._thread.is_alive()
@@ -121,3 +122,46 @@ def test_what_no_rule_holds_passes(gateway: Served) -> None:
     rule(gateway, action="drop")
     response, _ = ask(gateway, "POST", "/p/acme/v1/batches", BODY)
     assert response.status == 400
+
+
+EMBED = b'{"model": "emb", "input": "x"}'
+CAP = '[[caps]]\nname = "daily"\ntokens = 1\naction = "hold"\n'
+
+
+def test_a_cap_that_holds_lets_a_person_decide_about_it(upstream: RawUpstream, tmp_path: Path) -> None:
+    config = f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n{CAP}'
+    with served(tmp_path, config) as gateway:
+        for path, body, why in (
+            (
+                "/p/acme/v1/batches",
+                BODY,
+                "the cap daily cannot count this request: what POST /v1/batches costs at acme",
+            ),
+            ("/p/acme/v1/embeddings", EMBED, "the cap daily (2"),
+        ):
+            upstream.seen.clear()
+            asking = Asking(gateway, body, path=path)
+            view = gateway.api(f"/api/exchanges/{asking.id}")
+            assert view["hold"]["reason"].startswith(why), view["hold"]
+            assert upstream.seen == []
+            assert gateway.post(f"/api/exchanges/{asking.id}/drop")[0] == 200
+            assert asking.answer()[0] == 400
+            asking = Asking(gateway, body, path=path)
+            shown = json.dumps({"body_sha256": sha256(body).hexdigest()}).encode()
+            assert gateway.post(f"/api/exchanges/{asking.id}/release", shown)[0] == 200
+            assert asking.answer()[1]["sha256"] == sha256(body).hexdigest()
+        (bucket,) = gateway.api("/api/caps")["caps"][0]["buckets"]
+        assert (bucket["spent"] > 1, bucket["reserved"]) == (True, 0)  # what was let go counts, and the batch cannot
+
+
+def test_embeddings_by_another_api_are_held_as_they_are_sent(upstream: RawUpstream, tmp_path: Path) -> None:
+    config = f'[providers.far]\ndialect = "gemini"\nbase_url = "{upstream.url}/v1beta"\n{CAP}'
+    with served(tmp_path, config + '[[routes]]\nmodel = "emb"\nprovider = "far"\n') as gateway:
+        asking = Asking(gateway, EMBED, path="/v1/embeddings")
+        view = gateway.api(f"/api/exchanges/{asking.id}")
+        assert json.loads(view["sections"][1]["text"])["requests"][0]["content"] == {"parts": [{"text": "x"}]}
+        shown = json.dumps({"body_sha256": view["body_sha256"]}).encode()
+        assert gateway.post(f"/api/exchanges/{asking.id}/release", shown)[0] == 200
+        asking.answer()
+        assert gateway.api(f"/api/exchanges/{asking.id}")["hashes"]["sent"] == view["body_sha256"]
+        assert [seen.target for seen in upstream.seen] == ["/v1beta/models/emb:batchEmbedContents"]

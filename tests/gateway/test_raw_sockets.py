@@ -155,3 +155,29 @@ def test_openais_library_opens_a_realtime_session(tmp_path: Path) -> None:
         assert upstream.closed.wait(30)
         assert only_exchange(server)["state"] == "finished"
     assert upstream.handshakes[0].path == "/v1/realtime?model=gpt-realtime"
+
+
+def test_a_cap_that_holds_lets_a_person_decide_before_it_is_opened(tmp_path: Path) -> None:
+    cap = '[[caps]]\nname = "daily"\ntokens = 1\naction = "hold"\n'
+    with socket_upstream(echo) as upstream, served(tmp_path, HOME.format(url=upstream.url) + cap) as server:
+        person = Person(server)
+        opened: list[Any] = []
+
+        def connect() -> None:
+            try:
+                with client_of(server, "/v1/realtime", open_timeout=60) as socket:
+                    socket.send("hi")
+                    opened.append(socket.recv(timeout=30))
+            except InvalidStatus as refused:
+                opened.append(refused.response.status_code)
+
+        for decision, got in (("drop", 400), ("release", "hi")):
+            client = threading.Thread(target=connect)
+            client.start()
+            (held,) = person.held()
+            shown = person.view(held)
+            assert shown["hold"]["reason"].startswith("the cap daily cannot count this request"), shown["hold"]
+            assert upstream.handshakes == []
+            assert (person.release(held) if decision == "release" else person.act(held, "drop"))[0] == 200
+            client.join(60)
+            assert opened.pop() == got

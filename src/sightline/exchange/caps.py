@@ -124,15 +124,18 @@ class Caps:
             return None
         was_sent, is_free = exchange.request.was_sent, exchange.choice.provider.embedded
         bound = await self._measure_request(exchange)
+        unpriced: Fault | None = None
         claims: list[Claim] = []
         for cap in concerned:
             amount = 0 if is_free and cap.dollars is not None else bound.amount(unit_of(cap))
             if amount is None and cap.unpriced == "refuse" and not was_sent:
-                raise _refuse_unpriced(cap, exchange)
+                unpriced = unpriced or _weigh_unpriced(cap, exchange)
             # What the provider has already cannot be refused any more.
             limit = _ANYTHING if was_sent else limit_of(cap)
             claims.append(Claim(bucket_of(cap, _subject(exchange), self.now()), amount or 0, limit))
         wanted = Reservation(self, tuple(claims), bound)
+        if unpriced is not None:
+            return OverCap(unpriced, wanted)
         full = await self._take(exchange, wanted)
         if full is None:
             return None
@@ -171,25 +174,21 @@ class Caps:
         if not done.cancelled() and done.exception() is None:
             self._settle_later([(claim, 0) for claim in wanted.claims])
 
-    async def reserve_raw(self, exchange: Exchange) -> None:
+    async def reserve_raw(self, exchange: Exchange) -> "OverCap | None":
         """The same for a request that is passed on as it is. One for a model, as for embeddings, is counted by its
-        bytes and by what its answer says; of others that a provider charges, the cost cannot be known. A fault where a
-        cap does not allow it: such a request is not held by a cap."""
+        bytes and by what its answer says; of others that a provider charges, the cost cannot be known."""
         request = exchange.request
         if request.method != "POST":
-            return
+            return None
         if request.model:
-            over = await self.reserve(exchange)
-            if over is not None:
-                raise over.fault
-        elif _CHARGED.search(request.path):
-            self.refuse_uncounted(exchange)
+            return await self.reserve(exchange)
+        return self.weigh_uncounted(exchange) if _CHARGED.search(request.path) else None
 
-    def refuse_uncounted(self, exchange: Exchange) -> None:
-        """A fault where a cap is for a request whose cost cannot be known: a socket that is passed on as it is."""
-        for cap in self._caps_for(exchange):
-            if cap.unpriced == "refuse":
-                raise _refuse_unpriced(cap, exchange)
+    def weigh_uncounted(self, exchange: Exchange) -> "OverCap | None":
+        """What a person decides on where a cap that holds is for a request whose cost cannot be known, as a socket that
+        is passed on as it is: if it is let go, it is not counted. Raises a fault where a cap refuses it."""
+        faults = [_weigh_unpriced(cap, exchange) for cap in self._caps_for(exchange) if cap.unpriced == "refuse"]
+        return OverCap(faults[0], Reservation(self, (), RequestBound(0, 0, None))) if faults else None
 
     def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
         now = self.now()
@@ -368,8 +367,16 @@ def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
     return Fault(Code.CAP_REACHED, message, hint=hint)
 
 
-def _refuse_unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
-    choice = exchange.choice
-    message = f"the cap {cap.name} is for requests whose cost is not known: {choice.provider_name}/{choice.model}"
-    hint = f'Set prices for the model, or unpriced = "pass" in the cap {cap.name}.'
-    return Fault(Code.CAP_REACHED, message, hint=hint)
+def _weigh_unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
+    """Why a cap cannot count a request; raised where it refuses such ones, and a reason to hold it elsewhere."""
+    choice, request = exchange.choice, exchange.request
+    if exchange.choice.model and request.model:
+        what, hint = f"{choice.provider_name}/{choice.model} has no known price", "Set prices for the model, or"
+    else:
+        place = f"{request.method} /{request.path.strip('/')}"
+        what, hint = f"what {place} costs at {choice.provider_name} is not known before it is sent", "Set"
+    message = f"the cap {cap.name} cannot count this request: {what}"
+    fault = Fault(Code.CAP_REACHED, message, hint=f'{hint} unpriced = "pass" in the cap {cap.name}.')
+    if cap.action == "refuse":
+        raise fault
+    return fault

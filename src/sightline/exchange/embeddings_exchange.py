@@ -13,7 +13,7 @@ from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.outbound import dialect_key
 from sightline.exchange.phase import ExchangePhase, FinishedEnd
-from sightline.exchange.raw_exchange import RecordedBody, StoredBody, fault_in
+from sightline.exchange.raw_exchange import RecordedBody, StoredBody, fault_in, hold_pieces
 from sightline.exchange.raw_recorder import RawRecorder
 from sightline.exchange.reply_reader import decode_body, unreadable
 from sightline.exchange.routing import credential
@@ -53,14 +53,19 @@ async def run_embeddings(
     digest = recorder.keep_body(body)
     recorder.record_translation(choice.dialect, digest, read.report)
     exchange.losses = len(read.report.losses)
+    over = None if services.caps is None else await services.caps.reserve_raw(exchange)
+    if services.interceptor.concerns(request) or over is not None:
+        fault = None if over is None else over.fault
+        released = await hold_pieces(exchange, services, [body], fault, is_whole=True)
+        body, digest = released.data, released.sha256
+    if services.caps is not None and over is not None:
+        await services.caps.let(exchange, over)
     call = embeddings_call(choice.provider, choice.dialect, choice.model, body).fill(services.environment)
     own = credential(request, dialect_key(request.caller))
     if own and not choice.provider.has_credential:
         name, prefix = place_of_key(choice.provider, choice.dialect)
         call = replace(call, headers=(*call.headers, (name, f"{prefix}{own}")))
     refuse_own_address(call.url, services)
-    if services.caps is not None:
-        await services.caps.reserve_raw(exchange)
     exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = body
     outgoing = Outgoing(

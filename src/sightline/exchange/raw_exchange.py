@@ -4,7 +4,7 @@ Bodies go through piece by piece in both directions and are never whole in memor
 request has ended. Nothing is sent twice: what has passed cannot be asked for again.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace as replace_choice
 from fnmatch import fnmatchcase
 from typing import Protocol
@@ -23,6 +23,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, header, headers_for_client
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.hold import Let
 from sightline.exchange.outbound import raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
 from sightline.exchange.raw_recorder import RawRecorder
@@ -101,12 +102,13 @@ async def run_raw_exchange(
     request, body, sha256 = _for_choice(exchange.request, choice), client, recorder.sha256
     if request.body is not exchange.request.body:
         body, sha256 = StoredBody(request.body, client), recorder.keep_body(request.body)
-    if services.interceptor.concerns(request):
-        body, sha256 = await _hold(exchange, services, body, recorder)
+    over = None if services.caps is None else await services.caps.reserve_raw(exchange)
+    if services.interceptor.concerns(request) or over is not None:
+        body, sha256 = await _hold(exchange, services, body, recorder, None if over is None else over.fault)
     call = raw_call(request, choice, variables).fill(variables)
     refuse_own_address(call.url, services)
-    if services.caps is not None:
-        await services.caps.reserve_raw(exchange)
+    if services.caps is not None and over is not None:
+        await services.caps.let(exchange, over)
     exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = request.body
     outgoing = Outgoing(
@@ -139,7 +141,7 @@ async def run_raw_exchange(
 
 
 async def _hold(
-    exchange: Exchange, services: ExchangeServices, client: RawClient, recorder: RawRecorder
+    exchange: Exchange, services: ExchangeServices, client: RawClient, recorder: RawRecorder, over: Fault | None
 ) -> tuple[RawClient, str]:
     """The body to send, and its hash where all of it is here, once the rules or a user have let it go. As much of it is
     read before as is kept."""
@@ -150,16 +152,26 @@ async def _hold(
         is_whole = not data
         size += len(data)
         pieces.append(data)
-    request = exchange.request
-    lines = [f"{request.method} {recorder.address}", *(f"{name}: {value}" for name, value in recorder.shown_headers)]
-    is_coded = "content-encoding" in request.headers_by_name()  # what would be edited is not what is sent
-    draft = RawDraft("\n".join(lines), b"".join(pieces), is_whole=is_whole and not is_coded)
-    if draft.data:
-        recorder.keep(draft.sha256, draft.data)
-    released = await services.interceptor.hold_raw(exchange, draft)
+    is_coded = "content-encoding" in exchange.request.headers_by_name()  # what would be edited is not what is sent
+    released = await hold_pieces(exchange, services, pieces, over, is_whole=is_whole and not is_coded)
     if is_whole:
         return StoredBody(released.data, client), released.sha256
     return StoredBody(released.data, client, has_more=True), ""
+
+
+async def hold_pieces(
+    exchange: Exchange, services: ExchangeServices, pieces: Sequence[bytes], over: Fault | None, *, is_whole: bool
+) -> Let:
+    """What is let go of a raw request of which these pieces are here; it can be edited where they are all of it. It is
+    held in any case where it is `over` a cap; the interceptor says what is raised."""
+    recorder = exchange.recorder
+    assert isinstance(recorder, RawRecorder)
+    head = f"{exchange.request.method} {recorder.address}"
+    lines = [head, *(f"{name}: {value}" for name, value in recorder.shown_headers)]
+    draft = RawDraft("\n".join(lines), b"".join(pieces), is_whole=is_whole)
+    if draft.data:
+        recorder.keep(draft.sha256, draft.data)
+    return await services.interceptor.hold_raw(exchange, draft, over)
 
 
 def _for_choice(request: ClientRequest, choice: ModelChoice) -> ClientRequest:

@@ -27,7 +27,7 @@ from sightline.exchange.lane import Lanes
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, pass_through, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd
-from sightline.exchange.raw_exchange import RawClient, route_raw, run_raw_exchange
+from sightline.exchange.raw_exchange import RawClient, hold_pieces, route_raw, run_raw_exchange
 from sightline.exchange.raw_recorder import KEPT, RawRecorder
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
@@ -253,9 +253,10 @@ class Relay:
         body = SocketHistory().http_form(request.body).body
         return replace(request, http_body=body, headers=(*request.headers, *HTTP_HEADERS)), None
 
-    def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, "SocketRecord"]:
-        """A socket that is passed on as it is: its provider, its handshake there, and its record. Raises a fault where
-        there is no such provider."""
+    async def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, "SocketRecord"]:
+        """A socket that is passed on as it is: its provider, its handshake there, and its record. A cap may hold its
+        handshake for a person; what passes later cannot be held, since the two sides do not wait for each other. Raises
+        a fault where there is no such provider, or the socket is not allowed."""
         from sightline.exchange.raw_socket import SocketRecord, socket_call
 
         choice = self.router.route_for(request)
@@ -268,11 +269,21 @@ class Relay:
         make = partial(RawRecorder, limit=self._raw_kept)
         exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets, make_recorder=make)
         exchange.choice = choice
-        if self._services.caps is not None:
-            self._services.caps.refuse_uncounted(exchange)
         recorder = exchange.recorder
         assert isinstance(recorder, RawRecorder)
-        return choice, handshake, SocketRecord(exchange, recorder, request.dialect)
+        record = SocketRecord(exchange, recorder, request.dialect)
+        caps = self._services.caps
+        over = None if caps is None else caps.weigh_uncounted(exchange)
+        if over is not None:
+            try:
+                await hold_pieces(exchange, self._services, (), over.fault, is_whole=False)
+            except Fault as fault:
+                record.fail(fault)
+                raise
+            except asyncio.CancelledError:
+                record.cancel(cancel_reason())
+                raise
+        return choice, handshake, record
 
     async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
         """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is

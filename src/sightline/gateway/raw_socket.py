@@ -66,7 +66,7 @@ async def pass_socket(
         upstream=scope["upstream"].origin if "upstream" in scope else "",
     )
     try:
-        choice, handshake, record = relay.raw_socket(request)
+        choice, handshake, record = await relay.raw_socket(request)
     except Fault as fault:
         await refusal_response(spoken, fault).to(send)
         return

@@ -405,8 +405,11 @@ class HeldRaw(Hold):
     can_be_answered = False
     _editing: EditHistory[RawDraft]
 
-    def __init__(self, exchange: Exchange, draft: RawDraft, rule: InterceptionRule, *, now: float) -> None:
+    def __init__(
+        self, exchange: Exchange, draft: RawDraft, rule: InterceptionRule, *, now: float, reason: str = ""
+    ) -> None:
         super().__init__(exchange, rule, now=now)
+        self.reason = reason
         self._editing = EditHistory(draft)
 
     @property

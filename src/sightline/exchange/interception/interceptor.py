@@ -121,17 +121,9 @@ class Interceptor:
         exchange.holds_calls = self._holds.may_want_calls(subject)
         if exchange.request.was_sent:
             return Let(final.data, final.sha256)
-        rule = self._holds.decide(subject, "request")
-        if exchange.request.hold and (rule is None or rule.action == "pass"):
-            rule = EVERY  # the sender wants to see it, and takes the time that it takes
-        if over is not None and (rule is None or rule.action == "pass"):
-            if not self._holds.is_attended:
-                raise over
-            rule = EVERY
-        if rule is None or rule.action == "pass":
+        rule = self._rule_for_request(exchange, subject, over)
+        if rule is None:
             return Let(final.data, final.sha256)
-        if rule.action == "drop":
-            raise _drop_by_rule(rule, exchange)
         draft = final.draft or Draft.of(outbound.body, exchange.choice.dialect, exchange.choice.model)
         applied = {each.mask for each in final.outcomes if each.outcome == "applied"}
         hold = HeldRequest(
@@ -146,17 +138,32 @@ class Interceptor:
         )
         return await self._wait_for_decision(exchange, hold)
 
-    async def hold_raw(self, exchange: Exchange, draft: RawDraft) -> Let:
-        """The body to send of a raw request, at once or after a user has released it. Raises a fault where a rule or a
-        user drops it."""
-        rule = self._holds.decide(self._subject(exchange), "request")
-        if rule is None or rule.action == "pass":
+    async def hold_raw(self, exchange: Exchange, draft: RawDraft, over: Fault | None = None) -> Let:
+        """The body to send of a raw request, at once or after a user has released it; `over` and what is raised are as
+        for other requests."""
+        rule = self._rule_for_request(exchange, self._subject(exchange), over)
+        if rule is None:
             return Let(draft.data, draft.sha256)
-        if rule.action == "drop":
-            raise _drop_by_rule(rule, exchange)
-        decision = await self._wait_for_decision(exchange, HeldRaw(exchange, draft, rule, now=self._clock.now()))
+        reason = "" if over is None else over.message
+        hold = HeldRaw(exchange, draft, rule, now=self._clock.now(), reason=reason)
+        decision = await self._wait_for_decision(exchange, hold)
         assert isinstance(decision, Let)  # no one can write its answer
         return decision
+
+    def _rule_for_request(
+        self, exchange: Exchange, subject: RuleSubject, over: Fault | None
+    ) -> InterceptionRule | None:
+        """The rule by which a request is held; None where it is not. Raises a fault where a rule drops it, and `over`
+        where no user can decide."""
+        rule = self._holds.decide(subject, "request")
+        if rule is None or rule.action == "pass":
+            if over is not None and not exchange.request.hold and not self._holds.is_attended:
+                raise over
+            # Whoever wants to see it, or can raise the cap, takes the time that it takes.
+            return EVERY if over is not None or exchange.request.hold else None
+        if rule.action == "drop":
+            raise _drop_by_rule(rule, exchange)
+        return rule
 
     def answer_by_hand(self, exchange: Exchange, reply: Reply) -> ClientResponse:
         """The response with a reply that a user wrote; nothing is sent to the provider."""
