@@ -10,10 +10,9 @@ from typing import Any
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.case_worker import Worker
-from sightline.evals.service.cluster.bundle import unpack
 from sightline.evals.service.cluster.host import Host, HostLine, Opening
 from sightline.evals.service.cluster.host_pool import Elsewhere, LostError
-from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack
+from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack, unpack
 from sightline.settings import Settings
 from tests.fake_clock import FakeClock
 

@@ -13,8 +13,8 @@ from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.context import EvalContext
+from sightline.evals.service.eval_log import Progress
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.progress import Progress
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.reply import Reply
 from tests.loop_stage import says

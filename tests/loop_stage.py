@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from sightline.agent.core.approval import Decision, Policy
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan, run
 from sightline.agent.core.steps import (
@@ -21,7 +20,7 @@ from sightline.agent.core.steps import (
     Use,
     Used,
 )
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request

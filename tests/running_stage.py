@@ -10,11 +10,10 @@ from typing import Any
 
 from sightline.agent.core.approval import Allowed, Decision
 from sightline.agent.core.facts import RunFact, read
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.service.approvers import Approver, Interrupted
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun, Runner, RunnerOptions

@@ -17,7 +17,6 @@ from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import host as host_module
-from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.host import HostLine, Opening
 from sightline.evals.service.cluster.host_pool import Elsewhere
 from sightline.evals.service.cluster.messages import (
@@ -29,6 +28,7 @@ from sightline.evals.service.cluster.messages import (
     Leave,
     RunCase,
     for_home,
+    pack_files,
 )
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.parts import ToolCall

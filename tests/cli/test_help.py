@@ -4,8 +4,7 @@ import shlex
 
 import pytest
 
-from sightline.cli.help import EXAMPLES, GROUPS, choices_of, commands_below
-from sightline.cli.program import main, parser
+from sightline.cli.program import EXAMPLES, GROUPS, choices_of, commands_below, main, parser
 
 
 def test_every_command_is_in_one_group() -> None:

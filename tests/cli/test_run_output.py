@@ -6,9 +6,9 @@ import pytest
 from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.shapes import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
 from sightline.cli.program import main
 from sightline.cli.run_control import RunView, call_line, clip, fold, record_lines, result_lines

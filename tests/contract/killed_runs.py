@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline.agent.core.approval import ApprovalRule, Policy
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.store.store import Line, Log, Logbook
 from tests.loop_stage import plan
 from tests.running_stage import FakeTools, Person, RunStage, opened

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, stand, write
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import Cap, ToolOutcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan, run
 from sightline.agent.core.steps import (
@@ -24,6 +23,7 @@ from sightline.agent.core.steps import (
     Use,
     Used,
 )
+from sightline.agent.core.tool import Cap, ToolOutcome
 from sightline.catalog.facts import Prices
 from sightline.dialects.registry import NAMES
 from sightline.errors import Code, Fault

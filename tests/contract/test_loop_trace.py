@@ -8,9 +8,9 @@ import json
 import msgspec
 import pytest
 
-from sightline.agent.core.output import text_outcome
 from sightline.agent.core.run import run
 from sightline.agent.core.steps import AskModel, Replied, Use, Used
+from sightline.agent.core.tool import text_outcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder

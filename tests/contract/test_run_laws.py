@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sightline.agent.core.approval import Allowed, Decision
 from sightline.agent.core.facts import ToolFinished, read, stand
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, CallsDecided, Confirm, RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun, Runner, RunnerOptions
 from sightline.agent.tools.hooks import HookVerdict

@@ -5,9 +5,8 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
-from sightline.dialects.reasoning import ask_for_reasoning, is_wanted
 from sightline.dialects.registry import dialect
-from sightline.dialects.translate import translate_request
+from sightline.dialects.translate import ask_for_reasoning, is_wanted, translate_request
 from sightline.model.options import Options, Reasoning
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice

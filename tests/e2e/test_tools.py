@@ -8,9 +8,8 @@ from textwrap import dedent
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Toolbox
+from sightline.agent.core.tool import Toolbox, ToolOutcome
 from sightline.agent.tools.hooks import hooks_in
 from sightline.agent.tools.opening import ToolContext, open_toolsets
 from sightline.model.parts import Image, Text

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
-from sightline.editing.operations import Delete, Remove, Set, SetText
-from sightline.editing.targets import target_of, with_role
+from sightline.editing.operations import Delete, Remove, Set, SetText, target_of, with_role
 from sightline.editing.texts import (
     EditableText,
     Leaf,

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, FrameArrived
-from sightline.telemetry.evaluations import eval_place
 from sightline.telemetry.exporter import Exporter
 from sightline.telemetry.otlp import span_of, trace_of
+from sightline.telemetry.spans import eval_place
 from tests.eval_stage import ACME, KNOWN, EvalStage, knows
 from tests.loop_stage import calls, count, says
 from tests.recordings import exchange

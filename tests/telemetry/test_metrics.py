@@ -2,9 +2,9 @@ import re
 from typing import Any
 
 from sightline.agent.core.facts import RunBegan, RunEnded
-from sightline.agent.core.output import text_outcome
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import text_outcome
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import AttemptStarted, Dropped, ExchangeCancelled, ExchangeFailed, Received
 from sightline.model.request import Request

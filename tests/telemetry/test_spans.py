@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from sightline.agent.core.facts import RunBegan, RunEnded
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied, RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.model.exchange import (
     AttemptStarted,
     Dropped,

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder

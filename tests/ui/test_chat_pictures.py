@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.imports.maichat import to_json
+from sightline.chat.core.imports.formats import to_json
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.wire.json_array import JsonArrayDecoder, begins_array
+from sightline.wire.partial_json import JsonArrayDecoder, begins_array
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

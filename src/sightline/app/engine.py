@@ -60,8 +60,8 @@ def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
 
 def is_installed() -> bool:
     """Whether the engine and the weights of the embedded model are installed."""
+    from sightline.transport.embedded.causes import find_weights
     from sightline.transport.embedded.child import ENGINE
-    from sightline.transport.embedded.machine import find_weights
 
     return find_spec(ENGINE) is not None and find_weights() is not None
 

@@ -48,7 +48,6 @@ from sightline.evals.api.suites import EvalParts
 from sightline.evals.core.run_state import EvalBegan, is_cached, read
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.service.case_worker import Worker, open_case_worker
-from sightline.evals.service.cluster.bundle import host_folder, unpack
 from sightline.evals.service.cluster.host import (
     FarLogbook,
     FarMemory,
@@ -59,7 +58,7 @@ from sightline.evals.service.cluster.host import (
     recording,
 )
 from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, Needs
-from sightline.evals.service.cluster.messages import Begin, Introduction, pack
+from sightline.evals.service.cluster.messages import Begin, Introduction, host_folder, pack, unpack
 from sightline.evals.service.context import EvalContext, EvalRun
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.suite_files import SuiteFiles

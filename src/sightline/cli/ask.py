@@ -35,7 +35,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 def parts_from_files(paths: Iterable[str]) -> "tuple[Part, ...]":
     """A part for each file, in their order."""
-    from sightline.chat.core.attachment import attachment
+    from sightline.chat.core.pair import attachment
 
     names: set[str] = set()
     parts: list[Part] = []

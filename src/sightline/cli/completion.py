@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sightline.cli.help import commands_below, summaries_of
+from sightline.cli.program import commands_below, summaries_of
 from sightline.cli.terminal import write
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
-    from sightline.cli.keyboard import Keyboard
+    from sightline.cli.terminal import Keyboard
     from sightline.testing.script import Script
 
 PROVIDER = "script"
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     from sightline.app.configuration import configuration
-    from sightline.cli.keyboard import open_keyboard
+    from sightline.cli.terminal import open_keyboard
     from sightline.testing.script import read_script
 
     def read_file(name: str, beside: str) -> bytes:

@@ -10,9 +10,9 @@ from functools import partial
 import msgspec
 
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFact, ToolFinished
-from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
+from sightline.agent.core.tool import ToolOutcome, words_of
 from sightline.agent.service.approvers import Approver
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import Runner
@@ -21,9 +21,8 @@ from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
-from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
-from sightline.cli.terminal import is_terminal, many, say, tell, write
+from sightline.cli.terminal import Keyboard, is_terminal, many, say, tell, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sightline.agent.service.runner import Runner
     from sightline.agent.service.shapes import RunBrief, RunShown
     from sightline.app.configuration import Configuration
-    from sightline.cli.keyboard import Keyboard
+    from sightline.cli.terminal import Keyboard
 
 _USUAL = 50
 
@@ -160,7 +160,7 @@ def run_resume(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.cli.keyboard import open_keyboard
+    from sightline.cli.terminal import open_keyboard
 
     loaded = configuration(arguments.config)
     with open_keyboard() as typing:

@@ -22,10 +22,9 @@ from sightline.app.tools import ToolsWanted, open_runner, open_tools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.options import limits_in, tools_in
 from sightline.cli.run_control import Driving, clip
-from sightline.cli.terminal import say
+from sightline.cli.terminal import Keyboard, open_keyboard, say
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import prepare
 from sightline.model.json import JsonObject

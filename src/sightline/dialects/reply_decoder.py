@@ -7,8 +7,8 @@ from sightline.dialects.streaming import DONE, StreamReader, no_reply, truncatio
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.reply import Reply
-from sightline.wire.json_array import JsonArrayDecoder, begins_array
 from sightline.wire.jsontext import BOM, decode
+from sightline.wire.partial_json import JsonArrayDecoder, begins_array
 from sightline.wire.sse import Frame, SseDecoder
 
 LONGEST_FRAME = 64 << 20

@@ -1,14 +1,17 @@
 """What all dialects share of streams: decoding frames, ending exactly once, and events in an order without overlaps.
 
-A dialect supplies a `Machine` that turns one decoded frame into events. Around it is what no dialect may get wrong:
-a frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the end,
-and bytes that stop without a legal end are a failure and never a short success.
+A dialect supplies a `Machine` that turns one decoded frame into events. Around it is what no dialect may get wrong: a
+frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the end, and
+bytes that stop without a legal end are a failure and never a short success.
 
 `Sequencer` is for dialects that write one block after another: one choice is kept (the others are a loss), parts are
 renumbered from 0 in the order in which they are written, and what arrives for a later part while a tool call is still
 open waits until that call is complete.
+
+`read_frames` is for typed decoders: all frames of a stream as one JSON array, which costs a fifth of decoding each.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
@@ -358,3 +361,29 @@ def finish_for_content(finish: Finish, *, has_calls: bool) -> Finish:
     if finish == "tool_calls" and not has_calls:
         return "stop"
     return finish
+
+
+_FIRST = re.compile(rb"(?:event: [a-z_.]+\n)?data: ")
+_NEXT = re.compile(rb"\n\n(?:event: [a-z_.]+\n)?data: ")
+_BARE = b"data: "
+_DONE = b"\n\ndata: [DONE]"
+
+
+def read_frames(data: bytes) -> tuple[bytes, int, bool] | None:
+    """An array of the frames of a stream, how many there are, and whether the words `[DONE]` ended it. None for what is
+    written in any but the usual way, or was cut off within a frame."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")  # no line break of a JSON text is in a string
+    first = _FIRST.match(data)
+    if first is None or not data.endswith(b"\n\n"):
+        return None
+    data = data[first.end() : -2]
+    is_done = data.endswith(_DONE)
+    if is_done:
+        data = data[: -len(_DONE)]
+    if first[0] == _BARE:  # as a rule no frame has a name then, and this is four times as fast
+        count = data.count(b"\n\n" + _BARE)
+        joined = data.replace(b"\n\n" + _BARE, b",")
+    else:
+        joined, count = _NEXT.subn(b",", data)
+    return None if b"\n" in joined else (b"[" + joined + b"]", count + 1, is_done)

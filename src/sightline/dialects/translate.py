@@ -1,7 +1,12 @@
-"""From one dialect to another, each with a report of what was lost: whole bodies, and streams while they arrive (bytes
-in at any split, bytes out as soon as they can be said).
+"""From one dialect to another, each with a report of what was lost: whole bodies, and streams while they arrive
+(bytes in at any split, bytes out as soon as they can be said).
 
 Two forms are no provider's: the canonical request as JSON, and a reply as its events or as one folded value.
+
+Reasoning survives a translation: it is asked for in the target's own way, so that it can be shown to the client and
+come back with its next request. No provider needs to keep it. A reply brings it signed (see `signatures`), and only
+if the request asked for it: the Responses API hands it over if `include` says so, Anthropic's models think beside a
+thinking setting, and each shows words of it on demand only.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from sightline.catalog.fitting import fit_to_model
+from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import budget_for, fit_to_model, is_reasoning
 from sightline.dialects.conversation import with_words, without_private_lines
-from sightline.dialects.dialect import Client, StreamWriting, Target
+from sightline.dialects.dialect import Client, Dialect, StreamWriting, Target
 from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
-from sightline.dialects.reasoning import ask_for_reasoning
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.signatures import OriginMarker, with_own_seals
@@ -24,11 +29,70 @@ from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
 from sightline.model.fold import Fold, fold
 from sightline.model.json import Json
+from sightline.model.options import ADDED, Options, Reasoning
 from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode, encode
+
+
+def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts: Facts | None) -> Request:
+    """The request of a client of `source` as `target` has to be asked; it is fitted to its model already.
+
+    What this adds has `ADDED` for its place: by that the writers know it, and report it.
+    """
+    options = request.options
+    if options.reasoning is not None and is_wanted(options.reasoning):
+        reasoning = options.reasoning
+        if target.reasoning == "mode" and not _forces_call(request):
+            reasoning = _switch_on(reasoning, facts)
+        if source.reasoning == "mode" and reasoning.summary is None and "auto" in target.support.summaries:
+            # A client of Anthropic's gets to see what its model thinks unless it asks not to.
+            reasoning = _with(reasoning, summary="auto")
+        options = msgspec.structs.replace(options, reasoning=reasoning)
+    if target.support.reasoning_include is not None and _reasons(options, facts):
+        missing = tuple(word for word in target.support.reasoning_include if word not in (options.include or ()))
+        if missing:
+            places = options.places | {"include": ADDED}
+            options = msgspec.structs.replace(options, include=(*(options.include or ()), *missing), places=places)
+    return msgspec.structs.replace(request, options=options)
+
+
+def is_wanted(reasoning: Reasoning) -> bool:
+    """Whether it asks for any reasoning at all."""
+    if reasoning.mode == "off" or reasoning.effort == "none" or reasoning.budget == 0:
+        return False
+    return reasoning.mode is not None or reasoning.effort is not None or reasoning.budget is not None
+
+
+def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
+    """An effort alone as what makes the model think: adaptive thinking, or a budget where it knows nothing else."""
+    if reasoning.mode is not None or reasoning.budget is not None:
+        return reasoning
+    modes = None if facts is None else facts.thinking
+    if modes is None or "adaptive" in modes:
+        return _with(reasoning, mode="adaptive")
+    if "budget" in modes:
+        return _with(reasoning, budget=budget_for(reasoning.effort or ""))
+    return reasoning
+
+
+def _with(reasoning: Reasoning, **added: str | int) -> Reasoning:
+    places = reasoning.places | dict.fromkeys(added, ADDED)
+    return msgspec.structs.replace(reasoning, **added, places=places)
+
+
+def _forces_call(request: Request) -> bool:
+    """Whether the request forces a call, beside which Anthropic refuses thinking."""
+    return request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
+
+
+def _reasons(options: Options, facts: Facts | None) -> bool:
+    """Whether the reply will hold reasoning: it is asked for, or the model is known to reason unasked."""
+    if options.reasoning is not None and is_wanted(options.reasoning):
+        return True
+    return facts is not None and facts.reasoning is True and is_reasoning(options, facts)
 
 
 class StreamTranslation:

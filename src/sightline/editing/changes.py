@@ -17,6 +17,7 @@ from sightline.editing.operations import (
     Batch,
     Delete,
     Duplicate,
+    EditTarget,
     Insert,
     Move,
     Remove,
@@ -26,9 +27,11 @@ from sightline.editing.operations import (
     SetBody,
     SetRole,
     SetText,
+    replace_text,
+    target_of,
+    with_role,
 )
 from sightline.editing.reading import DocumentReading
-from sightline.editing.targets import EditTarget, replace_text, target_of, with_role
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolCall

@@ -20,9 +20,8 @@ from sightline.editing.cache_edits import CacheEdit, CacheEditMissing, apply_cac
 from sightline.editing.changes import cascade_of, check_sound
 from sightline.editing.deletions import Deletions, parent_of
 from sightline.editing.draft import Draft
-from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText
+from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText, target_of
 from sightline.editing.section import Section, SectionPart, text_in
-from sightline.editing.targets import target_of
 from sightline.editing.validity import argument_problems, schema_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json

@@ -1,14 +1,173 @@
-"""Operations: what a person can do to a document under edit, as values that come and go as JSON.
+"""Operations: what a person can do to a document under edit, as values that come and go as JSON; the section and part
+that one is about, and a new text or role written there.
 
 `keep` asks that the edit be repeated on later requests; the owner of the masks reads it, nothing here does.
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from sightline.catalog.reading import read_value
-from sightline.model.json import Json
+from sightline.dialects.registry import dialect
+from sightline.editing.deletions import edit_refusal
+from sightline.editing.document import WholeDocument
+from sightline.editing.reading import OPTIONS, OTHER, TOOLS, options_of, part_key, tools_of, type_of
+from sightline.editing.section import can_gain_text
+from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of, words_of_option, words_of_tool
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.tools import Tool
+from sightline.wire import jsontext
+from sightline.wire.pointer import join, resolve
+
+_HINT = "Look at the request as it stands: its sections and their parts have ids."
+
+
+class EditTarget(NamedTuple):
+    """The places of the whole document that are meant, and what was read there.
+
+    `message` is the item of the conversation, `part` the part of it; `tool` and `option` are parts of other sections.
+    """
+
+    places: tuple[str, ...]
+    message: Message | None = None
+    part: Part | None = None
+    tool: Tool | None = None
+    option: str | None = None
+
+
+def target_of(whole: WholeDocument, section: str, part: str | None) -> EditTarget:
+    """What these ids name; a fault if they name nothing."""
+    key = whole.names.key_of(section)
+    if key is None or (key != OTHER and whole.reading.request is None):
+        raise edit_refusal(f"there is no section {section!r}", _HINT)
+    keys = whole.names.sections[key].parts
+    chosen = None if part is None else next((each for each, name in keys.items() if name == part), None)
+    if part is not None and chosen is None:
+        raise edit_refusal(f"there is no part {part!r} in section {section!r}", _HINT)
+    found = _in_bundle(whole, key, chosen) if key in (TOOLS, OPTIONS, OTHER) else _in_message(whole, key, chosen)
+    if found is None:
+        raise edit_refusal(f"there is no part {part!r} in section {section!r}", _HINT)
+    return found
+
+
+def _in_message(whole: WholeDocument, place: str, chosen: str | None) -> EditTarget | None:
+    request = whole.reading.request
+    assert request is not None
+    message = next(message for message in request.messages if message.at == place)
+    if chosen is None:
+        return EditTarget((place,), message)
+    for part in message.parts:
+        if part_key(type_of(part), part.at, place) == chosen:
+            return EditTarget((part.at,), message, part)
+    return None
+
+
+def _in_bundle(whole: WholeDocument, key: str, chosen: str | None) -> EditTarget | None:
+    if key == TOOLS:
+        tools = tools_of(whole.reading)
+        if chosen is None:
+            return EditTarget(tuple(tool.at for tool in tools))
+        return next(
+            (EditTarget((each.at,), tool=each) for each in tools if part_key("tool", each.at, TOOLS) == chosen), None
+        )
+    if chosen is None:
+        # The options are deleted one by one: a request without a model cannot be sent.
+        return EditTarget(())
+    places = [place for place in options_of(whole.reading) if part_key("option", place, OPTIONS) == chosen]
+    return EditTarget((places[0],), option=places[0]) if places else None
+
+
+def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonObject:
+    """The members of an item that change with its role."""
+    editing = dialect(name).editing
+    known = editing.roles
+    if role not in known:
+        raise edit_refusal(f"no message of {name} can be given the role {role!r}", f"Known here: {', '.join(known)}.")
+    if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts):
+        raise edit_refusal("this has no role of its own to change", "Move its words into a message first.")
+    if "role" not in item and not editing.adds_role:
+        raise edit_refusal("this has no role of its own to change", "Only a message has one.")
+    changed: JsonObject = {} if item.get("role") == known[role] else {"role": known[role]}
+    content = item.get("content")
+    if isinstance(content, list):
+        respelled = [editing.respell_part(part, role) for part in content]
+        changed |= {} if respelled == content else {"content": respelled}
+    return changed
+
+
+_ONE_BY_ONE = "Edit its parts one by one, or a value by its place."
+
+
+def replace_text(whole: WholeDocument, target: EditTarget, text: str) -> WholeDocument:
+    """The document with this text where the target's was."""
+    document = whole.reading.document
+    if target.part is not None:
+        return _write_over_leaves(whole, [words_of(target.part, document, whole.reading.name)], text)
+    if target.tool is not None:
+        return _write_over_leaves(whole, [words_of_tool(target.tool, document)], text)
+    if target.option is not None:
+        return _write_over_leaves(whole, [words_of_option(target.option, resolve(document, target.option))], text)
+    if target.message is None:
+        raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
+    return _replace_message_text(whole, target.message, text)
+
+
+def _replace_message_text(whole: WholeDocument, message: Message, text: str) -> WholeDocument:
+    live = [part for part in message.parts if not whole.deletions.holds(part.at)]
+    words: list[Part] = [part for part in live if isinstance(part, Text)]
+    paired: list[Part] = [part for part in live if isinstance(part, (ToolCall, ToolResult))]
+    chosen = words or (paired if len(paired) == 1 else [])
+    if chosen:
+        reading = whole.reading
+        return _write_over_leaves(whole, [words_of(part, reading.document, reading.name) for part in chosen], text)
+    if not can_gain_text(message, whole.deletions):
+        raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
+    return _with_front(whole, message, text) if text else whole
+
+
+def _write_over_leaves(whole: WholeDocument, words: list[EditableText], text: str) -> WholeDocument:
+    """The text spread over these words; what is read-only may be among them as long as the edit does not touch it."""
+    leaves = [leaf for each in words for leaf in each.leaves]
+    if not leaves:
+        raise edit_refusal("this has no text that can be edited", words[0].reason or _ONE_BY_ONE)
+    reasons = [each.reason for each in words for _ in each.leaves]
+    for leaf, reason, new in zip(leaves, reasons, divide_over_parts([leaf.text for leaf in leaves], text), strict=True):
+        if new == leaf.text:
+            continue
+        if reason:
+            raise edit_refusal("the edit touches a part that is read-only", reason, pointer=leaf.pointer)
+        whole = _write_leaf(whole, leaf, new)
+    return whole
+
+
+def _write_leaf(whole: WholeDocument, leaf: Leaf, text: str) -> WholeDocument:
+    value: Json = jsontext.decode(text) if leaf.is_json else text
+    if not leaf.is_there:
+        return whole.insert(leaf.pointer, value)
+    if leaf.is_json and jsontext.encode(value) == jsontext.encode(resolve(whole.reading.document, leaf.pointer)):
+        return whole
+    return whole.set(leaf.pointer, value)
+
+
+def _with_front(whole: WholeDocument, message: Message, text: str) -> WholeDocument:
+    """A message without words gets one part of them, in front."""
+    editing, item = dialect(whole.reading.name).editing, resolve(whole.reading.document, message.at)
+    part = editing.text_part(message.role, text)
+    if isinstance(item, list):
+        return whole.insert(join(message.at, 0), part)
+    key = editing.parts_key
+    held = item.get(key) if isinstance(item, dict) else None
+    place = join(message.at, key)
+    if isinstance(held, list):
+        return whole.insert(join(place, 0), part)
+    if held is not None or not isinstance(item, dict):
+        raise edit_refusal("there is no list that could take a text", "Set the value by its place.", pointer=place)
+    new: Json = [part]
+    return whole.set(place, new) if key in item else whole.insert(place, new)
+
 
 Keep = Literal["session", "project", "all"]
 
@@ -124,7 +283,7 @@ AnyOperation: TypeAlias = Edit | Undo | Redo
 HoldOperation: TypeAlias = AnyOperation | KeepEdits
 """What a person can do to what is held: also keep the edits for later requests, which needs the masks."""
 
-_HINT = (
+_READING_HINT = (
     "Known operations: set_text, set, insert, remove, move, delete, restore, duplicate, set_role, set_body, batch, "
     "expand, keep, undo, redo, reset; the documentation of the API lists the fields of each."
 )
@@ -132,5 +291,5 @@ _HINT = (
 
 def operation(value: Json) -> HoldOperation:
     """The operation that a JSON value asks for; a fault says what is wrong with it."""
-    read: HoldOperation = read_value(value, HoldOperation, subject="the edit", hint=_HINT, status=400)
+    read: HoldOperation = read_value(value, HoldOperation, subject="the edit", hint=_READING_HINT, status=400)
     return read

@@ -21,8 +21,8 @@ from sightline.model.fold import Fold
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.transport.clock import Clock
-from sightline.wire.json_array import begins_array
 from sightline.wire.jsontext import decode, encode
+from sightline.wire.partial_json import begins_array
 
 Wait = Callable[[float], Awaitable[None]]
 """Returns when so many seconds have passed since the playing began."""

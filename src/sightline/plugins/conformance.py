@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sightline.agent.core.signature import definition_of
+from sightline.agent.core.arguments import definition_of
 from sightline.catalog.toml import TomlText
 from sightline.dialects.dialect import Client, Dialect, Target
 from sightline.dialects.registry import NAMES, dialect
@@ -23,7 +23,7 @@ from sightline.evals.core.graders.finding import Grading, GradingSubject
 from sightline.evals.core.graders.grade import check_grader_name
 from sightline.evals.core.graders.payload import payload_of
 from sightline.evals.core.result import CaseObservation
-from sightline.exchange.recording.har_import import read_har
+from sightline.exchange.recording.har import read_har
 from sightline.filters.fields import check_field_name
 from sightline.filters.predicate import Known
 from sightline.model.events import Ended, Failed, Finished, Started, StreamEvent, TextReceived, UsageReceived

@@ -10,18 +10,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from sightline.agent.core.facts import RequestStarted, RunFact
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalEnded, EvalFact, EvalState
 from sightline.exchange.hub import RUN_PREFIX
 from sightline.model.exchange import Budgeted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.model.json import Json, JsonObject
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.telemetry.evaluations import case_span, eval_span, result_events
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import attributes
-from sightline.telemetry.spans import ENDS, attempt_of, fault_events, find_received, run_span, span, tool_span
+from sightline.telemetry.spans import (
+    ENDS,
+    attempt_of,
+    case_span,
+    eval_span,
+    fault_events,
+    find_received,
+    result_events,
+    run_span,
+    span,
+    tool_span,
+)
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest

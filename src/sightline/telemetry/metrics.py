@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sightline.agent.core.facts import RunBegan, RunEnded, RunFact
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.catalog.provider import OPENTELEMETRY_NAMES
 from sightline.dialects.registry import find_dialect
 from sightline.model.exchange import (

@@ -9,9 +9,8 @@ from typing import Annotated, Self, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
 from sightline.dialects.endpoint import provider_dialects

@@ -12,10 +12,10 @@ import pytest
 
 from sightline.agent.api.runs import Approvals, Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall as ToolUse
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets

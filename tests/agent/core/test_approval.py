@@ -5,9 +5,9 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CANCELLED, DENIED, Pending, RunPolicy
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import Cap, ToolOutcome, text_outcome
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, ToolCall
 from tests.loop_stage import COUNT, count

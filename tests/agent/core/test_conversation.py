@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sightline.agent.core.conversation import NO_RESULT, DialectCheck, RunConversation, pair_calls
-from sightline.agent.core.output import NOTHING, ToolOutcome, text_outcome
+from sightline.agent.core.tool import NOTHING, ToolOutcome, text_outcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import NAMES
 from sightline.dialects.translate import write_request

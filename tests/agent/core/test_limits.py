@@ -21,9 +21,8 @@ from sightline.agent.core.limits import (
     usage_of,
     waiting_by,
 )
-from sightline.agent.core.output import text_outcome
 from sightline.agent.core.run import RunPlan
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, text_outcome
 from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
 from sightline.model.usage import Usage

@@ -6,7 +6,6 @@ import pytest
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CANCELLED, FinishedRun
 from sightline.agent.core.run import Loop, RunPlan, ToolLoop, run
 from sightline.agent.core.steps import (
@@ -23,6 +22,7 @@ from sightline.agent.core.steps import (
     Use,
     Used,
 )
+from sightline.agent.core.tool import Cap, ToolOutcome, text_outcome
 from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault
 from sightline.model.message import Message

@@ -16,7 +16,6 @@ from sightline.agent.core.facts import (
     stand,
     write,
 )
-from sightline.agent.core.output import text_outcome
 from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.steps import (
     AskModel,
@@ -31,6 +30,7 @@ from sightline.agent.core.steps import (
     batches,
     unfit,
 )
+from sightline.agent.core.tool import text_outcome
 from sightline.catalog.provider import Route
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Inline, Opaque, Text, Thinking

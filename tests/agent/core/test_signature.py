@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from sightline.agent.core.signature import definition_of
+from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.tool import Definition, definition_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject

@@ -4,8 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.core.output import NOTHING, Cap, ToolOutcome, cap_outcome, text_outcome, truncate, words_of
-from sightline.agent.core.tool import Definition, Toolbox, definition_problems
+from sightline.agent.core.tool import (
+    NOTHING,
+    Cap,
+    Definition,
+    Toolbox,
+    ToolOutcome,
+    cap_outcome,
+    definition_problems,
+    text_outcome,
+    truncate,
+    words_of,
+)
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Inline, Link, Text
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool

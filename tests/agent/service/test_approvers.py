@@ -9,8 +9,8 @@ import pytest
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.approvers import Approval, Approver, Judging, Questions, Said, deny_unattended
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import RunPaused

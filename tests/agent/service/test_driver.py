@@ -9,10 +9,9 @@ import pytest
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import Replied, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CANCELLED
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.agent.service.driver import ToolChanges
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault

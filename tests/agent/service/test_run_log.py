@@ -15,8 +15,8 @@ from sightline.agent.core.facts import (
     ToolStarted,
     write,
 )
-from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import Replied
+from sightline.agent.core.tool import text_outcome
 from sightline.agent.service.run_log import PastRuns, RunLog, beginning, read_facts
 from sightline.errors import Code, Fault
 from sightline.store.sqlite import SqliteStore, open_store

@@ -6,9 +6,9 @@ import msgspec
 
 from sightline.agent.core.approval import Allowed, ApprovalRule, Denied, Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import Round
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
 from sightline.agent.service.shapes import ApprovePending, ConfirmPending, MidFlightPending, RunShown

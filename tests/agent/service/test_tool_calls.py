@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.facts import RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall, Use
+from sightline.agent.core.tool import Cap, ToolOutcome, text_outcome
 from sightline.agent.service.run_log import RunLog
 from sightline.agent.service.tool_calls import INTERRUPTED, ToolRunner
 from sightline.agent.tools.hooks import HookVerdict

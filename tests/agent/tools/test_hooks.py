@@ -6,8 +6,8 @@ from threading import Event as Flag
 
 import pytest
 
-from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import text_outcome
 from sightline.agent.tools import commands as child
 from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookVerdict, hooks_in
 from sightline.errors import Code, Fault

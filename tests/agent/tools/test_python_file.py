@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from sightline.agent.core.output import NOTHING, Cap, ToolOutcome, cap_outcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import NOTHING, Cap, ToolOutcome, cap_outcome
 from sightline.agent.tools import commands as child
 from sightline.agent.tools import python_file
 from sightline.agent.tools.python_file import PythonFile

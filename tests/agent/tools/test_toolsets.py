@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets
 from sightline.agent.tools.tools import Tools, together, unknown

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.output import text_outcome
+from sightline.agent.core.tool import text_outcome
 from sightline.agent.tools import python_file as module
 from sightline.agent.tools.python_file import WorkerClient
 from sightline.agent.tools.worker import (

@@ -4,8 +4,7 @@ import msgspec
 
 from sightline.chat.core.facts import PairAsked, PairCancelled, PairsHandled, TopicChanged
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.imports.maichat import to_json, to_jsonl
-from sightline.chat.core.imports.markdown import to_markdown
+from sightline.chat.core.imports.formats import to_json, to_jsonl, to_markdown
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
 from sightline.chat.core.sizing import ChatSettings

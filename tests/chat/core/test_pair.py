@@ -2,17 +2,20 @@ import base64
 
 import pytest
 
-from sightline.chat.core.attachment import attachment, kind_of, name_of, text_in
 from sightline.chat.core.facts import CANCELLED, INTERRUPTED
 from sightline.chat.core.pair import (
     ChatAnswer,
     MessagePair,
     Trouble,
     answer_of,
+    attachment,
     filter_changed,
+    kind_of,
+    name_of,
     overflow_after_trimming,
     prompt_too_large,
     text_answer,
+    text_in,
     trouble_of,
 )
 from sightline.errors import Code, Fault, Numbers

@@ -7,9 +7,9 @@ import pytest
 
 from sightline.agent.core.approval import Allowed
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.chat.core.facts import PairAnswered, PairsDeleted
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.blocks import CallBlock, blocks_of

@@ -12,7 +12,7 @@ import termios
 import pytest
 
 from sightline.cli.evals.running import Interrupts, ProgressLine, clock_time, line_of
-from sightline.evals.service.progress import Progress
+from sightline.evals.service.eval_log import Progress
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.gemini.carried import is_carried, pack_thoughts
+from sightline.dialects.gemini.parts import is_carried, pack_thoughts
 from sightline.dialects.gemini.request import read_request, write_request
 from sightline.dialects.signatures import wrap
 from sightline.model.parts import Part, Text, Thinking, ToolCall

@@ -3,8 +3,7 @@
 from typing import Any
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.openai_responses.echo import echo
-from sightline.dialects.openai_responses.reply_write import write_reply
+from sightline.dialects.openai_responses.reply_write import echo, write_reply
 from sightline.dialects.openai_responses.request import read_request
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply

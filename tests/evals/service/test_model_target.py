@@ -3,8 +3,8 @@ import hashlib
 from pathlib import Path
 
 from sightline.agent.core.limits import RunUsage
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model, Prices

@@ -4,7 +4,7 @@ from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, 
 from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.progress import Meter
+from sightline.evals.service.eval_log import Meter
 from sightline.evals.service.target import Spending
 from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, table, verdicts
 from tests.fake_clock import FakeClock

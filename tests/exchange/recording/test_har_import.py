@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.recording.har_import import HarImport, is_har, read_har
+from sightline.exchange.recording.har import HarImport, is_har, read_har
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from tests.store.traffic import chat_stream

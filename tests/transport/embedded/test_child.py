@@ -14,26 +14,24 @@ from sightline.transport.embedded import child, inspection
 from sightline.transport.embedded import machine as weights
 from sightline.transport.embedded.causes import (
     CAUSE_TEXTS,
+    SHA256,
     Answer,
     Cause,
     ChildFailed,
     ChildOrders,
     ChildStarted,
-    cause_of_exit,
-    unavailable,
-)
-from sightline.transport.embedded.child import MODEL, CannotServeError, load_engine
-from sightline.transport.embedded.inspection import Inspection, inspect
-from sightline.transport.embedded.machine import (
-    SHA256,
     are_weights,
+    cause_of_exit,
     default_threads,
     find_weights,
     has_avx2,
     has_build,
     openmp_problem,
     sha256_of,
+    unavailable,
 )
+from sightline.transport.embedded.child import MODEL, CannotServeError, load_engine
+from sightline.transport.embedded.inspection import Inspection, inspect
 from sightline.transport.embedded.process import child_environment
 from tests.local_model import CHILD, KEY, needs_model, serving
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
+from sightline.transport.embedded.causes import SHA256
 from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose, findings_of
 from sightline.transport.embedded.inspection import Inspection
-from sightline.transport.embedded.machine import SHA256
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.wire.call import HttpRequest
 from tests.local_model import Served, needs_model

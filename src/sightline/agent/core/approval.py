@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import ResultPart
+from sightline.agent.core.tool import ResultPart
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.wire import pointer

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import NOTHING, ToolOutcome
+from sightline.agent.core.tool import NOTHING, ToolOutcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.rules import brings_state
 from sightline.dialects.registry import dialect

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import FinishedRun, Why
 from sightline.agent.core.run import Loop, RunPlan, ToolLoop
 from sightline.agent.core.steps import (
@@ -25,6 +24,7 @@ from sightline.agent.core.steps import (
     Use,
     Used,
 )
+from sightline.agent.core.tool import ToolOutcome
 from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome
 from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
 from sightline.model.json import Json

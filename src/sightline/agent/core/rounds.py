@@ -18,9 +18,8 @@ from sightline.agent.core.approval import (
 from sightline.agent.core.arguments import RefusedArguments, Repair, check_edited
 from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Reached, RunUsage
-from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, text_outcome
 from sightline.dialects.tool_names import as_function_arguments
 from sightline.errors import CancelReason
 from sightline.model.json import Json, JsonObject

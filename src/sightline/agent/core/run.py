@@ -26,7 +26,6 @@ from sightline.agent.core.limits import (
     next_limit,
     usage_of,
 )
-from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Pending, Round, RunPolicy, Why
 from sightline.agent.core.steps import (
     Answer,
@@ -45,7 +44,7 @@ from sightline.agent.core.steps import (
     Used,
     unfit,
 )
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Cap, Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.catalog.facts import Prices
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.parts import Part, Text, Thinking, ToolCall

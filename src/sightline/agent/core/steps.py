@@ -7,7 +7,7 @@ import msgspec
 from sightline.agent.core.approval import Decision
 from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json
 from sightline.model.reply import Reply

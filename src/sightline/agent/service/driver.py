@@ -11,7 +11,6 @@ import msgspec
 from sightline.agent.core.approval import Decision
 from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunState, RunTaken
 from sightline.agent.core.limits import line_of
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import (
     Answer,
@@ -28,7 +27,7 @@ from sightline.agent.core.steps import (
     Use,
     Used,
 )
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome
 from sightline.agent.service.approvers import Approver, Question, Watcher
 from sightline.agent.service.round_sender import (
     Opening,

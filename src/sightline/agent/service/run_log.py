@@ -8,8 +8,8 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 import msgspec
 
 from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, stand, write
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.service.run_view import Looked, brief, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
 from sightline.errors import Code, Fault

@@ -14,10 +14,10 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
 )
-from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.rounds import CallRecord, Round
 from sightline.agent.core.rounds import Pending as PendingOfLoop
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
+from sightline.agent.core.tool import ToolOutcome, words_of
 from sightline.agent.service.approvers import Question
 from sightline.agent.service.shapes import (
     ApprovePending,

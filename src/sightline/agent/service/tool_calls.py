@@ -8,8 +8,8 @@ import msgspec
 
 from sightline.agent.core.approval import Allowed, Decision, Denied, Policy
 from sightline.agent.core.facts import Remarked, ToolFinished, ToolStarted
-from sightline.agent.core.output import Cap, ResultPart, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.core.steps import Approve, RunnableCall, Use, batches
+from sightline.agent.core.tool import Cap, ResultPart, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.service.run_log import RunLog
 from sightline.agent.tools.hooks import Hooks, HookVerdict
 from sightline.agent.tools.tools import Tools

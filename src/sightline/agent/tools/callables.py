@@ -22,10 +22,9 @@ from typing import TypeAlias, cast, get_type_hints
 
 import msgspec
 
-from sightline.agent.core.output import ResultPart, ToolOutcome, text_outcome
-from sightline.agent.core.signature import definition_of
+from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, ResultPart, ToolOutcome, text_outcome
 from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.commands import Commands
 from sightline.errors import Code, Fault

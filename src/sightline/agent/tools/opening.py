@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, ToolOutcome
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.commands import without
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.commands import Child, start_child
 from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Kind, Load, Order, Ran, RunFunction

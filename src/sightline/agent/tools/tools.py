@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.errors import Code, Fault
 
 TIMEOUT = 60.0

@@ -19,9 +19,8 @@ from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome
-from sightline.agent.core.signature import definition_of
-from sightline.agent.core.tool import Definition, definition_problems
+from sightline.agent.core.arguments import definition_of
+from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, definition_problems
 from sightline.agent.tools.callables import convert_arguments, failure_of, last_line, outcome_of
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject

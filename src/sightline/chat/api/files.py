@@ -13,14 +13,12 @@ import msgspec
 from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.shapes import AttachmentWanted, ImportShown
-from sightline.chat.core.attachment import attachment, name_of, text_in
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.conversations import Gathered
-from sightline.chat.core.imports.maichat import to_json, to_jsonl
-from sightline.chat.core.imports.markdown import to_markdown
+from sightline.chat.core.imports.formats import to_json, to_jsonl, to_markdown
 from sightline.chat.core.imports.reading import read_chat
-from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.pair import MessagePair, attachment, name_of, text_in
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Text

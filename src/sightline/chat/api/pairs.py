@@ -37,7 +37,6 @@ from sightline.chat.api.shapes import (
     ViewShown,
     ViewWanted,
 )
-from sightline.chat.core.attachment import kind_of, name_of
 from sightline.chat.core.facts import (
     AnswerSwapped,
     ChatFact,
@@ -49,7 +48,7 @@ from sightline.chat.core.facts import (
     PairsRestored,
     PairsStarred,
 )
-from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, kind_of, name_of
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.view import Standing, View

@@ -5,8 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sightline.chat.core.attachment import AttachmentKind
-from sightline.chat.core.pair import Flag, Hand, LifecycleState, Star
+from sightline.chat.core.pair import AttachmentKind, Flag, Hand, LifecycleState, Star
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters, Topic

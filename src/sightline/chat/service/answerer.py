@@ -14,9 +14,8 @@ from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
-from sightline.agent.service.run_answer import ToolOpener, answer_of, messages_of
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.service.toolsets import KeptRules
+from sightline.agent.service.toolsets import KeptRules, ToolOpener, answer_of, messages_of
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver

@@ -18,7 +18,7 @@ from sightline.evals.core.exports import to_index, to_jsonl, to_junit
 from sightline.evals.core.result import CaseResult, complaints_of
 from sightline.evals.core.run_state import EvalState, budget_of, cost_limit_of, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
-from sightline.evals.core.statistics.sentences import number, pluralize
+from sightline.evals.core.statistics.paired import number, pluralize
 from sightline.evals.core.suite import SuitePlace
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, score_or_reason, summarize
 from sightline.evals.service.eval_log import PREFIX, State

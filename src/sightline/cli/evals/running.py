@@ -32,9 +32,8 @@ from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalState, RunOptions, budget_of, select_cases, targets_of, trials_of
 from sightline.evals.core.suite import Case, Suite
-from sightline.evals.service.eval_log import State
+from sightline.evals.service.eval_log import Progress, ProgressListener, State
 from sightline.evals.service.evaluation import CasePreview, Evaluation, RunSnapshot
-from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.model.json import JsonObject

@@ -18,8 +18,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.comparison import CasePair, RunComparison, compare
 from sightline.evals.core.exports import read_jsonl, to_line
 from sightline.evals.core.result import CaseResult, CaseScore, Score
-from sightline.evals.core.statistics.paired import Paired
-from sightline.evals.core.statistics.sentences import number
+from sightline.evals.core.statistics.paired import Paired, number
 from sightline.evals.core.suite import SuitePlace
 from sightline.evals.core.summary import targets_of
 from sightline.evals.service.eval_log import Brief

@@ -24,7 +24,7 @@ from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
 from sightline.evals.core.reading.yaml_edit import document_text
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.evals.core.run_state import RunOptions
-from sightline.evals.core.statistics.sentences import pluralize
+from sightline.evals.core.statistics.paired import pluralize
 from sightline.evals.core.suite import Suite, SuiteProblem
 from sightline.evals.core.target import SuiteTarget, TargetSpec
 from sightline.evals.service.evaluation import CasePreview

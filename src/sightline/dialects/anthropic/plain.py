@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from sightline.dialects.dialect import PlainTexts
-from sightline.dialects.plain_streams import read_frames
+from sightline.dialects.streaming import read_frames
 
 
 class _CacheControl(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.gemini.carried import is_carried, pack_thoughts
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
-from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, media_part
+from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, is_carried, media_part, pack_thoughts
 from sightline.dialects.gemini.reply_fields import write_citations, write_finish, write_logprobs, write_usage
 from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.streaming import truncation_fault

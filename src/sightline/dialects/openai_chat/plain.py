@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from sightline.dialects.dialect import PlainTexts
-from sightline.dialects.plain_streams import read_frames
+from sightline.dialects.streaming import read_frames
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Finish, Reply
 from sightline.model.usage import Usage, unusual

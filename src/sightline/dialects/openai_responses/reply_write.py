@@ -1,13 +1,21 @@
-"""A Responses reply, whole or as a stream: the same output either way, and in a stream closed by one terminal event."""
+"""A Responses reply, whole or as a stream: the same output either way, and in a stream closed by one terminal event.
 
+A response repeats its request: the API, and the open specification that follows it, demand every setting in each
+`response` object, with its default where the request is silent.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sightline.dialects.dialect import Client
+import msgspec
+
+from sightline.dialects.dialect import Client, Target
+from sightline.dialects.fields import as_object, object_at, objects_in
 from sightline.dialects.losses import lose_choices, lose_partial
-from sightline.dialects.openai_responses.echo import echo
 from sightline.dialects.openai_responses.errors import write_error, write_failure
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.output import Output
+from sightline.dialects.openai_responses.request import write_request
 from sightline.dialects.openai_responses.snapshots import write_usage
 from sightline.dialects.streaming import PartEvent, Sequencer, truncation_fault
 from sightline.errors import Fault
@@ -36,9 +44,63 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Reply
 from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
+
+_DEFAULTS: Mapping[str, Json] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "background": False,
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_logprobs": 0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "tool_choice": "auto",
+    "tools": [],
+    "truncation": "disabled",
+    "metadata": {},
+    "user": None,
+}
+_FUNCTION: JsonObject = {"description": None, "parameters": None, "strict": True}
+_SCHEMA: JsonObject = {"description": None, "schema": None, "strict": False}
+
+
+def echo(request: Request) -> JsonObject:
+    """The settings of a request of this dialect as its response shows them; of any other, none."""
+    if request.dialect != NAME:
+        return {}
+    asked = as_object(write_request(msgspec.structs.replace(request, messages=()), Target(), Report()), "")
+    asked["instructions"] = _instructions(request)
+    shown: JsonObject = {
+        name: default if asked.get(name) is None else asked[name] for name, default in _DEFAULTS.items()
+    }
+    shown["tools"] = [
+        {**_FUNCTION, **tool} if tool.get("type") == "function" else tool for _, tool in objects_in(shown["tools"])
+    ]
+    output = {**object_at(asked, "text")}
+    chosen: JsonObject = object_at(output, "format") or {"type": "text"}
+    output["format"] = {**_SCHEMA, **chosen} if chosen.get("type") == "json_schema" else chosen
+    reasoning: JsonObject = {"effort": None, "summary": None, **object_at(asked, "reasoning")}
+    return {**shown, "text": output, "reasoning": reasoning}
+
+
+def _instructions(request: Request) -> Json:
+    match request.messages[:1]:
+        case (first,) if first.at == "/instructions":
+            return "".join(part.text for part in first.parts if isinstance(part, Text))
+        case _:
+            return None
+
 
 DEFAULT_ID = "resp_0"
 

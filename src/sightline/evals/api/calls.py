@@ -46,8 +46,8 @@ from sightline.evals.core.result import SCHEME
 from sightline.evals.core.run_state import EvalState, Key, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
+from sightline.evals.service.eval_log import Progress, ProgressListener
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
-from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import sound, suite_in
 from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange

@@ -9,7 +9,7 @@ from sightline.evals.core.comparison import GraderPair
 from sightline.evals.core.delivery.delivery import Note
 from sightline.evals.core.making.case_writer import LeftOut
 from sightline.evals.core.result import Score, Status, Verdict
-from sightline.evals.core.statistics.sentences import Finding
+from sightline.evals.core.statistics.paired import Finding
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.summary import Excluded
 from sightline.evals.service.eval_log import State

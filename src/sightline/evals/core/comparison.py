@@ -10,8 +10,15 @@ from sightline.catalog.problem import nearest, quote_word
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.intervals import LEVEL, RESAMPLES, Draw
-from sightline.evals.core.statistics.paired import NOISE, Paired, compare_pairs
-from sightline.evals.core.statistics.sentences import Finding, describe_difference, describe_excluded, finding_of
+from sightline.evals.core.statistics.paired import (
+    NOISE,
+    Finding,
+    Paired,
+    compare_pairs,
+    describe_difference,
+    describe_excluded,
+    finding_of,
+)
 from sightline.evals.core.summary import (
     CaseTally,
     Excluded,

@@ -21,7 +21,7 @@ from sightline.evals.core.statistics.intervals import (
     usable_ks,
     wilson_interval,
 )
-from sightline.evals.core.statistics.sentences import describe_excluded, describe_mean, describe_unknown_costs
+from sightline.evals.core.statistics.paired import describe_excluded, describe_mean, describe_unknown_costs
 from sightline.model.usage import Usage
 
 Why: TypeAlias = Literal["error", "not_graded", "skipped"]

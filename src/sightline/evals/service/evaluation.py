@@ -39,9 +39,17 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
 from sightline.evals.service.cluster.pool import open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
-from sightline.evals.service.eval_log import PREFIX, Brief, EvalLog, EvalObserver, PastEvals, State
+from sightline.evals.service.eval_log import (
+    PREFIX,
+    Brief,
+    EvalLog,
+    EvalObserver,
+    Meter,
+    PastEvals,
+    ProgressListener,
+    State,
+)
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
-from sightline.evals.service.progress import Meter, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine

@@ -14,8 +14,8 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.approvers import Judging, Said
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import RunGate
-from sightline.agent.service.run_answer import RunTools
 from sightline.agent.service.runner import NewRun, Runner
+from sightline.agent.service.toolsets import RunTools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.editing.comparing import SectionChange

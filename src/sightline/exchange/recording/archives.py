@@ -19,8 +19,7 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.recording.har import har
-from sightline.exchange.recording.har_import import is_har, read_har
+from sightline.exchange.recording.har import har, is_har, read_har
 from sightline.exchange.recording.markdown import markdown
 from sightline.exchange.recording.page import page
 from sightline.exchange.recording.replay_request import call_of

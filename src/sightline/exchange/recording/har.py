@@ -1,18 +1,287 @@
-"""An exchange as an HTTP archive (HAR 1.2), which the network panels of browsers and many other tools open."""
+"""HTTP archives (HAR 1.2): an exchange written as one, which the network panels of browsers and many other tools
+open, and the requests in one that ask a model, read into the record.
+
+Browsers, proxies and Sightline itself write such files. They may hold credentials, which are masked as in traffic
+that passes through.
+"""
 
 import base64
+import binascii
+import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from urllib.parse import parse_qsl, urlsplit
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+import msgspec
+
+from sightline.dialects.endpoint import match_path
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.reply_reader import ReplyReader
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.store.digest import digest_of
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.wire.call import RequestTemplate, TemplateValue
-from sightline.wire.secrets import MASK
+from sightline.wire.jsontext import MISFIT, decode
+from sightline.wire.secrets import MASK, Redaction, secrets_of
+
+_ID = re.compile(r"x_[0-9a-f]{20}")
+_SESSION = "import"
+
+
+class HarPair(msgspec.Struct, frozen=True):
+    """A header or a parameter."""
+
+    name: str
+    value: str = ""
+
+
+class HarPost(msgspec.Struct, frozen=True, rename="camel"):
+    """The body of a request; `encoding` is Sightline's own member for bodies that are no text."""
+
+    mime_type: str = ""
+    text: str = ""
+    encoding: str = msgspec.field(default="", name="_encoding")
+
+
+class HarRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """A request."""
+
+    method: str
+    url: str
+    headers: tuple[HarPair, ...] = ()
+    post_data: HarPost | None = None
+
+
+class HarContent(msgspec.Struct, frozen=True, rename="camel"):
+    """The body of an answer, after its coding."""
+
+    mime_type: str = ""
+    text: str = ""
+    encoding: str = ""
+
+
+class HarResponse(msgspec.Struct, frozen=True):
+    """An answer; a status of 0 says that none came."""
+
+    status: int = 0
+    headers: tuple[HarPair, ...] = ()
+    content: HarContent = HarContent()
+
+
+class HarOwn(msgspec.Struct, frozen=True):
+    """What Sightline writes beside an entry, so that the exchange keeps its name when it is read back."""
+
+    id: str = ""
+    provider: str = ""
+    session: str = ""
+    client: str = ""
+
+
+class HarEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One request and its answer."""
+
+    started_date_time: str
+    request: HarRequest
+    response: HarResponse = HarResponse()
+    time: float = 0.0
+    timings: Mapping[str, float | None] = {}
+    own: HarOwn = msgspec.field(default=HarOwn(), name="_sightline")
+
+
+class HarLog(msgspec.Struct, frozen=True):
+    """What a file holds."""
+
+    entries: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HarImport:
+    """The exchanges that were found, each as its entries, and how many other requests there were."""
+
+    exchanges: tuple[tuple[Entry, ...], ...]
+    others: int
+
+    @property
+    def ids(self) -> list[str]:
+        """The names of the exchanges."""
+        return [entry.exchange for entries in self.exchanges for entry in entries[-1:] if isinstance(entry, FactEntry)]
+
+
+def is_har(data: bytes) -> bool:
+    """Whether a file begins as an HTTP archive does."""
+    return re.match(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:', data) is not None
+
+
+def read_har(data: bytes, provider_of: Callable[[str], str]) -> HarImport:
+    """The exchanges of an archive; `provider_of` names the provider at an address. A fault says what is wrong with it,
+    and where."""
+    document = decode(data.removeprefix(b"\xef\xbb\xbf"))
+    log = document.get("log") if isinstance(document, dict) else None
+    try:
+        entries = msgspec.convert(log, HarLog).entries
+    except MISFIT as error:
+        raise _unreadable(f"not an HTTP archive: {error}") from None
+    exchanges: list[tuple[Entry, ...]] = []
+    for number, value in enumerate(entries):
+        try:
+            entry = msgspec.convert(value, HarEntry)
+        except MISFIT as error:
+            raise _unreadable(f"entry {number} of the archive: {error}") from None
+        model_call = _model_call_of(entry)
+        if model_call is not None:
+            exchanges.append(_exchange(entry, number, model_call, provider_of))
+    return HarImport(tuple(exchanges), len(entries) - len(exchanges))
+
+
+def _unreadable(message: str) -> Fault:
+    return Fault(Code.USAGE, message, hint="Use a HAR file (version 1.2) with the contents of its answers.")
+
+
+class _PathSays(NamedTuple):
+    """What the path of a request says: its dialect, and in some dialects the model and that the answer streams."""
+
+    dialect: str
+    model: str
+    is_stream: bool
+
+
+def _model_call_of(entry: HarEntry) -> _PathSays | None:
+    """What a request asks for; None where it asks no model."""
+    if entry.request.method != "POST" or entry.request.post_data is None:
+        return None
+    segments = unquote(urlsplit(entry.request.url).path).rstrip("/").split("/")
+    for start in reversed(range(len(segments))):  # a base URL may put anything before the path of an API
+        found = match_path(segments[start:])
+        if found is not None and not found.counts:
+            return _PathSays(found.dialect, found.model, found.is_stream)
+    return None
+
+
+def _exchange(
+    entry: HarEntry, number: int, model_call: _PathSays, provider_of: Callable[[str], str]
+) -> tuple[Entry, ...]:
+    at = _time(entry.started_date_time, number)
+    url = urlsplit(entry.request.url)
+    headers = tuple((each.name, each.value) for each in entry.request.headers if not each.name.startswith(":"))
+    redaction = Redaction(secrets_of(headers, url.query))
+    assert entry.request.post_data is not None
+    body = _mask_secrets(redaction, _bytes(entry.request.post_data.text, entry.request.post_data.encoding, number))
+    sha256 = hashlib.sha256(body).hexdigest()
+    fields = _fields(body)
+    spoken, model = model_call.dialect, model_call.model or str(fields.get("model") or "")
+    agent = next((value for name, value in headers if name.lower() == "user-agent"), "")
+    facts: list[Fact] = [
+        Received(
+            spoken,
+            model,
+            sha256,
+            session=entry.own.session if entry.own.id else _SESSION,
+            client=entry.own.client or agent.partition(" ")[0],
+            path=redaction.address(url.path, url.query),
+            is_stream=model_call.is_stream or fields.get("stream") is True,
+            headers=redaction.headers(headers),
+        )
+    ]
+    provider = entry.own.provider or provider_of(entry.request.url)
+    address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{redaction.address(url.path, url.query)}"
+    facts.append(AttemptStarted(1, provider, sha256, model=model, dialect=spoken, url=address))
+    facts += _answer(entry, number, spoken, redaction) if entry.response.status else [_no_answer(entry)]
+    exchange = entry.own.id if _ID.fullmatch(entry.own.id) else _name(at, entry.request.url, sha256)
+    return (BodyEntry(sha256, body), *(FactEntry(exchange, n, at, fact) for n, fact in enumerate(facts)))
+
+
+def _no_answer(entry: HarEntry) -> ExchangeFailed:
+    """The end of a request to which no answer came: browsers write the status 0 where one failed or was stopped."""
+    hint = "The request failed, or was stopped, before an answer came; the archive does not say why."
+    return ExchangeFailed(Code.NETWORK.value, "the archive holds no answer", hint, elapsed=max(0.0, entry.time / 1000))
+
+
+def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> list[Fact]:
+    response = entry.response
+    body = _mask_secrets(redaction, _bytes(response.content.text, response.content.encoding, number))
+    headers = redaction.headers(
+        tuple((each.name, each.value) for each in response.headers if each.name.lower() != "content-encoding")
+    )
+    first = max(0.0, (entry.timings.get("wait") or 0.0) / 1000)
+    elapsed = max(first, entry.time / 1000)
+    sha256 = hashlib.sha256(body).hexdigest()
+    facts: list[Fact] = [FrameArrived(body, first)] if body else []
+    reading = ReplyReader(spoken)
+    if response.status < 400:
+        reading.feed(body)
+        reading.close()
+        fault = reading.reply.fault if body else Fault(Code.UPSTREAM_PROTOCOL, "the archive holds no answer")
+    else:
+        fault = dialect(spoken).read_error(response.status, _json(body), dict(headers))
+    reply, usage = reading.reply, reading.reply.usage
+    if usage is not None:
+        usage = msgspec.structs.replace(usage, at="", extras={})
+    if fault is not None:
+        message = redaction.text(fault.message)
+        return [
+            *facts,
+            ExchangeFailed(
+                fault.code.value, message, fault.hint, response.status, headers, sha256, usage, first, elapsed
+            ),
+        ]
+    tools = tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
+    finish, model = reply.choice.finish or "stop", reply.model or ""
+    return [
+        *facts,
+        ExchangeFinished(
+            finish, response.status, headers, sha256, model, usage, tools, first, elapsed, reading.warning
+        ),
+    ]
+
+
+def _time(text: str, number: int) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _unreadable(f"entry {number} of the archive: {text[:40]!r} is no time") from None
+    return moment.timestamp()
+
+
+def _bytes(text: str, encoding: str, number: int) -> bytes:
+    if encoding != "base64":
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise _unreadable(f"entry {number} of the archive: its content is not base64") from None
+
+
+def _mask_secrets(redaction: Redaction, data: bytes) -> bytes:
+    masking = redaction.masking()
+    return masking.feed(data) + masking.close()
+
+
+def _fields(body: bytes) -> dict[str, Json]:
+    value = _json(body)
+    return value if isinstance(value, dict) else {}
+
+
+def _json(body: bytes) -> Json:
+    try:
+        return decode(body)
+    except Fault:
+        return body.decode("utf-8", "replace")
+
+
+def _name(at: float, url: str, sha256: str) -> str:
+    """An id that says when, as all do, and is the same each time that the file is read."""
+    digest = hashlib.sha256(f"{at!r} {url} {sha256}".encode("utf-8", "replace")).hexdigest()
+    return f"x_{int(at * 1_000_000):014x}{digest[:6]}"
+
 
 _VERSION = "1.2"
 _PROTOCOL = "HTTP/1.1"

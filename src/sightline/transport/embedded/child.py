@@ -16,9 +16,13 @@ from typing import BinaryIO, Protocol
 import msgspec
 
 from sightline.platform.processes import cores, ignore_signals
-from sightline.transport.embedded.causes import Answer, Cause, ChildFailed, ChildOrders, ChildStarted
-from sightline.transport.embedded.machine import (
+from sightline.transport.embedded.causes import (
     SHA256,
+    Answer,
+    Cause,
+    ChildFailed,
+    ChildOrders,
+    ChildStarted,
     are_weights,
     default_threads,
     find_weights,

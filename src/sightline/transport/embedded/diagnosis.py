@@ -11,10 +11,9 @@ import msgspec
 from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.dialects.openai_chat.names import NAME as CHAT
 from sightline.errors import Code, Fault
-from sightline.transport.embedded.causes import CAUSE_TEXTS, ELSEWHERE, INSTALL, LIBGOMP, unavailable
+from sightline.transport.embedded.causes import CAUSE_TEXTS, ELSEWHERE, INSTALL, LIBGOMP, SHA256, unavailable
 from sightline.transport.embedded.child import MODEL
 from sightline.transport.embedded.inspection import Inspection
-from sightline.transport.embedded.machine import SHA256
 from sightline.transport.embedded.process import EmbeddedModel, Running
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode

@@ -9,8 +9,8 @@ from importlib import metadata
 
 import msgspec
 
+from sightline.transport.embedded.causes import find_weights, has_avx2, has_build, openmp_problem, sha256_of
 from sightline.transport.embedded.child import ENGINE
-from sightline.transport.embedded.machine import find_weights, has_avx2, has_build, openmp_problem, sha256_of
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):

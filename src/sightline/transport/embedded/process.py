@@ -13,6 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.platform.processes import has_ended
 from sightline.transport.embedded.causes import (
     CAUSE_TEXTS,
+    WINDOW,
     Answer,
     Cause,
     ChildFailed,
@@ -21,7 +22,6 @@ from sightline.transport.embedded.causes import (
     cause_of_exit,
     unavailable,
 )
-from sightline.transport.embedded.machine import WINDOW
 
 COMPLAINTS_KEPT = 4096
 ANSWER_LIMIT = 65536

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.builtin.builtin import NAMES, Builtin
 from sightline.model.parts import Text
 from tests.agent.tools.processes import environment

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.mcp.config import McpNetwork, ServerLimits, open_mcp_text
 from sightline.agent.tools.mcp.mcp_tools import McpTools
 from sightline.model.parts import Text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.mcp.config import ServerLimits
 from sightline.agent.tools.mcp.connection import (
     LONGEST,

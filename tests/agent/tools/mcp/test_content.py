@@ -14,7 +14,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.mcp.listing import outcome
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 from tests.agent.tools.mcp.sdk_server import PIXEL

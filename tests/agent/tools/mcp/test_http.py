@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trustme
 
-from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.mcp.config import McpNetwork, ServerLimits
 from sightline.agent.tools.mcp.links import McpHttpGuard
 from sightline.errors import Code, Fault

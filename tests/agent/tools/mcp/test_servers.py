@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Toolbox
+from sightline.agent.core.tool import Toolbox, ToolOutcome
 from sightline.agent.tools.mcp.mcp_tools import McpTools
 from sightline.agent.tools.tools import together
 from sightline.errors import Code, Fault

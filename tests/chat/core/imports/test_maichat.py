@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.chat.core.imports.maichat import OWN_SCHEMA, read_maichat
+from sightline.chat.core.imports.formats import OWN_SCHEMA, read_maichat
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation

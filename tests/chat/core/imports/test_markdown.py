@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.chat.core.imports.markdown import escape, is_markdown, read_markdown
+from sightline.chat.core.imports.formats import escape, is_markdown, read_markdown
 
 
 def read(text: str) -> list[tuple[str, str]]:

@@ -3,8 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.evals.core.statistics.intervals import mean_of
-from sightline.evals.core.statistics.paired import Paired, compare_pairs
-from sightline.evals.core.statistics.sentences import (
+from sightline.evals.core.statistics.paired import (
+    Paired,
+    compare_pairs,
     describe_difference,
     describe_excluded,
     describe_mean,

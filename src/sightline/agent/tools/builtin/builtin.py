@@ -11,10 +11,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.signature import definition_of
+from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.searching import ListFilesTool, SearchFilesTool
 from sightline.agent.tools.callables import call_function, convert_arguments, outcome_of, part_of

@@ -36,7 +36,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.tools.mcp.config import (
     CommandServer,
     McpNetwork,

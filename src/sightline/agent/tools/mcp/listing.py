@@ -24,8 +24,7 @@ from mcp_types import (
     Tool,
 )
 
-from sightline.agent.core.output import ResultPart, ToolOutcome, truncate
-from sightline.agent.core.tool import Definition, definition_problems
+from sightline.agent.core.tool import Definition, ResultPart, ToolOutcome, definition_problems, truncate
 from sightline.agent.tools.callables import part_of
 from sightline.agent.tools.mcp.config import ServerLimits, mask_values
 from sightline.errors import Fault

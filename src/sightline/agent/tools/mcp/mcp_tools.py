@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sightline.agent.core.arguments import RefusedArguments, check_edited
-from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.agent.tools.mcp.config import McpNetwork, ServerConfig, ServerLimits, ServerSpec, mask_values
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
 from sightline.agent.tools.mcp.listing import ListedTool, ToolListing

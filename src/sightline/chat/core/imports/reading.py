@@ -17,8 +17,7 @@ from sightline.chat.core.imports.conversations import (
     text,
     tool_name,
 )
-from sightline.chat.core.imports.maichat import read_maichat
-from sightline.chat.core.imports.markdown import is_markdown, read_markdown
+from sightline.chat.core.imports.formats import is_markdown, read_maichat, read_markdown
 from sightline.chat.core.topics import Topic
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject

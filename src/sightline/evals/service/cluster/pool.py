@@ -14,7 +14,6 @@ from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import DEFAULT_WORKERS, CaseDone, EvalBegan, Key, read, workers_of, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import Worker, open_case_worker
-from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, LostError, Needs, RemoteHost
 from sightline.evals.service.cluster.messages import (
@@ -32,6 +31,7 @@ from sightline.evals.service.cluster.messages import (
     batch,
     for_home,
     pack,
+    pack_files,
     value_of,
 )
 from sightline.evals.service.context import EvalRun
