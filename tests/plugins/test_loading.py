@@ -67,7 +67,7 @@ def test_a_file_that_is_no_plug_in_is_named_and_left_out(tmp_path: Path, text: s
     write(tmp_path, "odd.py", text)
     plugins = load_plugins(["odd.py"], tmp_path)
     assert words in plugins.loaded[0].failures[""]
-    assert list(plugins.found()) == []
+    assert list(plugins.working()) == []
 
 
 def test_a_file_is_looked_for_in_plugins_alone(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ async def make_relay(
     from sightline.exchange.interception.holds import Holds
 
     exporter = await open_exporter(loaded, means.client, stack, metrics) if is_told else None
-    if is_told and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.found()):
+    if is_told and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.working()):
         from sightline.plugins.hooks import open_hooks
 
         record = _record_and_observe(record, stack.enter_context(open_hooks(loaded.plugins)))

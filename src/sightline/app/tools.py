@@ -71,7 +71,7 @@ def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSu
     file = loaded.path
     secrets = {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}
     where = base or (here if file is None else file.resolve().parent)
-    functions = {} if loaded.plugins is None else {each.name: each.tools for _, each in loaded.plugins.found()}
+    functions = {} if loaded.plugins is None else {each.name: each.tools for _, each in loaded.plugins.working()}
     return ToolSurroundings(where, here, loaded.environment, secrets, _network(loaded), functions)
 
 

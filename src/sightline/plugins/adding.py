@@ -29,7 +29,11 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
         **{f"dialect {each.name}": partial(register, _guard_dialect(each, owner)) for each in plugin.dialects},
         **{f"field {name}": partial(_add_field, name, field, owner) for name, field in plugin.fields.items()},
         **{f"grader {name}": partial(_add_grader, name, grade, owner) for name, grade in plugin.graders.items()},
-        **{f"{kind} {name}": partial(check_name, kind, name) for kind, names in _named(plugin) for name in names},
+        **{
+            f"{kind} {name}": partial(check_name, kind, name)
+            for kind, names in _unregistered_parts(plugin)
+            for name in names
+        },
     }
     for what, add in adding.items():
         try:
@@ -45,7 +49,7 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
     STAND_INS.difference_update(each.name for each in plugin.dialects)
 
 
-def _named(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
+def _unregistered_parts(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
     """The parts that no registry takes up."""
     yield "signer", plugin.signers
     yield "exporter", plugin.exporters

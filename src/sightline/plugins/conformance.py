@@ -16,7 +16,7 @@ import msgspec
 from sightline.agent.core.arguments import definition_of
 from sightline.catalog.toml import TomlText
 from sightline.dialects.dialect import Client, Dialect, Target
-from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.registry import DEFAULT, NAMES, dialect
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.command import from_value
 from sightline.evals.core.graders.finding import Grading, GradingSubject
@@ -169,7 +169,7 @@ def _dialect_checks(added: Dialect) -> dict[str, Check]:
 
 
 def _write_sample(added: Dialect, report: Report) -> JsonObject:
-    document = added.write_request(dialect("openai-chat").read_request(_REQUEST), Target(), report)
+    document = added.write_request(dialect(DEFAULT).read_request(_REQUEST), Target(), report)
     _require(isinstance(document, dict), f"write_request returned {type(document).__name__}, not an object")
     assert isinstance(document, dict)
     return document

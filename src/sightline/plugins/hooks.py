@@ -85,7 +85,7 @@ class HookThread:
 def open_hooks(plugins: Plugins) -> Iterator[Callable[[Sequence[Entry]], None]]:
     """Run the hooks of plug-ins, each in a thread of its own, so that none waits for another. Gives the function that
     takes what was recorded; at the end the hooks have a few seconds for what still waits."""
-    hooks = [HookThread(owner, hook) for owner, plugin in plugins.found() for hook in plugin.hooks]
+    hooks = [HookThread(owner, hook) for owner, plugin in plugins.working() for hook in plugin.hooks]
 
     def took(entries: Sequence[Entry]) -> None:
         for each in hooks:

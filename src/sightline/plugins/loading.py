@@ -63,13 +63,15 @@ class Plugins:
         """The names that the user has written."""
         return tuple(each.named for each in self.loaded)
 
-    def found(self) -> Iterator[tuple[LoadedPlugin, Plugin]]:
+    def working(self) -> Iterator[tuple[LoadedPlugin, Plugin]]:
         """Those that could be loaded."""
         return ((each, each.plugin) for each in self.loaded if each.plugin is not None)
 
-    def _added(self, kind: str, select: Callable[[Plugin], Mapping[str, T]]) -> Iterator[tuple[LoadedPlugin, str, T]]:
+    def _parts_of(
+        self, kind: str, select: Callable[[Plugin], Mapping[str, T]]
+    ) -> Iterator[tuple[LoadedPlugin, str, T]]:
         """The parts of a kind with their owners and names, but those that were refused."""
-        for owner, plugin in self.found():
+        for owner, plugin in self.working():
             for name, part in select(plugin).items():
                 if f"{kind} {name}" not in owner.refused:
                     yield owner, name, part
@@ -78,12 +80,12 @@ class Plugins:
         """The formats of all plug-ins, by name."""
         return {
             name: owner.guard(f"exporter {name}", format_, bytes, seconds=FILE_SECONDS)
-            for owner, name, format_ in self._added("exporter", lambda plugin: plugin.exporters)
+            for owner, name, format_ in self._parts_of("exporter", lambda plugin: plugin.exporters)
         }
 
     def read_foreign(self, data: bytes) -> JsonObject | None:
         """The HTTP archive that the first fitting importer makes of a file; None where none knows it."""
-        for owner, name, format_ in self._added("importer", lambda plugin: plugin.importers):
+        for owner, name, format_ in self._parts_of("importer", lambda plugin: plugin.importers):
             read: ImportFormat = owner.guard(f"importer {name}", format_, (dict, type(None)), seconds=FILE_SECONDS)
             archive = read(data)
             if archive is not None:
@@ -94,17 +96,19 @@ class Plugins:
         """What finds values that are not to be shared, by name."""
         return {
             name: owner.guard(f"redactor {name}", partial(find_all, find))
-            for owner, name, find in self._added("redactor", lambda plugin: plugin.redactors)
+            for owner, name, find in self._parts_of("redactor", lambda plugin: plugin.redactors)
         }
 
     def panels(self) -> dict[str, tuple[str, Panel]]:
         """The panels for the page by name, each with what the user calls its plug-in."""
-        return {name: (owner.named, panel) for owner, name, panel in self._added("panel", lambda plugin: plugin.panels)}
+        return {
+            name: (owner.named, panel) for owner, name, panel in self._parts_of("panel", lambda plugin: plugin.panels)
+        }
 
     def catalogues(self, built_in: Sequence[TomlText]) -> list[TomlText]:
         """The models and providers of all plug-ins. A catalogue with a problem is left out."""
         texts = []
-        for owner, plugin in self.found():
+        for owner, plugin in self.working():
             if plugin.catalogue:
                 try:
                     check_catalogue(plugin.catalogue, built_in)
@@ -169,7 +173,7 @@ class Plugins:
 
     def signer_names(self) -> frozenset[str]:
         """All ways of signing that a provider can name."""
-        return frozenset(BUILT_IN).union(name for _, name, _ in self._added("signer", lambda plugin: plugin.signers))
+        return frozenset(BUILT_IN).union(name for _, name, _ in self._parts_of("signer", lambda plugin: plugin.signers))
 
     def signers(
         self,
@@ -191,7 +195,7 @@ class Plugins:
             return BUILT_IN[provider.sign](context)
         seen = {each: context.environment[each] for each in provider.sign_env if each in context.environment}
         what = f"signer {provider.sign}"
-        for owner, name, make in self._added("signer", lambda plugin: plugin.signers):
+        for owner, name, make in self._parts_of("signer", lambda plugin: plugin.signers):
             if name == provider.sign:
                 try:
                     signer = owner.guard(what, make)(replace(context, environment=seen))
@@ -265,7 +269,7 @@ def load_plugins(names: Iterable[str], folder: Path | None, seconds: float = Plu
     failures are with each plug-in."""
     plugins = Plugins(tuple(_load(name, folder) for name in dict.fromkeys(names)), folder)
     owners: dict[str, str] = {}
-    for owner, plugin in plugins.found():
+    for owner, plugin in plugins.working():
         owner.seconds = seconds
         add_parts(owner, plugin, owners)
     return plugins

@@ -15,6 +15,7 @@ import msgspec
 from sightline.app.machine import SystemClock
 from sightline.catalog.catalog import Catalog
 from sightline.dialects.endpoint import provider_dialects
+from sightline.dialects.registry import DEFAULT
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
@@ -63,9 +64,7 @@ class ServedProvider:
 
 
 @contextmanager
-def scripted_provider(
-    *replies: ScriptedReply, dialect: str = "openai-chat", delay: float = 0.0
-) -> Iterator[ServedProvider]:
+def scripted_provider(*replies: ScriptedReply, dialect: str = DEFAULT, delay: float = 0.0) -> Iterator[ServedProvider]:
     """A provider of this dialect that answers each request with the next reply, streamed or whole as the client asks.
     Pieces of a stream are `delay` seconds apart. At the end of the block, a request for which no reply was left is an
     AssertionError. Raises a Fault for a reply that is none."""
