@@ -1,13 +1,15 @@
 import msgspec
 import pytest
 
+from sightline.app.configuration import configuration
 from sightline.catalog.catalog import (
     Catalog,
     entry_of,
     facts_of,
     family_of,
-    months_of_prices,
+    price_dates,
     prices_at,
+    prices_at_address,
     providers_at_other_sites,
     spellings,
     without_prices,
@@ -387,15 +389,65 @@ def test_what_a_provider_charges_holds_for_its_models_unless_they_say_otherwise(
     assert (prices.tiers, prices.tools) == ({"flex": 0.7, "batch": 0.4}, {"web_search": 10.0})
 
 
-def test_the_oldest_month_in_which_a_providers_prices_were_looked_up() -> None:
+def test_each_price_has_a_month_and_the_page_that_it_was_read_on() -> None:
     catalog = Catalog(
-        providers={"a": Provider(charges=Charges(as_of="2026-05")), "b": Provider(), "c": Provider()},
+        providers={
+            "a": Provider(charges=Charges(as_of="2026-05", source="https://a/prices")),
+            "b": Provider(),
+            "c": Provider(charges=Charges(source="https://c/prices")),
+        },
         models={
             "one": Model(providers=("a", "b"), prices=Prices(as_of="2026-03")),
-            "two": Model(providers=("a",), prices=Prices(as_of="2026-04", providers=("b", "gone"))),
+            "two": Model(
+                providers=("a",), prices=Prices(as_of="2026-04", providers=("b", "gone"), source="https://two")
+            ),
             "c/three": Model(prices=Prices(as_of="2026-01")),
             "own": Model(providers=("c",), prices=Prices(input=1.0)),
             "free": Model(providers=("c",)),
         },
     )
-    assert months_of_prices(catalog) == {"a": "2026-03", "b": "2026-03", "c": "2026-01"}
+    assert price_dates(catalog) == [
+        ("a", "", "2026-05", "https://a/prices"),
+        ("a", "one", "2026-03", "https://a/prices"),
+        ("b", "one", "2026-03", ""),
+        ("b", "two", "2026-04", "https://two"),
+        ("c", "three", "2026-01", "https://c/prices"),
+    ]
+
+
+def test_every_price_of_ours_says_when_and_where_it_was_read() -> None:
+    catalog = configuration(None).catalog
+    for name, model in catalog.models.items():
+        for provider in model.providers:
+            prices = facts_of(catalog, provider, name).prices
+            if prices is not None and (prices.input or prices.output):  # what costs nothing needs no page
+                assert prices.as_of, name
+                assert prices.source.startswith("https://"), (provider, name)
+
+
+REGIONAL = """
+[providers.acme]
+base_url = "https://{host}/v1"
+[providers.acme.charges]
+hosts = {{ "*.api.acme.com" = "regional" }}
+[models."acme/new"]
+prices = {{ input = 1.0, output = 2.0, regions = {{ regional = 1.1 }} }}
+[models."acme/old"]
+prices = {{ input = 1.0, output = 2.0 }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [("api.acme.com", ""), ("eu.api.acme.com", "regional"), ("EU.api.acme.com:443", "regional"), ("[::1]:80", "")],
+)
+def test_prices_are_those_of_the_region_that_requests_are_sent_to(host: str, region: str) -> None:
+    text = TomlText("sightline.toml", REGIONAL.format(host=host))
+    catalog = load([text], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
+    for model in ("new", "old"):
+        prices = facts_of(catalog, "acme", model).prices
+        assert prices is not None
+        assert prices.region == region
+        assert prices_at_address(prices, "https://jp.api.acme.com/v1/responses").region == "regional"
+        assert prices_at_address(prices, "https://api.acme.com/v1/responses").region == ""
+        assert prices_at_address(prices, "").region == region

@@ -30,6 +30,13 @@ def test_a_table_has_groups_and_a_total(capsys: pytest.CaptureFixture[str]) -> N
     assert [line.split()[:3] for line in lines[1:]] == [["m", "2", "18"], ["total", "2", "18"]]
 
 
+def test_below_the_table_is_where_the_prices_are_from(capsys: pytest.CaptureFixture[str]) -> None:
+    prices = 'prices = { input = 1.0, output = 2.0, as_of = "2026-11", source = "https://acme/prices" }'
+    Path("sightline.toml").write_text(f'[models."m"]\n{prices}\n')
+    assert main(["costs"]) == 0
+    assert "prices of 2026-11 (https://acme/prices): m" in capsys.readouterr().err
+
+
 def test_json_and_csv_have_the_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["costs", "--as", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)

@@ -2,8 +2,8 @@
 
 It is an answer of an eval, so that all of them see it: the record, the commands, the page's calls, the exports, the
 collector and Prometheus, the caps, and the eval's own report. Another model answers than was asked for, at other
-prices; part of the prompt is cached, written for five minutes and for an hour; a tier, searches and reasoning are
-charged, too.
+prices; part of the prompt is cached, written for five minutes and for an hour; a tier, a region's host, searches and
+reasoning are charged, too.
 """
 
 import csv
@@ -32,6 +32,8 @@ base_url = "{url}"
 key_env = ""
 [providers.acme.charges]
 tiers = {{ priority = 1.5 }}
+hosts = {{ "127.0.0.1" = "regional" }}
+regions = {{ regional = 2.0 }}
 tools = {{ web_search = 10.0 }}
 [models."acme/asked"]
 prices = {{ input = 1.0, output = 5.0 }}
@@ -69,7 +71,7 @@ REPLY = {
 }
 INPUT, CACHED, WRITTEN, OUTPUT = 6_000, 2_000, 3_000, 400
 TOKENS = 1_000 * 4.0 + 2_000 * 0.4 + 1_000 * 5.0 + 2_000 * 8.0 + 400 * 20.0
-COST = TOKENS * 1.5 / 1e6 + 3 * 10.0 / 1e3
+COST = TOKENS * 1.5 * 2.0 / 1e6 + 3 * 10.0 / 1e3
 
 
 class Figures(NamedTuple):
@@ -82,7 +84,7 @@ class Figures(NamedTuple):
     saved: float | None = None
 
 
-EXPECTED = Figures(INPUT, OUTPUT, COST, CACHED, 2_000 * (4.0 - 0.4) * 1.5 / 1e6)
+EXPECTED = Figures(INPUT, OUTPUT, COST, CACHED, 2_000 * (4.0 - 0.4) * 1.5 * 2.0 / 1e6)
 
 
 def command(folder: Path, *words: str) -> str:

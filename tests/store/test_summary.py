@@ -162,6 +162,18 @@ def test_cost_uses_the_model_answered_then_sent_then_requested(known: str, cost:
     assert summary_of("x_1", [FactEntry("x_1", n, 0.0, fact) for n, fact in enumerate(facts)], prices).cost == cost
 
 
+@pytest.mark.parametrize(("host", "cost"), [("api.acme.com", 20.0), ("eu.api.acme.com", 22.0), ("", 22.0)])
+def test_cost_is_that_of_the_address_which_the_request_was_sent_to(host: str, cost: float) -> None:
+    """The provider has the address of a region now; where the request went is on record."""
+    hosts, regions = {"*.api.acme.com": "regional"}, {"regional": 1.1}
+    now = Prices(input=5, output=15, hosts=hosts, regions=regions, region="regional")
+    usage = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+    sent = AttemptStarted(1, "acme", "aa", model="sent", url=f"https://{host}/v1/chat" if host else "")
+    facts = [ASKED, sent, ExchangeFinished("stop", usage=usage)]
+    summary = summary_of("x_1", [FactEntry("x_1", n, 0.0, fact) for n, fact in enumerate(facts)], lambda *_: now)
+    assert summary.cost == pytest.approx(cost, abs=1e-9)
+
+
 def test_what_the_request_tells_is_added() -> None:
     digest = Digest(title="Hello", previous="x_0", is_side=True)
     found = summary_of("x_1", [FactEntry("x_1", 0, 0.0, ASKED)], free, digest)

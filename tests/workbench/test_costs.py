@@ -41,6 +41,16 @@ def test_costs_are_summed_by_day_and_model() -> None:
     assert (found.total.requests, found.total.input_tokens) == (4, 1600)
 
 
+def test_the_prices_of_the_models_in_the_sum_are_named_with_their_source() -> None:
+    dated = Prices(input=2.0, output=8.0, as_of="2026-11", source="https://acme/prices")
+    accounting = Accounting((), lambda provider, model: dated if model == "m" else None, UTC)
+    for summary in (answered(), answered(NOON + 1), answered(model="n", cost=None)):
+        accounting.add(summary)
+    (used,) = accounting.result().prices
+    assert (used.provider, used.model, used.input, used.output) == ("acme", "m", 2.0, 8.0)
+    assert (used.as_of, used.source) == ("2026-11", "https://acme/prices")
+
+
 def test_a_day_is_that_of_the_zone() -> None:
     accounting = Accounting(("day",), lambda provider, model: None, timezone(timedelta(hours=13)))
     accounting.add(answered())

@@ -10,8 +10,9 @@ belongs, an invalid address, and an unknown name. A value that may be a secret i
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import cached_property
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -69,22 +70,29 @@ def prices_at(entry: Model | Family, provider_name: str, *, is_for_provider: boo
     return prices if not payees or provider_name in payees else None
 
 
-def months_of_prices(catalog: Catalog) -> dict[str, str]:
-    """When the oldest price of each provider was looked up, as a month such as 2026-11; what has no month is the
-    user's own."""
-    oldest: dict[str, str] = {}
+class PriceDate(NamedTuple):
+    """When a model's prices were looked up, as a month such as 2026-11, and where."""
 
-    def note(provider: str, month: str) -> None:
-        if month and provider in catalog.providers:
-            oldest[provider] = min(month, oldest.get(provider, month))
+    provider: str
+    model: str
+    month: str
+    source: str
 
-    for name, provider in catalog.providers.items():
-        note(name, provider.charges.as_of)
+
+def price_dates(catalog: Catalog) -> list[PriceDate]:
+    """Of each price of each provider that has a month; what has none is the user's own. What a provider charges for all
+    of its models is there without a model."""
+    found = [
+        PriceDate(name, "", provider.charges.as_of, provider.charges.source)
+        for name, provider in catalog.providers.items()
+    ]
     for name, model in catalog.models.items():
-        if model.prices is not None:
-            for payee in model.prices.providers or model.providers or (name.partition("/")[0],):
-                note(payee, model.prices.as_of)
-    return oldest
+        if (prices := model.prices) is not None:
+            for payee in prices.providers or model.providers or (name.partition("/")[0],):
+                if payee in catalog.providers:
+                    source = prices.source or catalog.providers[payee].charges.source
+                    found.append(PriceDate(payee, name.removeprefix(f"{payee}/"), prices.as_of, source))
+    return [each for each in found if each.month]
 
 
 def providers_at_other_sites(builtin: Mapping[str, str], providers: Mapping[str, Provider]) -> frozenset[str]:
@@ -122,12 +130,15 @@ def _for_others(name: str, model: Model, prices: Prices, moved: Collection[str])
 
 def _site(url: str) -> str:
     """The last two names of the host, which stay the same for a vendor's regions; an address of numbers as it is."""
-    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].lower()
-    if host.startswith("["):
-        return host
-    host = host.partition(":")[0]
+    host = _host(url)
     labels = host.split(".")
-    return host if labels[-1].isdigit() else ".".join(labels[-2:])
+    return host if host.startswith("[") or labels[-1].isdigit() else ".".join(labels[-2:])
+
+
+def _host(url: str) -> str:
+    """The host of an address in small letters, without its port."""
+    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].lower()
+    return host if host.startswith("[") else host.partition(":")[0]
 
 
 _VARIANT = re.compile(r":[^:/]+$")
@@ -153,7 +164,7 @@ def facts_of(catalog: Catalog, provider_name: str, model_name: str) -> Facts:
         known["prices"] = prices_at(layer, provider_name, is_for_provider=is_own) or known.get("prices")
     prices, provider = known["prices"], catalog.providers.get(provider_name)
     if isinstance(prices, Prices) and provider is not None:
-        known["prices"] = _with_charges(prices, provider.charges)
+        known["prices"] = prices_at_address(_with_charges(prices, provider.charges), provider.base_url)
     return msgspec.structs.replace(Facts(), **known)
 
 
@@ -164,7 +175,18 @@ def _with_charges(prices: Prices, charges: Charges) -> Prices:
         tiers=charges.tiers | prices.tiers,
         regions=charges.regions | prices.regions,
         tools=charges.tools | prices.tools,
+        source=prices.source or (charges.source if prices.as_of else ""),
+        hosts=charges.hosts | prices.hosts,
     )
+
+
+def prices_at_address(prices: Prices, url: str) -> Prices:
+    """The prices of requests that are sent to this address, which may be that of a region."""
+    if not prices.hosts or not url:
+        return prices
+    host = _host(url)
+    region = next((region for glob, region in prices.hosts.items() if fnmatchcase(host, glob)), "")
+    return prices if region == prices.region else msgspec.structs.replace(prices, region=region)
 
 
 def family_of(catalog: Catalog, provider_name: str, model_name: str) -> Family:

@@ -69,11 +69,14 @@ class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 class Charges(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """What a provider charges otherwise than by its models' prices. `tiers` and `regions` multiply the prices of a
-    request that was answered there; a tier or a region that is not named has no known price. `tools` are dollars for a
-    thousand calls of the provider's own tools."""
+    request that was answered there; a tier or a region that a reply names and that is not here has no known price.
+    `hosts` are globs of the hosts that a request has to be sent to for a region: there a model is charged more only if
+    its region is here. `tools` are dollars for a thousand calls of the provider's own tools. `source` is the page that
+    has its prices."""
 
     tiers: dict[str, Dollars] = {}
     regions: dict[str, Dollars] = {}
+    hosts: dict[str, str] = {}
     tools: dict[str, Dollars] = {}
     as_of: Month = ""
     source: str = ""
@@ -83,7 +86,8 @@ class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """US dollars for a million tokens, and the month in which they were looked up. `long` are those of long prompts.
 
     `cache_write_1h` is what tokens cost that the cache keeps for an hour. `providers` are those whose prices these are;
-    without it, the model's providers. `tiers`, `regions` and `tools` go before those of the provider (`Charges`).
+    without it, the model's providers. `tiers`, `regions`, `tools` and `source` go before those of the provider
+    (`Charges`), from which `hosts` are and, by the host that requests are sent to, `region`.
     """
 
     input: Dollars | None = None
@@ -99,7 +103,10 @@ class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     tools: dict[str, Dollars] = {}
     long: LongPrices | None = None
     as_of: Month = ""
+    source: str = ""
     providers: tuple[str, ...] = ()
+    hosts: dict[str, str] = {}
+    region: str = ""
 
 
 class ImageCost(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -142,6 +142,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 
 _OLD_PRICES = 6
 """Months after which the prices of a provider should be looked at again."""
+_MOST_NAMES = 6
 
 
 def _price_findings(catalog: "Catalog") -> list["DiagnosisFinding"]:
@@ -149,23 +150,26 @@ def _price_findings(catalog: "Catalog") -> list["DiagnosisFinding"]:
     from datetime import UTC, datetime
 
     from sightline.app.machine import SystemClock
-    from sightline.catalog.catalog import months_of_prices
+    from sightline.catalog.catalog import PriceDate, price_dates
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
-    today, months = datetime.fromtimestamp(SystemClock().now(), UTC), months_of_prices(catalog)
-    old = {
-        name: month
-        for name, month in months.items()
-        if (today.year - int(month[:4])) * 12 + today.month - int(month[5:]) > _OLD_PRICES
-    }
+    today, dates = datetime.fromtimestamp(SystemClock().now(), UTC), price_dates(catalog)
+    old: dict[str, list[PriceDate]] = {}
+    for each in dates:
+        if (today.year - int(each.month[:4])) * 12 + today.month - int(each.month[5:]) > _OLD_PRICES:
+            old.setdefault(each.provider, []).append(each)
     found = []
-    for name, month in sorted(old.items()):
-        source = catalog.providers[name].charges.source
-        hint = f"Compare them with {source or 'its own list'}, and set changed ones in [models] of sightline.toml."
-        found.append(DiagnosisFinding(name, ok=None, detail=f"some prices are of {month}", hint=hint))
-    current = [month for name, month in months.items() if name not in old]
+    for name, prices in sorted(old.items()):
+        models = [each.model or "tiers and tools" for each in prices]
+        names = ", ".join(models[:_MOST_NAMES]) + (" …" if len(models) > _MOST_NAMES else "")
+        places = ", ".join(dict.fromkeys(each.source for each in prices if each.source))
+        hint = f"Compare them with {places or 'its own list'}, and set changed ones in [models] of sightline.toml."
+        detail = f"{many(len(prices), 'price')} looked up in {min(each.month for each in prices)} or later: {names}"
+        found.append(DiagnosisFinding(name, ok=None, detail=detail, hint=hint))
+    current = [each for each in dates if each.provider not in old]
     if current:
-        detail = f"of {many(len(current), 'provider')}: looked up from {min(current)} on"
+        providers = {each.provider for each in current}
+        detail = f"of {many(len(providers), 'provider')}: looked up from {min(each.month for each in current)} on"
         found.append(DiagnosisFinding("prices", ok=True, detail=detail))
     return found
 

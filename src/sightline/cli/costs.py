@@ -75,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif costs.total.requests:
         write(_table(costs).encode())
         _say_gaps(costs.total)
+        _say_prices(costs)
     else:
         say("nothing on record" if not arguments.filter else "no recorded exchange matches")
     return 0
@@ -178,6 +179,17 @@ def _say_gaps(total: "CostRow") -> None:
         say(f"{many(total.unpriced, 'exchange')} with tokens but no known price: not in the sum")
     if total.uncounted:
         say(f"{many(total.uncounted, 'exchange')} that the provider did not count: not in the sum")
+
+
+def _say_prices(costs: "CostsShown") -> None:
+    """Where the prices are from and of when, for those that were not set by the user."""
+    models: dict[tuple[str, str], list[str]] = {}
+    for each in costs.prices:
+        if each.as_of and (each.input or each.output):
+            models.setdefault((each.as_of, each.source), []).append(each.model)
+    for (month, source), names in sorted(models.items()):
+        shown = ", ".join(harmless(name) for name in dict.fromkeys(names))
+        say(f"prices of {month}{f' ({source})' if source else ''}: {shown}")
 
 
 def _print_differences(differences: "tuple[Difference, ...]", form: str) -> int:

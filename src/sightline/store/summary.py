@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, assert_never, get_type_hints
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog, facts_of
+from sightline.catalog.catalog import Catalog, facts_of, prices_at_address
 from sightline.catalog.facts import Prices
 from sightline.filters.predicate import Value
 from sightline.model.exchange import (
@@ -166,12 +166,19 @@ def price_list(catalog: Catalog) -> PriceList:
     return prices
 
 
+def find_prices(prices: PriceList, provider: str, models: Iterable[str], url: str) -> Prices | None:
+    """The prices of the first of these models that has some, at the address to which the request was sent."""
+    named = (prices(provider, name) for name in dict.fromkeys(models) if name)
+    found = next((found for found in named if found is not None), None)
+    return None if found is None else prices_at_address(found, url)
+
+
 def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:
     """One line for the exchange with these facts, in their order; frames may be left out."""
-    summary, sent = Summary(id=exchange, at=0.0), ""
+    summary, sent = Summary(id=exchange, at=0.0), AttemptStarted(0, "", "")
     for entry in facts:
         if isinstance(entry.fact, AttemptStarted):
-            sent = entry.fact.model
+            sent = entry.fact
         summary = _step(summary, entry, sent, prices)
     return summary if digest is None else with_digest(summary, digest)
 
@@ -200,7 +207,7 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             assert_never(unreachable)
 
 
-def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> Summary:
+def _step(summary: Summary, entry: FactEntry, sent: AttemptStarted, prices: PriceList) -> Summary:
     match entry.fact:  # the most frequent kinds first: each case is a comparison
         case Received() as fact:
             return msgspec.structs.replace(
@@ -216,7 +223,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
                 summary, state="finished", finish=fact.finish, status=fact.status, tools=fact.tools,
                 first_byte=fact.first_byte, elapsed=fact.elapsed, message=fact.warning,
             )  # fmt: skip
-            return _with_usage(ended, fact.usage, (fact.model, sent), prices)
+            return _with_usage(ended, fact.usage, fact.model, sent, prices)
         case Translated() as fact:
             return msgspec.structs.replace(summary, losses=summary.losses + fact.losses)
         case Held():
@@ -230,7 +237,7 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
                 summary, state="failed", fault=fact.code, message=fact.message, status=fact.status,
                 first_byte=fact.first_byte or None, elapsed=fact.elapsed or None,
             )  # fmt: skip
-            return _with_usage(ended, fact.usage, (sent,), prices)
+            return _with_usage(ended, fact.usage, "", sent, prices)
         case ExchangeCancelled() as fact:
             return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
         case ReplyStored() as fact:
@@ -242,13 +249,14 @@ def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> S
             assert_never(unreachable)
 
 
-def _with_usage(summary: Summary, usage: Usage | None, models: tuple[str, ...], prices: PriceList) -> Summary:
-    """The summary with the provider's counts, and what they cost by the first of these models, or else the one that was
-    asked for, whose prices are known."""
+def _with_usage(
+    summary: Summary, usage: Usage | None, answered: str, sent: AttemptStarted, prices: PriceList
+) -> Summary:
+    """The summary with the provider's counts, and what they cost at the address that it was sent to: by the model that
+    answered, else by the one that was sent, else by the one that was asked for."""
     if usage is None:
         return summary
-    named = (prices(summary.provider, name) for name in dict.fromkeys((*models, summary.model)) if name)
-    found = next((found for found in named if found is not None), None)
+    found = find_prices(prices, summary.provider, (answered, sent.model, summary.model), sent.url)
     cost = cost_of(usage, found)
     return msgspec.structs.replace(
         summary, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,

@@ -31,7 +31,7 @@ from sightline.model.exchange import (
 from sightline.model.json import Json
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry
-from sightline.store.summary import PriceList
+from sightline.store.summary import PriceList, find_prices
 from sightline.telemetry.otlp import AGENT, FAILED_RUNS, attributes, nanoseconds
 from sightline.tokens.estimate import cost_of
 
@@ -245,11 +245,10 @@ class Metrics:
         self, attempt: AttemptStarted | None, received: Received, usage: Usage, answered: tuple[str, ...]
     ) -> float | None:
         """What an exchange cost, by the first of its models whose price is known; None where none is."""
-        names = (*answered, "" if attempt is None else attempt.model, received.model)
-        provider = "" if attempt is None else attempt.provider
+        sent = attempt or AttemptStarted(0, "", "")
         found = None
         if self._prices is not None:
-            found = next((price for name in names if name and (price := self._prices(provider, name))), None)
+            found = find_prices(self._prices, sent.provider, (*answered, sent.model, received.model), sent.url)
         cost = cost_of(usage, found)
         return None if cost is None else cost.dollars
 

@@ -127,9 +127,10 @@ def savings_of(usage: Usage, prices: Prices | None) -> float | None:
 
 
 def _share(usage: Usage, prices: Prices) -> float | None:
-    """What the tier and the region multiply the price with; None where that is not known."""
+    """What the tier and the region multiply the price with; None where that is not known. A region that the address
+    tells and not the reply costs more with some models only: those whose prices say so."""
     tier = prices.tiers.get(usage.tier) if usage.tier else 1.0
-    region = prices.regions.get(usage.region) if usage.region else 1.0
+    region = prices.regions.get(usage.region) if usage.region else prices.regions.get(prices.region, 1.0)
     return None if tier is None or region is None else tier * region
 
 

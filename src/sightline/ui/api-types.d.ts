@@ -563,11 +563,12 @@ export interface CostRow {
   uncounted: number;
 }
 
-/** The groups, the dearest first but days in their order, and the sums of all. */
+/** The groups, the dearest first but days in their order, the sums of all, and the prices of the models in them. */
 export interface CostsShown {
   by: string[];
   rows: CostRow[];
   total: CostRow;
+  prices: PriceUsed[];
 }
 
 /** How many pairs are sent, in short and in detail. */
@@ -1248,6 +1249,16 @@ export interface PreviewShown {
   additions: Addition[];
   shares: BodyShare[];
   trouble: FaultShown | null;
+}
+
+/** The prices of a model of a provider: US dollars for a million tokens, when they were looked up and where. A user's own have no month. */
+export interface PriceUsed {
+  provider: string;
+  model: string;
+  input: number | null;
+  output: number | null;
+  as_of: string;
+  source: string;
 }
 
 /** A provider, and why it cannot be used. */

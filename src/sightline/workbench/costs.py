@@ -52,12 +52,25 @@ class CostRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
 
 
+class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices of a model of a provider: US dollars for a million tokens, when they were looked up and where. A
+    user's own have no month."""
+
+    provider: str
+    model: str
+    input: float | None
+    output: float | None
+    as_of: str
+    source: str
+
+
 class CostsShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The groups, the dearest first but days in their order, and the sums of all."""
+    """The groups, the dearest first but days in their order, the sums of all, and the prices of the models in them."""
 
     by: tuple[str, ...]
     rows: tuple[CostRow, ...]
     total: CostRow
+    prices: tuple[PriceUsed, ...] = ()
 
 
 class _Sums:
@@ -111,6 +124,7 @@ class Accounting:
         self._prices = prices
         self._groups: dict[tuple[str, ...], _Sums] = {}
         self._total = _Sums(())
+        self._models: dict[tuple[str, str], None] = {}
         self._readers = [_group_readers(zone)[name] for name in self._by]
 
     def add(self, summary: Summary) -> None:
@@ -118,6 +132,7 @@ class Accounting:
         saved = summary.saved if summary.saved is not None or not summary.cached_tokens else self._savings(summary)
         keys = tuple(read(summary) for read in self._readers)
         self._total.add(summary, saved)
+        self._models[summary.provider, summary.model] = None
         if keys:
             self._groups.setdefault(keys, _Sums(keys)).add(summary, saved)
 
@@ -133,7 +148,23 @@ class Accounting:
             rows.sort(key=lambda row: (row.keys[0], -row.cost, row.keys))
         else:
             rows.sort(key=lambda row: (-row.cost, -row.input_tokens, row.keys))
-        return CostsShown(by=self._by, rows=tuple(rows), total=self._total.row())
+        return CostsShown(by=self._by, rows=tuple(rows), total=self._total.row(), prices=self._prices_used())
+
+    def _prices_used(self) -> tuple[PriceUsed, ...]:
+        """Those of the models that were asked for, as they are now."""
+        found = ((provider, model, self._prices(provider, model)) for provider, model in sorted(self._models))
+        return tuple(
+            PriceUsed(
+                provider=provider,
+                model=model,
+                input=prices.input,
+                output=prices.output,
+                as_of=prices.as_of,
+                source=prices.source,
+            )
+            for provider, model, prices in found
+            if prices is not None
+        )
 
 
 def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:

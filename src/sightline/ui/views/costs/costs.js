@@ -12,7 +12,7 @@ import { Caps } from "./caps.js";
 import { groupFilter, keyWords } from "./core/costs.js";
 import { LearnedRatios } from "./learned.js";
 
-/** @import { CostRow, CostsShown } from "../../api-types.d.ts" */
+/** @import { CostRow, CostsShown, PriceUsed } from "../../api-types.d.ts" */
 
 const GROUPS = /** @type {const} */ ([
   { value: "day", label: "Day" },
@@ -105,7 +105,44 @@ function Account({ costs, by, filter }) {
       <tbody>
         ${costs.rows.map((row) => h(Line, { key: row.keys.join(" "), row, by, filter, most }))}
       </tbody>
-    </table>`;
+    </table>
+    ${costs.prices.length ? h(Prices, { prices: costs.prices }) : null}`;
+}
+
+/** By which prices it was counted, of when they are and where they were read. @param {{ prices: PriceUsed[] }} props */
+function Prices({ prices }) {
+  return html`<details class="cost-prices">
+    <summary>Prices and their sources</summary>
+    <table class="cost-table">
+      <thead>
+        <tr>
+          <th scope="col">Model</th>
+          <th scope="col" class="number">Input, per million</th>
+          <th scope="col" class="number">Output, per million</th>
+          <th scope="col">Looked up</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${prices.map(
+          (each) =>
+            html`<tr key=${`${each.provider}/${each.model}`}>
+              <th scope="row"><span class="cut" title=${each.model}>${each.provider}/${each.model}</span></th>
+              <td class="number">${each.input == null ? "unknown" : money(each.input)}</td>
+              <td class="number">${each.output == null ? "unknown" : money(each.output)}</td>
+              <td>${priceSource(each)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </details>`;
+}
+
+/** Only an address of the web is a link: the source of a user's own price is any text. @param {PriceUsed} price */
+function priceSource({ as_of: month, source }) {
+  if (!month && !source) return html`<span class="soft">your own</span>`;
+  return source.startsWith("https://")
+    ? html`<a href=${source} target="_blank" rel="noreferrer">${month || "source"}</a>`
+    : html`<span>${[month, source].filter(Boolean).join(", ")}</span>`;
 }
 
 /** @param {{ name: string, value: string, note: string }} props */
