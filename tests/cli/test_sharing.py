@@ -127,3 +127,20 @@ def test_sections_are_left_out_and_values_kept_as_the_options_say(capsysbinary: 
     assert b"redacted-1 person-1@example.com" in out
     _, wrong = ran(capsysbinary, "export", "--without", "everything", status=2)
     assert "there is no kind of section" in wrong
+
+
+def test_sections_are_listed_with_their_ids_and_left_out_one_by_one(capsysbinary: Captured) -> None:
+    out, told = ran(capsysbinary, "export", "--sections")
+    assert out == b""
+    ids = {text.split(" (")[0]: name for name, _, text in (line.split(" ", 2) for line in told.splitlines()[:4])}
+    assert len(ids) == 4
+    again, other = ids[f"Again {MAIL}"], ids["Nothing else"]
+    out, told = ran(capsysbinary, "export", "--as", "markdown", "--without", again)
+    assert b"Nothing else" in out
+    assert b"Again" not in out
+    assert f"section: Again {MAIL} → [user 1 left out]" in told
+    out, _ = ran(capsysbinary, "export", "--as", "markdown", "--without", f"assistant,{again}", "--keep", other)
+    assert b"Nothing else" in out
+    assert b"Written to" not in out
+    _, wrong = ran(capsysbinary, "export", "session:one", "--without", again, status=2)
+    assert f"there is no section '{again}' in what is shared" in wrong

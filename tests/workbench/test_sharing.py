@@ -1,6 +1,7 @@
 """Share and import over the API: every format, what is replaced, and what is refused."""
 
 import json
+import shutil
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,10 @@ MAIL = "anna.b@acme.org"
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeskStage]:
-    with desk_stage(tmp_path_factory.mktemp("shared")) as stage:
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "plugins").mkdir()
+    shutil.copy(Path("examples/plugins/url_list.py"), folder / "plugins")
+    with desk_stage(folder, config='[plugins]\nuse = ["url_list.py"]\n') as stage:
         stage.person.put("/api/interception", {"mode": "off"})
         result = {"role": "tool", "tool_call_id": "t1", "content": "yes"}
         call = {"id": "t1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
@@ -47,6 +51,7 @@ def share(stage: DeskStage, **order: Any) -> tuple[bytes, dict[str, str]]:
         ("curl", b"curl", "sh"),
         ("python", b"import", "py"),
         ("jsonl", b'{"sightline":"record"', "jsonl"),
+        ("url-list", b"# url-list 1", "url-list"),
     ],
 )
 def test_each_format_is_a_file_to_save_without_what_was_found(
@@ -73,6 +78,18 @@ def test_sections_are_left_out_and_a_short_one_only_where_it_is_a_whole_text(sta
     assert b"Plain words" not in har
 
 
+def test_a_preview_lists_the_sections_and_one_of_them_is_left_out(stage: DeskStage) -> None:
+    preview, _ = share(stage, preview=True)
+    shown = {each["label"]: each for each in json.loads(preview)["sections"]}
+    assert set(shown) >= {"look", f"Plain words, yes, to {MAIL}."}
+    one = shown["The rules of the house, which nobody else may read."]
+    assert (one["kind"], one["characters"], one["places"]) == ("system", 51, 1)
+    exchange = stage.person.get("/api/exchanges?filter=session:one")["exchanges"][0]["id"]
+    data, _ = share(stage, **{"filter": "", "exchanges": [exchange], "as": "markdown", "sections": [one["id"]]})
+    assert b"rules of the house" not in data
+    assert b"Plain words" in data
+
+
 def test_what_is_kept_stays_and_nothing_is_replaced_where_that_is_not_wanted(stage: DeskStage) -> None:
     kept, _ = share(stage, **{"as": "markdown", "keep": [MAIL]})
     plain, _ = share(stage, **{"as": "markdown", "redact": False})
@@ -90,6 +107,9 @@ def test_wrong_orders_and_files_are_refused_and_change_nothing(stage: DeskStage)
         ({"filter": "session:nowhere"}, 404),
         ({"filter": "colour:red"}, 400),
         ({"filter": "", "as": "pdf"}, 400),
+        ({"filter": "session:one", "exchanges": ["x_1"]}, 400),
+        ({"filter": "session:one", "sections": ["colours"]}, 422),
+        ({"filter": "session:one", "sections": ["section-0123456789ab"]}, 422),
     ):
         assert stage.person.ask("POST", "/api/share", order)[0] == status
     before = len(stage.person.get("/api/exchanges")["exchanges"])
@@ -97,9 +117,12 @@ def test_wrong_orders_and_files_are_refused_and_change_nothing(stage: DeskStage)
     assert len(stage.person.get("/api/exchanges")["exchanges"]) == before
 
 
-def test_an_archive_and_a_har_come_back(stage: DeskStage, tmp_path: Path) -> None:
-    files = {form: share(stage, **{"as": form})[0] for form in ("jsonl", "har")}
-    with desk_stage(tmp_path) as other:
+def test_an_archive_a_har_and_a_file_of_a_plug_in_come_back(stage: DeskStage, tmp_path: Path) -> None:
+    files = {form: share(stage, **{"as": form})[0] for form in ("jsonl", "har", "url-list")}
+    assert stage.person.get("/api/about")["formats"] == ["url-list"]
+    (tmp_path / "plugins").mkdir()
+    shutil.copy(Path("examples/plugins/url_list.py"), tmp_path / "plugins")
+    with desk_stage(tmp_path, config='[plugins]\nuse = ["url_list.py"]\n') as other:
         headers = {"authorization": f"Bearer {other.server.token}"}
 
         def bring(data: bytes) -> dict[str, int]:
@@ -111,4 +134,5 @@ def test_an_archive_and_a_har_come_back(stage: DeskStage, tmp_path: Path) -> Non
         assert bring(files["jsonl"]) == {"exchanges": 1, "known": 0, "others": 0}
         assert bring(files["jsonl"]) == {"exchanges": 0, "known": 1, "others": 0}
         assert bring(files["har"])["others"] == 0
+        assert bring(files["url-list"])["others"] == 0
         assert "person-1@example.com" in other.person.get("/api/exchanges")["exchanges"][0]["title"]

@@ -168,8 +168,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
     sessions = Sessions(examiner, parts.now)
     lines = SessionLines(records, parts.now)
     filters = SavedTrafficFilters(parts.store.logbook, parts.now)
-    finders = {} if parts.plugins is None else parts.plugins.redactors()
-    sharing = SharingCalls(parts.store, parts.catalog, parts.now, patterns=parts.redacted_patterns, finders=finders)
+    sharing = SharingCalls(parts.store, parts.catalog, parts.now, parts.redacted_patterns, parts.plugins)
     api = Api(
         exchanges=exchanges,
         showing=showing,
@@ -185,6 +184,7 @@ def assemble_workbench(parts: Parts) -> Workbench:
             toolsets=parts.toolsets,
             workers=1 if parts.workers is None else parts.workers.serving,
             panels=list_panels(parts.plugins),
+            formats=sharing.formats,
         ),
         deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds, parts.hub),

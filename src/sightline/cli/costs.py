@@ -86,8 +86,9 @@ async def _account(arguments: argparse.Namespace, by: Sequence[str], zone: "tzin
     from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
     from sightline.cli.traffic import parse_filter
+    from sightline.exchange.recording.records import read_summaries
     from sightline.store.summary import price_list
-    from sightline.workbench.costs import Accounting, read_summaries
+    from sightline.workbench.costs import Accounting
 
     loaded, wanted = configuration(arguments.config), parse_filter(arguments.filter)
     accounting = Accounting(by, price_list(loaded.catalog), zone)

@@ -2,7 +2,7 @@
 
 import argparse
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -12,8 +12,7 @@ from sightline.cli.terminal import harmless, many, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.exchange.recording.sharing import Redactor, SectionKind
-    from sightline.plugins.plugin import ExportFormat
+    from sightline.exchange.recording.sharing import Redactor
 
 _SHOWN = 60
 
@@ -40,14 +39,20 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--without",
         action="append",
         default=[],
-        metavar="KIND",
-        help="with --redact, also leave out sections: system, user, assistant, thinking, results, tools, attachments",
+        metavar="KIND|ID",
+        help="with --redact, also leave out sections: system, user, assistant, thinking, calls, results, tools, "
+        "attachments, or the id of one, as --sections lists it",
     )
     command.add_argument(
         "--pattern", action="append", default=[], metavar="REGEX", help="with --redact, also replace what matches"
     )
-    command.add_argument("--keep", action="append", default=[], metavar="VALUE", help="do not replace this value")
+    command.add_argument(
+        "--keep", action="append", default=[], metavar="VALUE|ID", help="do not replace this value, or this section"
+    )
     command.add_argument("--preview", action="store_true", help="only list what --redact would replace, and by what")
+    command.add_argument(
+        "--sections", action="store_true", help="only list the sections, with the ids that --without and --keep take"
+    )
     command.add_argument("-o", "--output", metavar="FILE", help="the output file (default: stdout)")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
@@ -72,23 +77,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.form not in (*FORMS, *formats):
         hint = f"Formats are {', '.join((*FORMS, *formats))}. See `sightline export --help`."
         raise Fault(Code.USAGE, f"there is no format {arguments.form!r}", hint=hint)
-    own = formats.get(arguments.form)
     redactor = None
-    if arguments.redact or arguments.preview or arguments.pattern or arguments.without:
+    if arguments.redact or arguments.preview or arguments.pattern or arguments.without or arguments.sections:
         patterns = (*loaded.settings.export.patterns, *arguments.pattern)
         finders = {} if loaded.plugins is None else loaded.plugins.redactors()
-        redactor = Redactor(patterns, finders, sections=_sections(arguments.without), kept=arguments.keep)
+        without = [name.strip() for each in arguments.without for name in each.split(",") if name.strip()]
+        redactor = Redactor(patterns, finders, sections=without, kept=arguments.keep, lists_sections=arguments.sections)
 
     async def export() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
-            exporting = ExchangeExport(store, wanted, SystemClock().now(), loaded.catalog, redactor)
+            exporting = ExchangeExport(store, wanted, SystemClock().now(), loaded.catalog, redactor, formats)
             if redactor is not None:
                 await exporting.look_through()
+                if arguments.sections:
+                    _list_sections(redactor)
                 _list_found(redactor)
-            if arguments.preview:
+            if arguments.preview or arguments.sections:
                 return
-            pieces = exporting.write("har" if own else arguments.form)
-            pieces = pieces if own is None else _in_format(own, pieces)
+            pieces = exporting.write(arguments.form)
             if arguments.output is None:
                 async for piece in pieces:
                     write(piece, ends_line=False)
@@ -103,25 +109,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sections(named: Sequence[str]) -> "list[SectionKind]":
-    """The kinds of sections that are named, also several with commas. Raises a Fault for one that does not exist."""
-    from sightline.exchange.recording.sharing import SECTIONS
+def _list_sections(redactor: "Redactor") -> None:
+    """List the sections that can be left out, those of a kind together."""
+    from sightline.exchange.recording.section_texts import SECTIONS
 
-    wanted = [name.strip() for each in named for name in each.split(",") if name.strip()]
-    for name in wanted:
-        if name not in SECTIONS:
-            message = f"there is no kind of section {name!r}"
-            raise Fault(Code.USAGE, message, hint=f"Kinds are {', '.join(SECTIONS)}.")
-    return [kind for kind in SECTIONS if kind in wanted]
-
-
-async def _in_format(write_format: "ExportFormat", archive: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """What a plug-in makes of an HTTP archive."""
-    from sightline.wire.jsontext import decode
-
-    document = decode(b"".join([piece async for piece in archive]))
-    assert isinstance(document, dict)  # an HTTP archive is an object
-    yield write_format(document)
+    for each in sorted(redactor.sections_listed.values(), key=lambda each: SECTIONS.index(each.kind)):
+        left_out = ", left out" if each.is_left_out else ""
+        say(f"{each.id} {each.kind}: {harmless(each.label)} ({many(each.characters, 'character')}{left_out})")
 
 
 def _list_found(redactor: "Redactor") -> None:

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -234,22 +233,13 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog", plugins: "
 
     with _open_twice_readable(name) as file:
         try:
-            read_foreign = None if plugins is None else partial(_read_foreign, plugins)
-            found = await import_archive(store, file, catalog, read_foreign)
+            found = await import_archive(store, file, catalog, None if plugins is None else plugins.read_foreign)
         except Fault as fault:
             raise Fault(fault.code, f"{name}: {fault.message}", hint=fault.hint) from None
     counts = [f"{many(found.exchanges, 'exchange')} imported"]
     counts += [f"{found.known} already on record"] if found.known else []
     counts += [f"{many(found.others, 'other request')} left out"] if found.others else []
     say(f"{name}: {', '.join(counts)}")
-
-
-def _read_foreign(plugins: "Plugins", data: bytes) -> bytes:
-    """The HTTP archive that a plug-in makes of a file; nothing where no plug-in knows it."""
-    from sightline.wire.jsontext import encode
-
-    archive = plugins.read_foreign(data)
-    return b"" if archive is None else encode(archive)
 
 
 @contextmanager

@@ -313,7 +313,7 @@ class PostgresStore(JournaledStore):
         after = ""
         while ids := await self._ids(wanted, now, after):
             for after in ids:
-                for entry in await self._entries(after):
+                for entry in await self.entries(after):
                     yield entry
 
     async def close(self) -> None:
@@ -324,7 +324,8 @@ class PostgresStore(JournaledStore):
     async def _ids(self, wanted: Expression, now: float, after: str) -> list[str]:
         return await self._ask(lambda connection: oldest(connection, wanted, now=now, after=after))
 
-    async def _entries(self, exchange: str) -> list[Entry]:
+    async def entries(self, exchange: str) -> list[Entry]:
+        """All entries of one exchange, each body before the fact that names it."""
         return await self._ask(lambda connection: entries_of(connection, exchange))
 
     async def _ask(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:

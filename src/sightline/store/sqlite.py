@@ -327,12 +327,16 @@ class SqliteStore(JournaledStore):
         await self.settle()  # what waits in the journal would come back
         return await asyncio.to_thread(run)
 
+    async def entries(self, exchange: str) -> list[Entry]:
+        """All entries of one exchange, each body before the fact that names it."""
+        return await asyncio.to_thread(self._reading.entries, exchange)
+
     async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
         """All entries of these exchanges, oldest first, each body before the fact that names it."""
         after = ""
         while ids := await asyncio.to_thread(self._reading.oldest, wanted, now=now, after=after):
             for after in ids:
-                for entry in await asyncio.to_thread(self._reading.entries, after):
+                for entry in await self.entries(after):
                     yield entry
 
     async def close(self) -> None:

@@ -168,6 +168,10 @@ class Store(Protocol):
         of them. Those that are under way stay, and are not counted. A dry run only measures."""
         ...
 
+    async def entries(self, exchange: str) -> list[Entry]:
+        """All entries of one exchange, each body before the fact that names it; none if there is no such exchange."""
+        ...
+
     def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
         """All entries of these exchanges, oldest first, each body before the fact that names it. Recorded elsewhere,
         they are the same exchanges."""

@@ -3,7 +3,7 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add. */
+/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that plug-ins add. */
 export interface About {
   version: string;
   address: string;
@@ -15,6 +15,7 @@ export interface About {
   toolsets: string[];
   workers: number;
   panels: PanelShown[];
+  formats: string[];
 }
 
 /** One thing that the target demands and the source did not say. `pointer` is its place in the target document. */
@@ -1568,6 +1569,15 @@ export interface SectionPart {
   is_json: boolean;
 }
 
+/** A section that can be left out: of which kind, what it begins with or is the call of, its size in characters, and in how many requests and replies it is. */
+export interface SectionShown {
+  id: string;
+  kind: "assistant" | "attachments" | "calls" | "results" | "system" | "thinking" | "tools" | "user";
+  label: string;
+  characters: number;
+  places: number;
+}
+
 /** One pair, and the tokens planned for it. */
 export interface SelectedTelemetry {
   id: string;
@@ -1732,10 +1742,12 @@ export interface SettingsShown {
   partialHeightThreshold: number;
 }
 
-/** How many exchanges there are, and what is replaced in them. */
+/** How many exchanges there are, what is replaced in them, and the sections that they have, or the first of them; `sections` are `all_sections` unless there are very many. */
 export interface SharePreview {
   exchanges: number;
   found: ReplacedValue[];
+  sections: SectionShown[];
+  all_sections: number;
 }
 
 /** A section, or one tool or option of it, as it is in one of the two. */

@@ -2,7 +2,7 @@
 providers, clients, dialects, and the calibration of token estimates."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +45,7 @@ def about(
     toolsets: Sequence[str] = (),
     workers: int = 1,
     panels: Sequence[PanelShown] = (),
+    formats: Iterable[str] = (),
 ) -> About:
     """The current state."""
     models = [
@@ -63,6 +64,7 @@ def about(
         toolsets=tuple(toolsets),
         workers=workers,
         panels=tuple(panels),
+        formats=tuple(formats),
     )
 
 

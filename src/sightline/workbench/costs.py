@@ -6,7 +6,7 @@ A cost that is not known is never counted as nothing: the exchanges without one 
 import csv
 import io
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from math import fsum
@@ -16,6 +16,7 @@ import msgspec
 from sightline.catalog.problem import quote_word
 from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
+from sightline.exchange.recording.records import read_summaries
 from sightline.filters.expression import Expression, TextTerm, both, negate
 from sightline.filters.parsing import parse
 from sightline.model.usage import Usage
@@ -24,7 +25,6 @@ from sightline.store.summary import PriceList, Summary
 from sightline.tokens.estimate import savings_of
 from sightline.web.bodies import Query
 
-_PAGE = 2_000
 _MOST_GROUPS = 3
 _COUNTING = re.compile(r"(?:/count_tokens|:countTokens|/input_tokens)/*$")
 """Paths of calls that count the tokens of a prompt, which are free."""
@@ -216,18 +216,6 @@ def list_filter(query: Query) -> Expression:
             return both(wanted, hidden)
         case _:
             return wanted
-
-
-async def read_summaries(store: Store, wanted: Expression, now: float) -> AsyncIterator[Summary]:
-    """All exchanges that the filter takes, newest first."""
-    before = ""
-    while True:
-        page = await store.find(wanted, now=now, before=before, limit=_PAGE)
-        for summary in page:
-            yield summary
-        if len(page) < _PAGE:
-            return
-        before = page[-1].id
 
 
 def to_csv(costs: CostsShown) -> str:

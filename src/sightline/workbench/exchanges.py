@@ -17,12 +17,19 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.own_calls import AGENT, path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.recording.records import EraseChats, ForgetResult, Records, forget_exchanges
+from sightline.exchange.recording.records import (
+    EraseChats,
+    ForgetResult,
+    Records,
+    Selection,
+    forget_exchanges,
+    read_selection,
+    read_summaries,
+)
 from sightline.exchange.resend import Resender
-from sightline.filters.expression import Expression, TextTerm
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import completions, parse
-from sightline.filters.predicate import find_word, literal, sought_words
+from sightline.filters.predicate import find_word, sought_words
 from sightline.model.exchange import RAW_HTTP, Received
 from sightline.model.json import JsonObject
 from sightline.store.digest import digest_of, words_of
@@ -32,7 +39,7 @@ from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
-from sightline.workbench.costs import list_filter, read_summaries
+from sightline.workbench.costs import list_filter
 from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of, sha256_of_kept
 
 MOST, USUAL = 500, 100
@@ -231,10 +238,11 @@ EVERYTHING: Final = "id:*"
 
 
 class ForgetOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget the exchanges that this filter takes; unless `copies` is false, also the runs and eval runs with copies of
-    them, and what chats have of them. With `dry_run`, only count."""
+    """Forget the exchanges that this filter takes, or those with these ids; unless `copies` is false, also the runs and
+    eval runs with copies of them, and what chats have of them. With `dry_run`, only count."""
 
-    filter: str
+    filter: str = ""
+    exchanges: tuple[str, ...] = ()
     dry_run: bool = False
     copies: bool = True
 
@@ -251,23 +259,24 @@ class Forgetting:
         self._erase_chats = erase_chats
 
     async def forget(self, receive: Receive) -> ForgetResult:
-        """Forget what a filter takes."""
+        """Forget what a filter takes, or a list of exchanges."""
         order = await read_body(receive, ForgetOrder, status=400)
-        if not order.filter.strip():
+        if not order.filter.strip() and not order.exchanges:
             hint = f'"filter": "{EVERYTHING}" takes every exchange.'
             raise Fault(Code.INVALID_REQUEST, "the filter is empty", hint=hint, status=400)
-        return await self._forget(parse(order.filter), dry_run=order.dry_run, copies=order.copies)
+        wanted = read_selection(order.filter, order.exchanges)
+        return await self._forget(wanted, dry_run=order.dry_run, copies=order.copies)
 
     async def forget_one(self, exchange: str) -> ForgetResult:
         """Forget one exchange; a fault if there is none, or if it is under way."""
         await self._records.facts(exchange)
-        found = await self._forget(TextTerm("id", literal(exchange)))
+        found = await self._forget(frozenset({exchange}))
         if not found.exchanges:
             hint = "Wait until it has ended, or drop it if it is held."
             raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is under way", hint=hint, status=409)
         return found
 
-    async def _forget(self, wanted: Expression, *, dry_run: bool = False, copies: bool = True) -> ForgetResult:
+    async def _forget(self, wanted: Selection, *, dry_run: bool = False, copies: bool = True) -> ForgetResult:
         found, ids = await forget_exchanges(
             self._records.store,
             wanted,

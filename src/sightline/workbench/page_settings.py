@@ -10,13 +10,12 @@ from typing import Annotated
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.records import Retention, RetentionSettings
+from sightline.exchange.recording.records import Retention, RetentionSettings, read_summaries
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.store.store import Logbook, LoggedValue
 from sightline.web.asgi import Receive
 from sightline.web.bodies import read_body
-from sightline.workbench.costs import read_summaries
 
 
 class TrafficFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,11 +8,11 @@ import msgspec
 
 from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.records import Records
+from sightline.exchange.recording.records import Records, read_summaries
 from sightline.filters.parsing import parse
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
-from sightline.workbench.costs import list_filter, read_summaries
+from sightline.workbench.costs import list_filter
 
 TURNS: Final = "!side:yes"
 """The filter of requests that are no errand of a client, such as a title."""

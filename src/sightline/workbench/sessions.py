@@ -16,6 +16,7 @@ import msgspec
 from sightline.editing.section import Section, call_words
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.records import read_summaries
 from sightline.filters.parsing import parse
 from sightline.model.parts import ToolCall
 from sightline.store.summary import Summary
@@ -23,7 +24,6 @@ from sightline.tokens.cache_autopsy import Cause
 from sightline.web.bodies import Query
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
-from sightline.workbench.costs import read_summaries
 from sightline.workbench.session_lines import not_on_record
 
 MOST_REQUESTS: Final = 5_000

@@ -223,7 +223,8 @@ class PluginShown(msgspec.Struct, frozen=True):
 
 class About(msgspec.Struct, frozen=True):
     """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers`
-    is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add."""
+    is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that
+    plug-ins add."""
 
     version: str
     address: str
@@ -235,3 +236,4 @@ class About(msgspec.Struct, frozen=True):
     toolsets: tuple[str, ...] = ()
     workers: int = 1
     panels: tuple[PanelShown, ...] = ()
+    formats: tuple[str, ...] = ()

@@ -4,14 +4,23 @@ into the record."""
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.archives import FORMS, ArchiveForm, ExchangeExport, Imported, import_archive
-from sightline.exchange.recording.sharing import Redactor, SectionKind
-from sightline.filters.parsing import parse
+from sightline.exchange.recording.archives import (
+    FORMS,
+    ExchangeExport,
+    Imported,
+    WriteFormat,
+    import_archive,
+)
+from sightline.exchange.recording.records import read_selection
+from sightline.exchange.recording.section_texts import SectionKind
+from sightline.exchange.recording.sharing import Redactor
+from sightline.model.json import JsonObject
 from sightline.store.store import Store
 from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
@@ -19,16 +28,20 @@ from sightline.web.bodies import read_body, read_bytes
 
 _MOST_TO_IMPORT = 512 << 20
 _SHOWN = 160
+_MOST_SECTIONS = 1_000
+"""So many sections are listed; more are nothing to choose from one by one, and a kind takes them all."""
 
 
 class ShareOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"form": "as"}):
-    """Which exchanges, in which format. With `redact`, what should not leave is replaced: what is found, what matches
-    `patterns`, and the texts of `sections`; what is in `keep` stays. With `preview`, only list it."""
+    """Which exchanges, by a filter or by their ids, in which format. With `redact`, what should not leave is replaced:
+    what is found, what matches `patterns`, and the texts of `sections`, which are kinds or the ids of single ones; the
+    values and sections in `keep` stay. With `preview`, only list it."""
 
-    filter: str
-    form: ArchiveForm = "html"
+    filter: str = ""
+    exchanges: tuple[str, ...] = ()
+    form: str = "html"
     redact: bool = True
-    sections: tuple[SectionKind, ...] = ()
+    sections: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     preview: bool = False
@@ -45,58 +58,90 @@ class ReplacedValue(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
+class SectionShown(msgspec.Struct, frozen=True):
+    """A section that can be left out: of which kind, what it begins with or is the call of, its size in characters, and
+    in how many requests and replies it is."""
+
+    id: str
+    kind: SectionKind
+    label: str
+    characters: int
+    places: int
+
+
 class SharePreview(msgspec.Struct, frozen=True):
-    """How many exchanges there are, and what is replaced in them."""
+    """How many exchanges there are, what is replaced in them, and the sections that they have, or the first of them;
+    `sections` are `all_sections` unless there are very many."""
 
     exchanges: int
     found: tuple[ReplacedValue, ...]
+    sections: tuple[SectionShown, ...] = ()
+    all_sections: int = 0
+
+
+class SharingPlugins(Protocol):
+    """What plug-ins add."""
+
+    def redactors(self) -> Mapping[str, Callable[[str], Iterable[str]]]:
+        """What finds values that are not to be shared, by name."""
+        ...
+
+    def exporters(self) -> Mapping[str, WriteFormat]:
+        """Formats of files, by name."""
+        ...
+
+    def read_foreign(self, data: bytes, /) -> JsonObject | None:
+        """The HTTP archive of a file of such a format; None where it is of none."""
+        ...
 
 
 class SharingCalls:
-    """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration, `finders` those of
-    plug-ins."""
+    """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration. `formats` are
+    those of plug-ins."""
 
     def __init__(
         self,
         store: Store,
         catalog: Catalog,
         now: Callable[[], float],
-        *,
         patterns: Sequence[str] = (),
-        finders: Mapping[str, Callable[[str], Iterable[str]]] | None = None,
+        plugins: SharingPlugins | None = None,
     ) -> None:
         self._store, self._catalog, self._now = store, catalog, now
-        self._patterns, self._finders = patterns, finders
+        self._patterns = patterns
+        self._finders = {} if plugins is None else plugins.redactors()
+        self._read_foreign = None if plugins is None else plugins.read_foreign
+        self.formats = {} if plugins is None else plugins.exporters()
 
     async def share(self, receive: Receive) -> SharePreview | WebResponse:
         """The preview, or the file."""
         order = await read_body(receive, ShareOrder, status=400)
+        wanted = read_selection(order.filter, order.exchanges)
+        if order.form not in (*FORMS, *self.formats):
+            hint = f"Formats are {', '.join((*FORMS, *self.formats))}."
+            raise Fault(Code.INVALID_REQUEST, f"there is no format {order.form[:80]!r}", hint=hint, status=400)
         await self._store.settle()
         redactor = None
-        if order.redact:
-            try:
-                patterns = (*self._patterns, *order.patterns)
-                redactor = Redactor(patterns, self._finders, sections=order.sections, kept=order.keep)
-            except Fault as fault:
-                fault.status = 422
-                raise
-        export = ExchangeExport(self._store, parse(order.filter), self._now(), self._catalog, redactor)
-        count = await export.look_through() if order.preview or redactor is not None else 1
+        try:
+            if order.redact:
+                redactor = Redactor(
+                    (*self._patterns, *order.patterns),
+                    self._finders,
+                    sections=order.sections,
+                    kept=order.keep,
+                    lists_sections=order.preview,
+                )
+            export = ExchangeExport(self._store, wanted, self._now(), self._catalog, redactor, self.formats)
+            count = await export.look_through() if order.preview or redactor is not None else 1
+        except Fault as fault:
+            fault.status = 422
+            raise
         if order.preview:
-            found = () if redactor is None else redactor.found.values()
-            return SharePreview(
-                count,
-                tuple(
-                    ReplacedValue(
-                        each.kind, each.value[:_SHOWN], each.stand_in, each.places, is_cut=len(each.value) > _SHOWN
-                    )
-                    for each in found
-                ),
-            )
+            return SharePreview(count, ()) if redactor is None else _preview(count, redactor)
         if not count:
             raise Fault(Code.INVALID_REQUEST, "no exchange matches", hint="Change the filter.", status=404)
         data = b"".join([piece async for piece in export.write(order.form)])
-        suffix, media_type = FORMS[order.form]
+        suffix, media_type = FORMS.get(order.form, (order.form, "application/octet-stream"))
         name = f"sightline-{datetime.fromtimestamp(self._now(), UTC):%Y%m%d-%H%M%S}.{suffix}"
         # A page of ours must not run what is in it: it is saved, never shown here.
         response = replies.data(data, media_type.encode())
@@ -104,10 +149,26 @@ class SharingCalls:
         return response
 
     async def import_file(self, receive: Receive) -> Imported:
-        """Read an archive of Sightline or an HTTP archive into the record."""
+        """Read an archive of Sightline, an HTTP archive or a file that a plug-in knows into the record."""
         data = await read_bytes(receive, _MOST_TO_IMPORT)
         try:
-            return await import_archive(self._store, io.BytesIO(data), self._catalog)
+            return await import_archive(self._store, io.BytesIO(data), self._catalog, self._read_foreign)
         except Fault as fault:
             fault.status = 422
             raise
+
+
+def _preview(count: int, redactor: Redactor) -> SharePreview:
+    sections = list(redactor.sections_listed.values())
+    return SharePreview(
+        count,
+        tuple(
+            ReplacedValue(each.kind, each.value[:_SHOWN], each.stand_in, each.places, is_cut=len(each.value) > _SHOWN)
+            for each in redactor.found.values()
+        ),
+        tuple(
+            SectionShown(each.id, each.kind, each.label, each.characters, each.places)
+            for each in sections[:_MOST_SECTIONS]
+        ),
+        len(sections),
+    )

@@ -14,6 +14,9 @@ from sightline.exchange.recording.records import (
     Retention,
     RetentionRule,
     RetentionSettings,
+    forget_exchanges,
+    read_selection,
+    read_summaries,
 )
 from sightline.filters.parsing import parse
 from sightline.model.exchange import ExchangeFinished, FrameArrived, Received
@@ -205,3 +208,23 @@ def test_what_the_page_keeps_counts_in_place_of_the_configuration(tmp_path: Path
             await store.close()
 
     assert asyncio.run(keep()) == (["x_3", "x_2"], ["x_3"], False)
+
+
+def test_more_exchanges_than_a_filter_has_terms_are_forgotten_at_once_and_no_others(tmp_path: Path) -> None:
+    async def story(store: Store) -> None:
+        ids = [f"x_{number:04}" for number in range(100, 700)]
+        for name in ids:
+            store.record([*received(name, FIRST), *answered(name, FIRST, chat_stream("Hello"))])
+        await store.settle()
+        wanted = read_selection("", [*ids[::2], "x_none"])
+        assert [line.id async for line in read_summaries(store, wanted, NOON)] == ids[::2][::-1]
+        gone, named = await forget_exchanges(store, wanted, now=NOON)
+        assert (gone.exchanges, sorted(named)) == (300, ids[::2])
+        assert [line.id for line in await store.find(parse("id:x_0*"), now=NOON, limit=500)] == ids[1::2][::-1]
+
+    recorded(tmp_path, story)
+
+
+def test_a_filter_beside_a_list_of_exchanges_is_refused() -> None:
+    with pytest.raises(Fault, match="both a filter and a list"):
+        read_selection("session:one", ["x_1"])

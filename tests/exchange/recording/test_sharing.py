@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Fault
+from sightline.exchange.recording.section_texts import SECTIONS
 from sightline.exchange.recording.sharing import Redactor, exchange_of, texts_of
 from sightline.model.exchange import ReplyStored
 from sightline.store.entries import BodyEntry, Entry, FactEntry
@@ -112,3 +113,97 @@ def test_whose_a_stored_reply_is_is_not_shared() -> None:
     entries += noted("x_1", [ReplyStored("ab12", 7)], first=len(entries))
     _, shared = redacted(entries)
     assert [entry.fact for entry in shared if isinstance(entry, FactEntry)][-1] == ReplyStored("", 7)
+
+
+FILE = "def parse(text):\n    return text.split('=')  # the house's own way\n"
+
+
+def agent_body(*said: str) -> bytes:
+    """A request in which a file was read, and written again."""
+    calls = [("c1", "read", {"path": "parser.py"}), ("c2", "write", {"path": "copy.py", "content": FILE})]
+    messages: list[dict[str, object]] = [{"role": "user", "content": text} for text in said]
+    for name, tool, given in calls:
+        function = {"name": tool, "arguments": json.dumps(given)}
+        messages += [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": name, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": name, "content": FILE if tool == "read" else "written"},
+        ]
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+def shared_without(entries: list[Entry], *names: str, kept: tuple[str, ...] = ()) -> tuple[Redactor, str]:
+    """The body that is left when sections with these labels, or of these kinds, are left out."""
+    listing = Redactor(lists_sections=True)
+    listing.learn(entries, line(entries))
+    ids = {each.label: each.id for each in listing.sections_listed.values()}
+    redactor = Redactor(
+        sections=[each if each in SECTIONS else ids[each] for each in names], kept=[ids[each] for each in kept]
+    )
+    redactor.learn(entries, line(entries))
+    redactor.check_sections()
+    shared = redactor.redact(entries, line(entries))
+    redactor.check(texts_of(shared, line(shared)))
+    return redactor, next(entry for entry in shared if isinstance(entry, BodyEntry)).data.decode()
+
+
+def test_one_section_is_left_out_wherever_its_text_stands_and_others_of_its_kind_stay() -> None:
+    entries = exchange("x_1", agent_body("Copy the parser."), chat_stream("Done."))
+    redactor, body = shared_without(entries, "read parser.py")
+    messages = json.loads(body)["messages"]
+    assert messages[2]["content"] == "[results 1 left out]"
+    assert json.loads(messages[3]["tool_calls"][0]["function"]["arguments"])["content"] == "[results 1 left out]"
+    assert messages[4]["content"] == "written"
+    assert [each.label for each in redactor.sections_listed.values() if each.is_left_out] == ["read parser.py"]
+
+
+def test_a_section_can_stay_although_its_kind_is_left_out() -> None:
+    entries = exchange("x_1", agent_body("Copy the parser.", "Quickly."), chat_stream("Done."))
+    _, body = shared_without(entries, "user", kept=("Quickly.",))
+    assert [each["content"] for each in json.loads(body)["messages"][:2]] == ["[user 1 left out]", "Quickly."]
+
+
+def test_the_arguments_of_a_call_are_a_section() -> None:
+    entries = exchange("x_1", agent_body("Copy the parser."), chat_stream("Done."))
+    _, body = shared_without(entries, "calls")
+    given = [json.loads(each["tool_calls"][0]["function"]["arguments"]) for each in json.loads(body)["messages"][1::2]]
+    assert [list(each) for each in given] == [["path"], ["path", "content"]]
+    assert "copy.py" not in body
+
+
+def test_a_section_that_is_a_word_of_the_format_leaves_the_format_alone() -> None:
+    entries = exchange("x_1", chat_body("user", "function", "model"), chat_stream("stop"))
+    _, body = shared_without(entries, "user", "assistant")
+    assert [(each["role"], "left out" in each["content"]) for each in json.loads(body)["messages"]] == [
+        ("user", True),
+        ("assistant", True),
+        ("user", True),
+    ]
+    assert json.loads(body)["model"] == "large"
+
+
+def test_a_section_that_is_not_there_is_a_fault() -> None:
+    redactor = Redactor(sections=["section-0123456789ab"])
+    entries = exchange("x_1", chat_body("hi"), chat_stream("ok"))
+    redactor.learn(entries, line(entries))
+    with pytest.raises(Fault, match="no section 'section-0123456789ab' in what is shared"):
+        redactor.check_sections()
+
+
+def test_a_title_that_begins_a_section_goes_with_it() -> None:
+    entries = exchange("x_1", chat_body("A plan\nfor the   house"), chat_stream("ok"))
+    redactor, _ = shared_without(entries, "A plan for the house")
+    for title, shown in [("A plan for the…", ""), ("Another plan", "Another plan")]:
+        assert redactor.summary(msgspec.structs.replace(line(entries), title=title)).title == shown
+
+
+def test_a_value_is_found_where_a_longer_one_only_begins_like_it() -> None:
+    redactor = Redactor([r"anna\b", r"anna of the long long winter nights, whole", r"anna of the"])
+    entries = exchange("x_1", chat_body("anna of the long long winter nights, whole"), chat_stream("anna of the"))
+    redactor.learn(entries, line(entries))
+    assert redactor.replace("anna of the long long winter nights, half; anna off") == (
+        "redacted-3 long long winter nights, half; redacted-1 off"
+    )

@@ -7,11 +7,11 @@ was found is listed, the archive is written with stand-ins, and searched once mo
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from importlib.metadata import version
-from typing import IO, Final, Literal, TypeAlias
+from typing import IO, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,18 +22,20 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.har import har, is_har, read_har
 from sightline.exchange.recording.markdown import markdown
 from sightline.exchange.recording.page import page
+from sightline.exchange.recording.records import Selection, read_summaries
 from sightline.exchange.recording.replay_request import call_of
 from sightline.exchange.recording.sharing import Redactor, exchange_of, texts_of
-from sightline.filters.expression import Expression, TextTerm
-from sightline.filters.predicate import literal
+from sightline.model.json import JsonObject
 from sightline.store.archive import load, read, write_archive
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.wire import snippet
+from sightline.wire.jsontext import encode
 
-ArchiveForm: TypeAlias = Literal["jsonl", "har", "html", "markdown", "curl", "python"]
-FORMS: Final[dict[ArchiveForm, tuple[str, str]]] = {
+WriteFormat: TypeAlias = Callable[[JsonObject], bytes]
+"""Writes a format of its own from an HTTP archive."""
+FORMS: Final[Mapping[str, tuple[str, str]]] = {
     "jsonl": ("jsonl", "application/x-ndjson"),
     "har": ("har", "application/json"),
     "html": ("html", "text/html; charset=utf-8"),
@@ -43,30 +45,26 @@ FORMS: Final[dict[ArchiveForm, tuple[str, str]]] = {
 }
 """The suffix and the media type of a file in each format."""
 _MARKUP = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
-_PAGE = 500
 
 
 @dataclass(slots=True)
 class ExchangeExport:
-    """The exchanges that a filter takes, to be written. `redactor` is None where they are written as they are. `notes`
-    says what was left out, after it was written."""
+    """Exchanges to be written. `redactor` is None where they are written as they are. `formats` are
+    formats from outside, by name. `notes` says what was left out, after it was written."""
 
     store: Store
-    wanted: Expression
+    wanted: Selection
     now: float
     catalog: Catalog
     redactor: Redactor | None = None
+    formats: Mapping[str, WriteFormat] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     async def exchanges(self) -> AsyncIterator[tuple[list[Entry], Summary]]:
         """The exchanges, oldest first, each with its entries and its line."""
-        before, found = "", list[Summary]()
-        while lines := await self.store.find(self.wanted, now=self.now, before=before, limit=_PAGE):
-            found += lines
-            before = lines[-1].id
+        found = [summary async for summary in read_summaries(self.store, self.wanted, self.now)]
         for summary in reversed(found):
-            own = TextTerm("id", literal(summary.id))
-            yield [entry async for entry in self.store.export(own, now=self.now)], summary
+            yield await self.store.entries(summary.id), summary
 
     async def look_through(self) -> int:
         """Let the redactor find what should not leave; returns how many exchanges there are."""
@@ -75,18 +73,21 @@ class ExchangeExport:
             count += 1
             if self.redactor is not None:
                 await asyncio.to_thread(self.redactor.learn, entries, summary)
+        if self.redactor is not None:
+            self.redactor.check_sections()
         return count
 
-    async def write(self, form: ArchiveForm) -> AsyncIterator[bytes]:
-        """The archive. With a redactor, which has looked through everything, a fault if something that it found would
-        still be in it."""
+    async def write(self, form: str) -> AsyncIterator[bytes]:
+        """The archive in a format of `FORMS` or `formats`. With a redactor, which has looked through everything, a
+        fault if something that it found would still be in it."""
         if form == "jsonl":
+            pieces = write_archive(self._search_again())
             if self.redactor is None:
-                async for piece in write_archive(self.store.export(self.wanted, now=self.now)):
+                async for piece in pieces:
                     yield piece
             else:
                 # Whole before any of it leaves: a later exchange may still be refused.
-                yield b"".join([piece async for piece in write_archive(self._check_entries(self.redactor))])
+                yield b"".join([piece async for piece in pieces])
             return
         recorded: list[RecordedExchange] = []
         async for entries, summary in self._entries():
@@ -94,7 +95,10 @@ class ExchangeExport:
                 self.notes.append(f"{summary.id} is left out, because the record no longer holds its body")
             else:
                 recorded.append(found)
-        data = await asyncio.to_thread(self._document, recorded, form)
+        write = self.formats.get(form)
+        data = await asyncio.to_thread(self._document, recorded, "har" if write else form)
+        if write is not None:
+            data = await asyncio.to_thread(write, json.loads(data))
         if self.redactor is not None:
             await asyncio.to_thread(self.redactor.check, _texts_of(data, form))
         yield data
@@ -107,14 +111,15 @@ class ExchangeExport:
                 redacted = await asyncio.to_thread(self.redactor.redact, entries, summary)
                 yield redacted, self.redactor.summary(summary)
 
-    async def _check_entries(self, redactor: Redactor) -> AsyncIterator[Entry]:
-        """The entries, each exchange searched once more as it will be read back."""
+    async def _search_again(self) -> AsyncIterator[Entry]:
+        """The entries, each redacted exchange searched once more as it will be read back."""
         async for entries, summary in self._entries():
-            await asyncio.to_thread(redactor.check, list(texts_of(entries, summary)))
+            if self.redactor is not None:
+                await asyncio.to_thread(self.redactor.check, list(texts_of(entries, summary)))
             for entry in entries:
                 yield entry
 
-    def _document(self, recorded: Sequence[RecordedExchange], form: ArchiveForm) -> bytes:
+    def _document(self, recorded: Sequence[RecordedExchange], form: str) -> bytes:
         if form == "html":
             return page(*recorded)
         if form == "markdown":
@@ -139,7 +144,7 @@ class ExchangeExport:
         return "\n".join(pieces).encode()
 
 
-def _texts_of(data: bytes, form: ArchiveForm) -> Iterator[str]:
+def _texts_of(data: bytes, form: str) -> Iterator[str]:
     """What a document says, without what is its format."""
     text = data.decode("utf-8", "replace")
     if form == "har":
@@ -162,24 +167,30 @@ class Imported(msgspec.Struct, frozen=True):
     others: int
 
 
+ReadForeign: TypeAlias = Callable[[bytes], JsonObject | None]
+"""Makes an HTTP archive of a file that it knows, and None of others."""
+
+
 async def import_archive(
-    store: Store, file: IO[bytes], catalog: Catalog, read_foreign: Callable[[bytes], bytes] | None = None
+    store: Store, file: IO[bytes], catalog: Catalog, read_foreign: ReadForeign | None = None
 ) -> Imported:
     """Read an archive into the record. All of it is read before anything is stored, so that a broken file changes
-    nothing. `read_foreign` makes an HTTP archive of a file that it knows, and nothing of others."""
+    nothing."""
 
     def host_of(url: str) -> str:
         return urlsplit(url).netloc.rpartition("@")[2].lower()
 
     batches: Iterable[Sequence[Entry]] | None = None
     others = 0
-    foreign = b"" if read_foreign is None else read_foreign(file.read())
+    foreign = None if read_foreign is None else await asyncio.to_thread(read_foreign, file.read())
     file.seek(0)
-    if foreign or is_har(file.read(1024)):
+    if foreign is not None or is_har(file.read(1024)):
         file.seek(0)
         hosts = {host_of(each.base_url): name for name, each in reversed(catalog.providers.items())}
         found = await asyncio.to_thread(
-            read_har, foreign or file.read(), lambda url: hosts.get(host_of(url), host_of(url))
+            read_har,
+            file.read() if foreign is None else encode(foreign),
+            lambda url: hosts.get(host_of(url), host_of(url)),
         )
         ids, others, batches = dict.fromkeys(found.ids), found.others, found.exchanges
     else:

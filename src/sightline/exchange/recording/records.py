@@ -3,7 +3,7 @@ the rest is kept."""
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -11,7 +11,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
-from sightline.filters.expression import AgeTerm, Expression, TextTerm, both
+from sightline.filters.expression import EVERYTHING, AgeTerm, Expression, TextTerm, both
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import literal
 from sightline.store.entries import FactEntry
@@ -78,10 +78,7 @@ class Records:
     async def list_ids(self, wanted: Expression) -> list[str]:
         """The exchanges that the filter takes, the oldest first."""
         await self.store.settle()
-        found: list[str] = []
-        while page := await self.store.find(wanted, now=self._now(), before=found[-1] if found else "", limit=_PAGE):
-            found += [summary.id for summary in page]
-        return found[::-1]
+        return [summary.id async for summary in read_summaries(self.store, wanted, self._now())][::-1]
 
     async def _line(self, exchange: str) -> Summary | None:
         found = await self.store.find(TextTerm("id", literal(exchange)), now=self._now(), limit=1)
@@ -99,9 +96,38 @@ class ForgetResult(msgspec.Struct, frozen=True):
     copies: tuple[str, ...] = ()
 
 
+Selection: TypeAlias = Expression | frozenset[str]
+"""The exchanges that a filter takes, or those with these ids, of which there is at least one."""
+_PAGE = 2_000
+
+
+def read_selection(text: str, exchanges: Sequence[str]) -> Selection:
+    """What a filter or a list of ids names; a list may be longer than a filter. Raises a Fault if there are both."""
+    if text.strip() and exchanges:
+        message = "there are both a filter and a list of exchanges"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Send one of them.", status=400)
+    return frozenset(exchanges) if exchanges else parse(text)
+
+
+async def read_summaries(store: Store, wanted: Selection, now: float) -> AsyncIterator[Summary]:
+    """All exchanges of a selection, newest first."""
+    if not isinstance(wanted, frozenset):
+        before, last, condition, limit = "", "", wanted, _PAGE
+    else:
+        # Ids are in the order of time, and what is selected together came at about the same time: one walk from the
+        # latest to the earliest reads little else. As terms of a filter, each would be compared with the whole record.
+        before, last, condition, limit = f"{max(wanted)}0", min(wanted), EVERYTHING, min(2 * len(wanted), _PAGE)
+    while page := await store.find(condition, now=now, before=before, limit=limit):
+        for summary in page:
+            if not isinstance(wanted, frozenset) or summary.id in wanted:
+                yield summary
+        before = page[-1].id
+        if len(page) < limit or before <= last:
+            return
+
+
 EraseChats: TypeAlias = Callable[[Sequence[str]], Awaitable[object]]
 """Deletes what chats have of these exchanges."""
-_PAGE = 500
 _NAME = re.compile(rb"x_\w+")
 _WITHOUT_TEXT = ("eval-answers:", "chat-sending:", "page:")
 """Logs that name exchanges and have nothing of what they say."""
@@ -109,24 +135,19 @@ _WITHOUT_TEXT = ("eval-answers:", "chat-sending:", "page:")
 
 async def forget_exchanges(
     store: Store,
-    wanted: Expression,
+    wanted: Selection,
     *,
     now: float,
     is_dry_run: bool = False,
     with_copies: bool = False,
     erase_chats: EraseChats | None = None,
 ) -> tuple[ForgetResult, list[str]]:
-    """Forget every exchange that the filter takes and that has ended; returns what went, and the ids. With
+    """Forget every exchange of the selection that has ended; returns what went, and the ids. With
     `with_copies` the logs of runs and eval runs that name them go too, and `erase_chats` deletes what chats have of
     them. A dry run only counts."""
     await store.settle()
-    ids: list[str] = []
-    under_way, before = 0, ""
-    while page := await store.find(wanted, now=now, before=before, limit=_PAGE):
-        ended = [summary.id for summary in page if summary.state not in OPEN_STATES]
-        ids += ended
-        under_way += len(page) - len(ended)
-        before = page[-1].id
+    found = [summary async for summary in read_summaries(store, wanted, now)]
+    ids = [summary.id for summary in found if summary.state not in OPEN_STATES]
     copies = await _logs_naming(store.logbook, set(ids)) if ids else ()
     if with_copies and not is_dry_run:
         for log in copies:
@@ -135,8 +156,8 @@ async def forget_exchanges(
         if erase_chats is not None and ids:
             await erase_chats(ids)
     # Also where nothing is found: what an earlier attempt could not erase is erased now.
-    found = await store.forget(ids, is_dry_run=is_dry_run)
-    return ForgetResult(found.exchanges, found.bytes, under_way, copies), ids
+    gone = await store.forget(ids, is_dry_run=is_dry_run)
+    return ForgetResult(gone.exchanges, gone.bytes, len(found) - len(ids), copies), ids
 
 
 def is_removable(log: str) -> bool:

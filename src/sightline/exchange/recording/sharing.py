@@ -10,19 +10,25 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
 import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import write_reply
-from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of, read_request
+from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of
+from sightline.exchange.recording.section_texts import (
+    SECTIONS,
+    ArchiveSection,
+    SectionKind,
+    read_reply,
+    sections_of,
+    with_frames,
+)
 from sightline.model.exchange import Fact, FrameArrived, ReplyStored
 from sightline.model.json import Json
-from sightline.model.parts import Audio, Document, Image, Inline, Part, PlainText, Text, Thinking, ToolResult
 from sightline.model.reply import Choice, Reply
-from sightline.model.request import Request
 from sightline.store.entries import BodyEntry, Entry, FactEntry, raw_reply
 from sightline.store.summary import Summary, bodies_of
 
@@ -69,90 +75,123 @@ class Redacted:
     places: int = 0
 
 
-SectionKind: TypeAlias = Literal["system", "user", "assistant", "thinking", "results", "tools", "attachments"]
-SECTIONS: Final[tuple[SectionKind, ...]] = get_args(SectionKind)
-"""The kinds of sections that can be left out of an archive."""
-_SECTION = "section"
+@dataclass(slots=True)
+class ListedSection:
+    """A section that was met: how many characters it has, in how many requests and replies it is, and whether it is
+    left out."""
+
+    id: str
+    kind: SectionKind
+    label: str
+    characters: int
+    is_left_out: bool
+    places: int = 0
+
+
+SECTION: Final = "section"
+"""The kind of a value that is a text of a section."""
 _CERTAIN = 40
 """A section of fewer characters is replaced only where it is a whole text: "yes" is said elsewhere, too."""
+_SHAPE = frozenset(
+    (
+        "type", "role", "kind", "model", "name", "id", "object", "status", "event", "finish", "stop_reason",
+        "finish_reason", "finishReason", "signed_by", "tool_call_id", "tool_use_id", "call_id", "item", "media_type",
+        "mime_type", "mimeType", "format", "detail", "effort",
+    )
+)  # fmt: skip
+"""Fields that say what something is. A user may write "user" or "auto"; a request is none any more without them."""
+_HEAD = 24
+"""So many characters of a value are in the pattern that finds it; a pattern with whole sections would take minutes."""
 
 
 class Redactor:
     """What was found so far, by value. `patterns` are regular expressions of the user's own; of one with a group the
     group is replaced. `finders` are functions from outside, by the kind of what they find in a text. `sections` are
-    kinds of sections whose texts are left out. What is in `kept` is not replaced."""
+    kinds of sections and ids of single ones whose texts are left out. What is in `kept`, values and ids of sections, is
+    not replaced. `sections_listed` has the sections that were met, if there are `sections`, or with `lists_sections`.
+    Raises a Fault for a pattern or a kind that is none."""
 
     def __init__(
         self,
         patterns: Sequence[str] = (),
         finders: Mapping[str, Callable[[str], Iterable[str]]] | None = None,
         *,
-        sections: Collection[SectionKind] = (),
+        sections: Collection[str] = (),
         kept: Collection[str] = (),
+        lists_sections: bool = False,
     ) -> None:
         try:
             own = [("own pattern", re.compile(each), "redacted-{}") for each in patterns]
         except re.error as error:
             message = f"a pattern is no regular expression: {error.pattern!r}: {error.msg}"
             raise Fault(Code.CONFIG, message, hint="Correct it, or [export] patterns in the configuration.") from None
+        for name in sections:
+            if name not in SECTIONS and not name.startswith(f"{SECTION}-"):
+                message = f"there is no kind of section {name!r}"
+                raise Fault(Code.USAGE, message, hint=f"Kinds are {', '.join(SECTIONS)}; a section has an id.")
         self.found: dict[str, Redacted] = {}
+        self.sections_listed: dict[str, ListedSection] = {}
         self._patterns = (*own, *_PATTERNS)
         self._finders = finders or {}
         self._any: re.Pattern[str] | None = None
+        self._by_head: dict[str, list[Redacted]] = {}
+        self._counts: dict[str, int] = {}
+        self._searched: dict[bytes, list[tuple[str, str, str]]] = {}
         self._sections = frozenset(sections)
+        self._lists_sections = lists_sections or bool(sections)
         self._kept = frozenset(kept)
+        self._titles: set[str] = set()
 
     # --- first everything is read ---
 
     def learn(self, entries: Sequence[Entry], summary: Summary) -> None:
         """Look for values in an exchange."""
-        for kind, text in self._section_texts(entries, summary):
-            self._note(_SECTION, text, f"[{kind} {{}} left out]")
+        if self._lists_sections:
+            for section in sections_of(entries, summary):
+                self._note_section(section)
         for text in (*_texts_of_facts(entries), *_reply_texts(entries, summary)):
             self._search(text)
         for text in _texts_of_frames(entries):
             # A frame may have the end of an address whose beginning came before: that is no address of its own.
             self._search(text, is_piece=True)
 
-    def _section_texts(self, entries: Sequence[Entry], summary: Summary) -> Iterator[tuple[str, str]]:
-        """The texts of the sections that are to be left out, and of which kind each is."""
-        if not self._sections:
-            return
-        for request in _requests(entries, summary):
-            for message in request.messages:
-                role = "system" if message.role == "developer" else message.role
-                yield from self._part_texts(role, message.parts)
-            if "tools" in self._sections:
-                for tool in request.tools:
-                    yield from (("tools", text) for text in _descriptions(msgspec.to_builtins(tool)))
-        facts = [entry for entry in entries if isinstance(entry, FactEntry)]
-        frames = [entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)]
-        reply = _read_reply(_with_frames(facts, summary, frames)) if frames else None
-        for choice in () if reply is None else reply.choices:
-            yield from self._part_texts("assistant", choice.parts)
+    def _note_section(self, section: ArchiveSection) -> None:
+        name = section.id
+        listed = self.sections_listed.get(name)
+        if listed is None:
+            is_left_out = name not in self._kept and not self._sections.isdisjoint((section.kind, name))
+            size = sum(map(len, section.texts))
+            listed = ListedSection(name, section.kind, section.label, size, is_left_out)
+            self.sections_listed[name] = listed
+            if is_left_out and section.kind == "user":
+                self._titles.update(" ".join(text.split()) for text in section.texts)
+        listed.places += 1
+        if listed.is_left_out:
+            for text in section.texts:
+                self._note(SECTION, text, f"[{section.kind} {{}} left out]")
 
-    def _part_texts(self, role: str, parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
-        for part in parts:
-            match part:
-                case Text(text=text) if role in self._sections:
-                    yield role, text
-                case Thinking(text=text) if "thinking" in self._sections:
-                    yield "thinking", text
-                case ToolResult(parts=inner, structured=structured):
-                    if "results" in self._sections:
-                        yield from (("results", text) for text in _strings(structured))
-                        yield from (("results", each.text) for each in inner if isinstance(each, Text))
-                    yield from self._part_texts("results", [each for each in inner if not isinstance(each, Text)])
-                case Image(source=source) | Document(source=source) | Audio(source=source):
-                    if "attachments" in self._sections and isinstance(source, Inline | PlainText):
-                        yield "attachments", source.data if isinstance(source, Inline) else source.text
-                case _:
-                    pass
+    def check_sections(self) -> None:
+        """After everything was read: a fault if a section that was to be left out was not met."""
+        for name in self._sections:
+            if name not in SECTIONS and name not in self.sections_listed:
+                hint = "`sightline export --preview --sections` lists them, with their ids."
+                raise Fault(Code.USAGE, f"there is no section {name!r} in what is shared", hint=hint)
 
     def _search(self, text: str, *, is_piece: bool = False) -> None:
-        for kind, value, stand_in in self._values_in(text):
+        for kind, value, stand_in in self._search_once(text):
             if not (is_piece and any(value in known for known in self.found)):
                 self._note(kind, value, stand_in)
+
+    def _search_once(self, text: str) -> Sequence[tuple[str, str, str]]:
+        """What is in a text. Each request of a conversation repeats the one before: 60 turns of 20 MB took 7.5 s of
+        searching, and take 2 s with what is remembered."""
+        if len(text) < _CERTAIN:
+            return list(self._values_in(text))
+        key = sha256(text.encode("utf-8", "surrogatepass")).digest()
+        known = self._searched.get(key)
+        if known is None:
+            known = self._searched[key] = list(self._values_in(text))
+        return known
 
     def _values_in(self, text: str) -> Iterator[tuple[str, str, str]]:
         for kind, pattern, stand_in in self._patterns:
@@ -171,7 +210,7 @@ class Redactor:
             return
         known = self.found.get(value)
         if known is None:
-            number = sum(each.kind == kind for each in self.found.values()) + 1
+            self._counts[kind] = number = self._counts.get(kind, 0) + 1
             known = self.found[value] = Redacted(kind, value, stand_in.format(number))
             self._any = None
         known.places += 1
@@ -180,13 +219,38 @@ class Redactor:
 
     def replace(self, text: str) -> str:
         """The text with stand-ins."""
-        if not self.found:
-            return text
+        whole = self.found.get(text)
+        return self._replace_within(text) if whole is None else whole.stand_in
+
+    def _replace_within(self, text: str) -> str:
+        """The text with stand-ins for what is in it; a short section may be in it by chance, and stays."""
         if self._any is None:
-            # The longest first: an address has a name in it. A name is a whole word, else it would spoil others.
-            values = sorted(self.found.values(), key=lambda each: -len(each.value))
-            self._any = re.compile("|".join(map(_pattern_of, values)))
-        return self._any.sub(lambda match: self.found[match[0]].stand_in, text)
+            self._prepare()
+        assert self._any is not None
+        pieces, done, match = [], 0, self._any.search(text)
+        while match is not None:
+            at = match.start()
+            value = next((each for each in self._by_head[match[0]] if _is_at(each, text, at)), None)
+            if value is None:
+                match = self._any.search(text, at + 1)
+            else:
+                pieces += [text[done:at], value.stand_in]
+                done = at + len(value.value)
+                match = self._any.search(text, done)
+        return "".join([*pieces, text[done:]]) if pieces else text
+
+    def _prepare(self) -> None:
+        """The pattern of the first characters of all values, and the values with each, the longest first: an address
+        has a name in it."""
+        certain = [each for each in self.found.values() if each.kind != SECTION or len(each.value) >= _CERTAIN]
+        certain.sort(key=lambda each: -len(each.value))
+        self._by_head = {each.value[:_HEAD]: [] for each in certain}
+        short = [each for each in certain if len(each.value) < _HEAD]
+        for each in certain:
+            self._by_head[each.value[:_HEAD]].append(each)
+        for head, values in self._by_head.items():
+            values += [each for each in short if head != each.value and head.startswith(each.value)]
+        self._any = re.compile(_any_of(list(self._by_head)) if self._by_head else r"(?!)")
 
     def redact(self, entries: Sequence[Entry], summary: Summary) -> list[Entry]:
         """The entries of one exchange with stand-ins; bodies have new hashes, and facts name those."""
@@ -214,9 +278,9 @@ class Redactor:
 
     def summary(self, summary: Summary) -> Summary:
         """The line of an exchange with stand-ins. Its title is the beginning of a text, and may end within a value."""
-        if "user" in self._sections:  # it is the beginning of what the user wrote
-            summary = msgspec.structs.replace(summary, title="")
         title = summary.title.removesuffix("…")
+        if title and any(" ".join(title.split()) in text for text in self._titles):
+            return self.summary(msgspec.structs.replace(summary, title=""))
         ends = (value[:size] for value in self.found for size in range(_SHORTEST_NAME, min(len(value), len(title) + 1)))
         cut = max((end for end in ends if title.endswith(end)), key=len, default="")
         if cut and not any(title.endswith(value) for value in self.found):
@@ -239,13 +303,25 @@ class Redactor:
     def _replace_json(self, value: Json, hashes: dict[str, str]) -> Json:
         match value:
             case str():
-                return hashes.get(value) or self.replace(value)
+                return hashes.get(value) or self._replace_text(value)
             case list() | tuple():  # kept as what it is, because replies are compared afterwards
                 return type(value)(self._replace_json(each, hashes) for each in value)
             case dict():
-                return {self.replace(name): self._replace_json(each, hashes) for name, each in value.items()}
+                return {
+                    self._replace_within(name): self._replace_within(each)
+                    if name in _SHAPE and isinstance(each, str)
+                    else self._replace_json(each, hashes)
+                    for name, each in value.items()
+                }
             case _:
                 return value
+
+    def _replace_text(self, text: str) -> str:
+        """A text of a document, which may be a document itself."""
+        if (value := _json_in(text)) is not None:
+            redacted = self._replace_json(value, {})
+            text = text if redacted == value else json.dumps(redacted, ensure_ascii=False)
+        return self.replace(text)
 
     def _frames(self, facts: Sequence[FactEntry], summary: Summary) -> list[bytes]:
         """The frames with stand-ins, as many as there were; where a value lies across them, the first has it all."""
@@ -256,8 +332,8 @@ class Redactor:
         new = [self._stream(b"".join(old)), *(b"" for _ in old[1:])] if is_cut else [self._stream(each) for each in old]
         if b"".join(new) == b"".join(old):
             new = old
-        recorded, rewritten = _with_frames(facts, summary, old), _with_frames(facts, summary, new)
-        reply, now = _read_reply(recorded), _read_reply(rewritten)
+        recorded, rewritten = with_frames(facts, summary), with_frames(facts, summary, new)
+        reply, now = read_reply(recorded), read_reply(rewritten)
         wanted = None if reply is None else self._replace_json(_choices(reply), {})
         is_written_anew = reply is not None and reply.fault is None and not recorded.is_raw
         if reply is not None and is_written_anew and (now is None or _choices(now) != wanted):
@@ -280,7 +356,7 @@ class Redactor:
 
     def finds(self, text: str) -> bool:
         """Whether a value that was found is in a text."""
-        return self.replace(text) != text
+        return self._replace_within(text) != text
 
     def check(self, texts: Iterable[str]) -> None:
         """Search what was written once more; a fault where something is left."""
@@ -307,41 +383,25 @@ def exchange_of(entries: Sequence[Entry], summary: Summary) -> RecordedExchange 
     return RecordedExchange(summary, facts, bodies[received], bodies[sent])
 
 
-def _requests(entries: Sequence[Entry], summary: Summary) -> Iterator[Request]:
-    """The requests of an exchange, read: what the client sent, what was sent, and what stood between."""
-    facts = tuple(entry for entry in entries if isinstance(entry, FactEntry))
-    recorded = RecordedExchange(summary, facts, b"", b"")
-    for entry in entries:
-        if not isinstance(entry, BodyEntry):
-            continue
-        for spoken in dict.fromkeys((recorded.received.dialect, recorded.spoken)):
-            try:
-                yield read_request(spoken, entry.data, recorded.model)
-            except (Fault, ValueError, KeyError):
-                continue  # it is of the other dialect, or of none: then it has no sections
+def _is_at(found: Redacted, text: str, at: int) -> bool:
+    """Whether a value begins there. A name is a whole word, else it would spoil others."""
+    if not text.startswith(found.value, at):
+        return False
+    around = text[at - 1 : at], text[at + len(found.value) :][:1]
+    return found.kind != "user name" or not any(each.isalnum() or each == "_" for each in around)
 
 
-def _descriptions(value: Json) -> Iterator[str]:
-    """What a tool says about itself and its arguments."""
-    match value:
-        case list() | tuple():
-            for each in value:
-                yield from _descriptions(each)
-        case dict():
-            for name, each in value.items():
-                if name == "description" and isinstance(each, str):
-                    yield each
-                else:
-                    yield from _descriptions(each)
-        case _:
-            return
-
-
-def _pattern_of(found: Redacted) -> str:
-    value = re.escape(found.value)
-    if found.kind == _SECTION and len(found.value) < _CERTAIN:
-        return rf"\A{value}\Z"
-    return rf"(?<!\w){value}(?!\w)" if found.kind == "user name" else value
+def _any_of(heads: Sequence[str]) -> str:
+    """A pattern of these texts, the longest first where one begins another. It branches at each character, so that a
+    search compares a few characters at each place and not each text: that was minutes for some hundred sections."""
+    groups: dict[str, list[str]] = {}
+    for head in heads:
+        groups.setdefault(head[:1], []).append(head[1:])
+    ends = groups.pop("", None) is not None
+    parts = [
+        re.escape(first) + (re.escape(rest[0]) if len(rest) == 1 else _any_of(rest)) for first, rest in groups.items()
+    ]
+    return f"(?:{'|'.join(parts)}{'|' if ends else ''})"
 
 
 def _texts_of_facts(entries: Iterable[Entry]) -> Iterator[str]:
@@ -368,10 +428,23 @@ def _texts_of_bytes(data: bytes) -> Iterator[str]:
         yield data.decode("utf-8", "replace")
 
 
+def _json_in(text: str) -> Json:
+    """The document that a text is, such as the arguments of a call, where escapes would hide what is in it; or None."""
+    if text[:1] not in ("{", "[") or "\\" not in text:
+        return None
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return None
+    return value
+
+
 def _strings(value: Json) -> Iterator[str]:
     match value:
         case str():
             yield value
+            if (inner := _json_in(value)) is not None:
+                yield from _strings(inner)
         case list() | tuple():
             for each in value:
                 yield from _strings(each)
@@ -384,30 +457,9 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _reply_texts(entries: Sequence[Entry], summary: Summary) -> Iterator[str]:
-    facts = [entry for entry in entries if isinstance(entry, FactEntry)]
-    frames = [entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)]
-    reply = _read_reply(_with_frames(facts, summary, frames)) if frames else None
+    reply = read_reply(with_frames(entries, summary))
     if reply is not None:
         yield from _strings(_choices(reply))
-
-
-def _with_frames(facts: Sequence[FactEntry], summary: Summary, frames: Sequence[bytes]) -> RecordedExchange:
-    """The exchange with these frames in place of its own."""
-    given = iter(frames)
-    replaced = tuple(
-        msgspec.structs.replace(entry, fact=FrameArrived(next(given), entry.fact.after))
-        if isinstance(entry.fact, FrameArrived)
-        else entry
-        for entry in facts
-    )
-    return RecordedExchange(summary, replaced, b"", b"")
-
-
-def _read_reply(recorded: RecordedExchange) -> Reply | None:
-    try:
-        return recorded.reply()
-    except (Fault, ValueError, KeyError):
-        return None  # it is not of its dialect, and was looked through as text
 
 
 def _choices(reply: Reply) -> Json:

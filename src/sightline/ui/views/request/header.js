@@ -22,6 +22,7 @@ import { InSession } from "./in-session.js";
 
 /** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
+/** @import { Selection } from "../traffic/forget.js" */
 
 /** @typedef {"" | "answer" | "compare" | "masks"} Panel */
 
@@ -309,10 +310,10 @@ function AfterActions({ desk, view, panel, onPanel }) {
   const canReplay = !isRaw || view.transport !== "websocket";
   const replay = () => (isRaw ? void sendAgain(desk) : onPanel(panel === "compare" ? "" : "compare"));
   const hasEvals = !isRaw && (about.value.places?.includes("evals") ?? false);
-  const [deleting, setDeleting] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
-  const [sharing, setSharing] = useState(/** @type {{ filter: string, what: string } | null} */ (null));
-  const one = { filter: `id:${view.id}`, what: "this request" };
-  const session = { filter: ofSession(view.session ?? ""), what: `session ${view.session}` };
+  const [deleting, setDeleting] = useState(/** @type {{ wanted: Selection, what: string } | null} */ (null));
+  const [sharing, setSharing] = useState(/** @type {{ wanted: Selection, what: string } | null} */ (null));
+  const one = { wanted: { exchanges: [view.id] }, what: "this request" };
+  const session = { wanted: ofSession(view.session ?? ""), what: `session ${view.session}` };
   useShortcuts(
     "Request",
     [

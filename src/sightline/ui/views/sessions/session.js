@@ -10,7 +10,7 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { toTraffic } from "../../kit/navigation.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Forget, ofSession, onlyThese } from "../traffic/forget.js";
+import { Forget, ofSession } from "../traffic/forget.js";
 import { Share } from "../traffic/share.js";
 import { AT_ONCE, allIds, colourOf, growth, mainTurns, mostTokens, rowsOf, threadWords } from "./core/session.js";
 
@@ -134,9 +134,8 @@ function Head({ session, breaks }) {
   const share = session.input_tokens ? Math.round((100 * session.cached_tokens) / session.input_tokens) : 0;
   const [isSharing, setSharing] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
-  const ids = allIds(session.threads).map((id) => ({ id }));
   const all = {
-    filter: session.session ? ofSession(session.session) : onlyThese(ids),
+    wanted: session.session ? ofSession(session.session) : { exchanges: allIds(session.threads) },
     what: session.session ? `session ${session.session}` : "this conversation",
   };
   const quoted = session.session.replace(/\\/g, "\\\\").replace(/"/g, '\\"');

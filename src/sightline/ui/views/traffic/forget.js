@@ -8,31 +8,30 @@ import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
 /** @typedef {import("../../api-types.d.ts").ForgetResult} ForgetResult */
+/**
+ * What a filter takes, or these exchanges: a list of them may be longer than a filter.
+ * @typedef {{ filter: string } | { exchanges: string[] }} Selection
+ */
 
 /** The filter that takes every exchange. */
 export const EVERYTHING = "id:*";
 
-/** The filter that takes these exchanges and no others. @param {readonly { id: string }[]} lines */
-export function onlyThese(lines) {
-  return lines.map((line) => `id:${line.id}`).join(" | ");
-}
-
-/** The filter that takes a session, whatever its name. @param {string} session */
+/** A session, whatever its name. @param {string} session @returns {Selection} */
 export function ofSession(session) {
-  return `session:"${session.replace(/[\\*?"]/g, "\\$&")}"`;
+  return { filter: `session:"${session.replace(/[\\*?"]/g, "\\$&")}"` };
 }
 
 /**
  * `what` names what is deleted, as in “this request”. `onGone` is called when it is gone.
- * @param {{ filter: string, what: string, onClose: () => void, onGone?: () => void }} props
+ * @param {{ wanted: Selection, what: string, onClose: () => void, onGone?: () => void }} props
  */
-export function Forget({ filter, what, onClose, onGone }) {
+export function Forget({ wanted, what, onClose, onGone }) {
   const [found, setFound] = useState(/** @type {ForgetResult | null} */ (null));
   const [withCopies, setWithCopies] = useState(true);
   const [isSure, setSure] = useState(false);
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
-    const asked = post("/api/forget", { filter, dry_run: true });
+    const asked = post("/api/forget", { ...wanted, dry_run: true });
     asked.then(setFound, (error) => {
       toastError(error);
       onClose();
@@ -41,7 +40,7 @@ export function Forget({ filter, what, onClose, onGone }) {
   const forget = async () => {
     setBusy(true);
     try {
-      const gone = await post("/api/forget", { filter, copies: withCopies });
+      const gone = await post("/api/forget", { ...wanted, copies: withCopies });
       toast(`${countOf(gone.exchanges, "request")} deleted, ${room(gone.bytes)} freed`);
       onClose();
       onGone?.();

@@ -4,9 +4,10 @@
  * What was written is searched once more by the server before this page gets it.
  */
 
+import { about } from "../../kit/about.js";
 import { postForFile, upload } from "../../kit/api.js";
 import { copyText } from "../../kit/copy.js";
-import { countOf } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
 import { segmentControl } from "../../kit/segmented.js";
@@ -14,7 +15,8 @@ import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { filter as shown, showFilter } from "./feed.js";
 
-/** @import { SharePreview } from "../../api-types.d.ts" */
+/** @import { SectionShown, SharePreview } from "../../api-types.d.ts" */
+/** @import { Selection } from "./forget.js" */
 
 /** @type {readonly { value: string, label: string, about: string, isText: boolean }[]} */
 const FORMS = [
@@ -35,36 +37,58 @@ const SECTIONS = /** @type {const} */ ([
   ["user", "what users wrote"],
   ["assistant", "answers"],
   ["thinking", "thinking"],
+  ["calls", "arguments of tool calls"],
   ["results", "tool results"],
   ["tools", "descriptions of tools"],
   ["attachments", "pictures and files"],
 ]);
 const SOON = 300;
 
+/** @param {string} name */
+const ofPlugin = (name) => ({ value: name, label: name, about: "A format of a plug-in.", isText: false });
+
 /** @param {object} order */
 const ask = (order) => postForFile("/api/share", order);
 
 /**
  * `what` names what is shared, as in “this request”.
- * @param {{ filter: string, what: string, onClose: () => void }} props
+ * @param {{ wanted: Selection, what: string, onClose: () => void }} props
  */
-export function Share({ filter, what, onClose }) {
+export function Share({ wanted, what, onClose }) {
   const [form, setForm] = useState("html");
   const [isRedacted, setRedacted] = useState(true);
-  const [sections, setSections] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const [kinds, setKinds] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  // Sections that are not treated as others of their kind, by id, each with its kind.
+  const [others, setOthers] = useState(/** @type {ReadonlyMap<string, string>} */ (new Map()));
   const [kept, setKept] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const [pattern, setPattern] = useState("");
   const [preview, setPreview] = useState(/** @type {SharePreview | null} */ (null));
   const [trouble, setTrouble] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const single = [...others];
+  const stays = single.filter(([, kind]) => kinds.has(kind)).map(([id]) => id);
   const order = {
-    filter,
+    ...wanted,
     as: form,
     redact: isRedacted,
-    sections: [...sections],
+    sections: [...kinds, ...single.filter(([, kind]) => !kinds.has(kind)).map(([id]) => id)],
     patterns: pattern.trim() ? [pattern.trim()] : [],
+    keep: stays,
   };
-  // What is kept is left out of the question, so that its row stays and can be chosen again.
+  /** @param {string} kind */
+  const toggleKind = (kind) => {
+    setKinds(toggle(kinds, kind));
+    setOthers(new Map(single.filter(([, each]) => each !== kind)));
+  };
+  /** @param {SectionShown} section */
+  const isLeftOut = ({ id, kind }) => kinds.has(kind) !== others.has(id);
+  /** @param {SectionShown} section */
+  const toggleSection = ({ id, kind }) => {
+    const next = new Map(others);
+    if (!next.delete(id)) next.set(id, kind);
+    setOthers(next);
+  };
+  // What is kept of the values is left out of the question, so that its row stays and can be chosen again.
   useEffect(() => {
     let isLate = false;
     const timer = setTimeout(async () => {
@@ -82,12 +106,12 @@ export function Share({ filter, what, onClose }) {
       isLate = true;
       clearTimeout(timer);
     };
-  }, [isRedacted, sections, pattern]);
+  }, [isRedacted, kinds, others, pattern]);
   /** @param {(answer: Response) => Promise<void>} use */
   const make = async (use) => {
     setBusy(true);
     try {
-      await use(await ask({ ...order, keep: [...kept] }));
+      await use(await ask({ ...order, keep: [...stays, ...kept] }));
       onClose();
     } catch (error) {
       setBusy(false);
@@ -106,7 +130,8 @@ export function Share({ filter, what, onClose }) {
       toast(`${name} is saved.`);
     });
   const copy = () => make(async (answer) => void (await copyText(await answer.text())));
-  const chosen = FORMS.find((each) => each.value === form);
+  const forms = [...FORMS, ...(about.value.formats ?? []).map(ofPlugin)];
+  const chosen = forms.find((each) => each.value === form);
   const isReady = Boolean(preview?.exchanges) && !isBusy && !trouble;
   const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
     ${
@@ -123,7 +148,7 @@ export function Share({ filter, what, onClose }) {
     onClose,
     footer: buttons,
     children: html`<div data-view="traffic"><div class="share">
-      ${segmentControl({ label: "Format", value: form, choices: FORMS, onChange: setForm })}
+      ${segmentControl({ label: "Format", value: form, choices: forms, onChange: setForm })}
       <p class="soft">${chosen?.about}</p>
       <label class="check">
         <input type="checkbox" checked=${isRedacted} onChange=${() => setRedacted(!isRedacted)} />
@@ -137,13 +162,14 @@ export function Share({ filter, what, onClose }) {
                   ([kind, label]) => html`<label key=${kind} class="check">
                     <input
                       type="checkbox"
-                      checked=${sections.has(kind)}
-                      onChange=${() => setSections(toggle(sections, kind))}
+                      checked=${kinds.has(kind)}
+                      onChange=${() => toggleKind(kind)}
                     />
                     ${label}
                   </label>`,
                 )}
               </fieldset>
+              ${h(SingleSections, { preview, isLeftOut, onToggle: toggleSection })}
               <label class="share-pattern">
                 <span class="soft">Also replace what matches this regular expression</span>
                 <input
@@ -177,12 +203,51 @@ function toggle(values, value) {
 }
 
 /**
+ * Sections to leave out one by one, or to keep although their kind is left out.
+ * @param {{ preview: SharePreview | null, isLeftOut: (section: SectionShown) => boolean,
+ *   onToggle: (section: SectionShown) => void }} props
+ */
+function SingleSections({ preview, isLeftOut, onToggle }) {
+  const [words, setWords] = useState("");
+  if (!preview?.sections.length) return null;
+  const sought = words.trim().toLowerCase();
+  const shown = preview.sections.filter((each) => `${each.kind} ${each.label}`.toLowerCase().includes(sought));
+  const count = preview.sections.filter(isLeftOut).length;
+  const more = preview.all_sections - preview.sections.length;
+  return html`<details class="share-single">
+    <summary>Choose sections one by one${count ? html` · <b>${countOf(count, "section")} left out</b>` : ""}</summary>
+    <input
+      class="field"
+      type="search"
+      aria-label="Find a section"
+      placeholder="Find a section"
+      value=${words}
+      onInput=${onValue(setWords)}
+    />
+    <ul aria-label="Sections">
+      ${shown.map(
+        (each) => html`<li key=${each.id}>
+          <label class="check" title=${each.label}>
+            <input type="checkbox" checked=${isLeftOut(each)} onChange=${() => onToggle(each)} />
+            <span class="soft share-kind">${each.kind}</span>
+            <span class="cut">${each.label}</span>
+            <span class="soft number">${whole(each.characters)}</span>
+          </label>
+        </li>`,
+      )}
+    </ul>
+    ${shown.length ? null : html`<p class="soft">No section has these words.</p>`}
+    ${more > 0 ? html`<p class="soft">${countOf(more, "more section")} not listed. A filter leaves fewer.</p>` : null}
+  </details>`;
+}
+
+/**
  * @param {{ preview: SharePreview, isRedacted: boolean, kept: ReadonlySet<string>, onKeep: (value: string) => void }}
  *   props
  */
 function Preview({ preview, isRedacted, kept, onKeep }) {
   if (!preview.exchanges) return html`<p class="soft" role="status">No request matches.</p>`;
-  const { found } = preview;
+  const found = preview.found.filter((each) => each.kind !== "section"); // those have a list of their own
   return html`<div class="share-preview">
     <p role="status">
       <b>${countOf(preview.exchanges, "request")}</b>${
@@ -230,7 +295,7 @@ function Preview({ preview, isRedacted, kept, onKeep }) {
   </div>`;
 }
 
-/** Read an archive of Sightline or a HAR file into the record. @param {File} file */
+/** Read an archive of Sightline, a HAR file or a plug-in’s into the record. @param {File} file */
 export async function importFile(file) {
   try {
     const { exchanges, known, others } = await upload("/api/import", file);
@@ -249,7 +314,8 @@ export async function importFile(file) {
 export function chooseImport() {
   const field = document.createElement("input");
   field.type = "file";
-  field.accept = ".jsonl,.har,.json,application/json";
+  // Which names the files of a plug-in’s format have is not known.
+  if (!about.value.formats?.length) field.accept = ".jsonl,.har,.json,application/json";
   field.addEventListener("change", () => field.files?.[0] && void importFile(field.files[0]));
   field.click();
 }

@@ -25,7 +25,7 @@ import {
   trouble,
   words,
 } from "./feed.js";
-import { EVERYTHING, Forget, onlyThese } from "./forget.js";
+import { EVERYTHING, Forget } from "./forget.js";
 import { COLUMNS, TrafficRow } from "./row.js";
 import { FilterMenu } from "./saved-filters.js";
 import { Share, chooseImport } from "./share.js";
@@ -33,6 +33,7 @@ import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
 import { Totals } from "./totals.js";
 
 /** @import { Openness } from "./core/lines.js" */
+/** @import { Selection } from "./forget.js" */
 
 const NARROW = matchMedia("(max-width: 760px)");
 const ROW = 32;
@@ -59,12 +60,12 @@ const tallHeights = computed(() => {
 const table = { current: null };
 const active = signal("");
 /** What the open dialog is to delete. */
-/** @type {import("../../vendor/preact.js").Signal<{ filter: string, what: string } | null>} */
+/** @type {import("../../vendor/preact.js").Signal<{ wanted: Selection, what: string } | null>} */
 const deleting = signal(null);
 /** What the open dialog is to share. */
-/** @type {import("../../vendor/preact.js").Signal<{ filter: string, what: string } | null>} */
+/** @type {import("../../vendor/preact.js").Signal<{ wanted: Selection, what: string } | null>} */
 const sharing = signal(null);
-const ALL = { filter: EVERYTHING, what: "everything" };
+const ALL = { wanted: { filter: EVERYTHING }, what: "everything" };
 
 /** @param {string} key @param {Openness} openness */
 function setOpenness(key, openness) {
@@ -152,18 +153,18 @@ export function Traffic({ filter, onConnect }) {
             ? [
                 {
                   label: filter ? "Share what the filter shows…" : "Share everything…",
-                  run: () => (sharing.value = filter ? { filter, what: "what the filter shows" } : ALL),
+                  run: () => (sharing.value = filter ? { wanted: { filter }, what: "what the filter shows" } : ALL),
                 },
               ]
             : []),
-          { label: "Import a file…", detail: "An archive of Sightline, or HAR", run: chooseImport },
+          { label: "Import a file…", detail: "A Sightline archive, HAR, or a plug-in’s format", run: chooseImport },
           ...(lines.value.length
             ? [
                 /** @type {"line"} */ ("line"),
                 {
                   label: filter ? "Delete what the filter shows…" : "Delete everything…",
                   isDanger: true,
-                  run: () => (deleting.value = filter ? { filter, what: "what the filter shows" } : ALL),
+                  run: () => (deleting.value = filter ? { wanted: { filter }, what: "what the filter shows" } : ALL),
                 },
               ]
             : []),
@@ -252,10 +253,10 @@ function move(step) {
 /** What the row under the cursor is: a request, or a conversation with its side requests. */
 function rowFilter() {
   const row = rows.value[keys.value.indexOf(active.value)];
-  if (row?.kind === "line") return { filter: onlyThese([row.line]), what: "this request" };
+  if (row?.kind === "line") return { wanted: { exchanges: [row.line.id] }, what: "this request" };
   if (row?.kind !== "conversation") return null;
   const { lines: turns, sides } = row.conversation;
-  return { filter: onlyThese([...turns, ...sides]), what: "this conversation" };
+  return { wanted: { exchanges: [...turns, ...sides].map((line) => line.id) }, what: "this conversation" };
 }
 
 function deleteRow() {
