@@ -49,4 +49,6 @@ def _measure(comparison: Comparison, subject: Subject, port: int) -> None:
         subject_running.warm_up(scenarios)
         for scenario in scenarios:
             figures = subject_running.figures(scenario)
+            if scenario is scenarios[-1]:
+                figures = subject_running.after_rest(figures)
             comparison.taken.setdefault((subject.name, scenario.name), []).append(figures)

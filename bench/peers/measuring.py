@@ -9,7 +9,7 @@ import statistics
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter, sleep
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from bench.peers.workshop import CACHE, MissingError, compiled
 START_PATIENCE = 180.0
 WARM_UP = 200
 WARM_UP_STREAMS = 32
+REST = 3.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,11 @@ class Running:
             memory=memory,
             peak=peak,
         )
+
+    def after_rest(self, figures: Figures) -> Figures:
+        """The same figures with the memory that it has when nothing was asked for a few seconds."""
+        sleep(REST)
+        return figures if self.tree is None else replace(figures, memory=self.tree.memory()[0])
 
     def warm_up(self, scenarios: Sequence[Scenario]) -> None:
         """Let it import, compile and connect what it does at its first requests."""

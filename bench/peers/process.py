@@ -93,8 +93,15 @@ class Tree:
         return before, False
 
     def memory(self) -> tuple[float, float]:
-        """Resident megabytes now, and at the most."""
-        return self._megabytes("VmRSS"), self._megabytes("VmHWM")
+        """Resident megabytes now, and at the most. What several of its processes have of the same file is there once,
+        so that it counts once now; in the most it counts for each, because the system does not say what it was of."""
+        own, files = 0, dict[str, int]()
+        for process in self._stats():
+            resident, mapped = _resident(process)
+            own += resident
+            for name, kilobytes in mapped.items():
+                files[name] = max(files.get(name, 0), kilobytes)
+        return (own + sum(files.values())) / 1024, self._megabytes("VmHWM")
 
     def own_memory(self) -> float:
         """Megabytes that it has written: pages of files, which the system may take back at any time, do not count."""
@@ -147,6 +154,21 @@ def _on_core(process: int) -> float:
     except OSError:
         # It ended between two looks.
         return 0.0
+
+
+def _resident(process: int) -> tuple[int, dict[str, int]]:
+    """Kilobytes that a process has for itself, and those of each mapped file."""
+    own, files, name, resident = 0, dict[str, int](), "", 0
+    for line in _lines(Path(f"/proc/{process}/smaps")):
+        words = line.split()
+        if not words[0].endswith(":"):
+            name = words[5] if len(words) > 5 else ""
+        elif words[0] == "Rss:":
+            resident = int(words[1])
+        elif words[0] == "Anonymous:":
+            own += int(words[1])
+            files[name] = files.get(name, 0) + resident - int(words[1])
+    return own, files
 
 
 def _lines(path: Path) -> list[str]:

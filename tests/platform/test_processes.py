@@ -1,6 +1,7 @@
 """Signals, liveness and process trees; the forms for other systems run here where this one can run them."""
 
 import asyncio
+import ctypes
 import os
 import signal
 import subprocess
@@ -128,3 +129,39 @@ def test_the_loop_of_windows_cannot_watch_sockets() -> None:
         assert not can_watch_sockets(asyncio.AbstractEventLoop(), "win32")
     finally:
         loop.close()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only the C library of GNU can be asked")
+def test_what_was_freed_goes_back_to_the_system_once_there_is_nothing_to_do() -> None:
+    done = subprocess.run([sys.executable, "-c", FREEING], capture_output=True, text=True, check=True)
+    kept, busy, idle, again, left = done.stdout.split()
+    assert (busy, idle, again) == ("False", "True", "False")
+    assert int(kept) - int(left) > 20_000
+
+
+FREEING = """
+from pathlib import Path
+from sightline.platform.processes import FreedMemory
+
+def own():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+def work():
+    pieces = [bytes([n % 256]) * 20_000 for n in range(3_000)]
+    while pieces:  # a piece of each is kept, so that the heap cannot shrink from its end
+        last = pieces.pop()
+        kept.append(last[:600])
+    return sum(range(3_000_000))
+
+kept = []
+freed = FreedMemory()
+freed.give_back()
+freed.is_due(0.0)
+work()
+held = own()
+busy = freed.is_due(0.01)
+idle = freed.is_due(1.0)
+freed.give_back()
+print(held, busy, idle, freed.is_due(2.0), own())
+"""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sightline.app.server import Parts, assemble_workbench
+from sightline.app.server import Parts, make_workbench
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
@@ -199,7 +199,7 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: OriginGuard | 
     def now() -> float:
         return 1_760_000_000.0
 
-    workbench = assemble_workbench(
+    workbench = make_workbench(
         Parts(
             access=Access(TOKEN, port),
             hub=hub,

@@ -120,6 +120,16 @@ def test_another_process_builds_on_what_is_stored(tmp_path: Path) -> None:
     connection.close()
 
 
+def test_after_a_rest_bodies_build_on_what_is_stored(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    sink.apply([kept(TURNS[3])])
+    sink.rest()
+    sink.apply([kept(TURNS[4])])
+    assert connection.execute("SELECT base, depth FROM bodies ORDER BY id").fetchall() == [(None, 0), (1, 1)]
+    sink.close()
+
+
 def test_body_pruned_by_another_process_is_not_used_as_a_base(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
     bodies = SqliteBodies(connection, Codec())

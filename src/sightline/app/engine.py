@@ -18,7 +18,6 @@ from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
 from sightline.platform.files import HAS_NAMED_PIPES
-from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient, probe
 from sightline.transport.http.dialling import Trust
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from sightline.store.store import Store
     from sightline.telemetry.exporter import Exporter
     from sightline.telemetry.metrics import Metrics
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
     from sightline.transport.sender import Signer
 
 
@@ -78,8 +78,10 @@ async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str
     return "It is not installed. `sightline doctor` says what is missing."
 
 
-async def diagnose_embedded(loaded: Configuration) -> list[DiagnosisFinding]:
+async def diagnose_embedded(loaded: Configuration) -> "list[DiagnosisFinding]":
     """Check the embedded model and report what was found."""
+    from sightline.transport.embedded.diagnosis import diagnose
+
     model = make_embedded_model(loaded)
     async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
 

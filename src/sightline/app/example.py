@@ -21,7 +21,7 @@ import zstandard
 from sightline.app.configuration import built_in_configuration
 from sightline.app.engine import open_configured_store
 from sightline.app.machine import SystemClock, is_alive, process_name
-from sightline.app.server import Parts, assemble_workbench, open_parts
+from sightline.app.server import Parts, make_workbench, open_parts
 from sightline.store.entries import BodyEntry, Entry
 from sightline.store.store import Store
 from sightline.store.summary import price_list
@@ -98,9 +98,9 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
         )
         stack.push_async_callback(served.close, 0)
         stack.callback(served.hub.close)  # pages that follow it never end by themselves
-        assert served.resending is not None
-        places["held"] = await served.resending.send(document_request(heading.held))
-        yield assemble_workbench(served)
+        assert served.sending is not None
+        places["held"] = await served.sending.resending.send(document_request(heading.held))
+        yield make_workbench(served)
 
 
 def _calls(places: dict[str, str]) -> Calls:

@@ -19,7 +19,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.platform.processes import ENDING, ignore_signals, lower_priority
+from sightline.platform.processes import ENDING, FreedMemory, ignore_signals, lower_priority
 from sightline.store.importer import Fsync, Importer, Sink, open_wake
 from sightline.store.summary import price_list
 
@@ -104,11 +104,15 @@ def _report_ready() -> None:
 def _run(importer: Importer, pipe: int, *, is_ready: bool) -> None:
     looked = wait = 0.0
     is_over = False
+    freed = FreedMemory()
     while not is_over:
         try:
             if monotonic() - looked > _DEAD:
                 importer.end_interrupted()
                 looked = monotonic()
+                if freed.is_due(looked):
+                    importer.rest()
+                    freed.give_back()
             else:
                 importer.catch_up()
             wait = 0.0

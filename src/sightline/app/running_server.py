@@ -6,7 +6,6 @@ that it knows the folder's token; the token itself is not sent.
 
 import contextlib
 import hmac
-import http.client
 import json
 import os
 import secrets
@@ -64,6 +63,8 @@ def find_server(folder: Path) -> RunningServer | None:
 
 def knows_token(host: str, port: int, token: str) -> bool | None:
     """Whether the server at this address knows our token, which is not sent; None if nothing listens there."""
+    import http.client  # commands need it, and servers do not
+
     challenge = secrets.token_urlsafe(16)
     connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=_PATIENCE)
     try:
@@ -81,6 +82,8 @@ def knows_token(host: str, port: int, token: str) -> bool | None:
 
 def call_server(server: RunningServer, method: str, path: str, value: Json) -> bytes:
     """The body of what the server answers to a call of its API. Raises a Fault where it refuses, or does not answer."""
+    import http.client
+
     at = urlsplit(server.url)
     connection = http.client.HTTPConnection(at.hostname or "", at.port)
     headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}

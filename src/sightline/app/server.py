@@ -7,88 +7,92 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
 
-from sightline.agent.api.runs import Approvals, Runs, run_calls
-from sightline.agent.service.toolsets import KeptRules
-from sightline.app.chats import open_chat
 from sightline.app.configuration import Configuration, data_folder, plugins_named
 from sightline.app.engine import RelayResources as SendingMeans
-from sightline.app.engine import (
-    make_relay,
-    means_of,
-    nowhere,
-    open_configured_store,
-    relay_of,
-    why_no_embedded_model,
-)
-from sightline.app.evals import evals_of, evaluation_of, suites_place
+from sightline.app.engine import make_relay, means_of, nowhere, open_configured_store, relay_of
 from sightline.app.machine import SystemClock
 from sightline.app.proxy import make_proxy, proxy_calls
 from sightline.app.running_server import announce, withdraw
-from sightline.app.tools import runner_of, toolsets_of
 from sightline.app.worker import WorkerParameters
 from sightline.app.workers import MainParts, Workers, divide_connections
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
-from sightline.chat.api.calls import ChatParts, chat_calls
-from sightline.chat.service.answerer import ToolAnswerer
-from sightline.evals.api.calls import EvalCalls, eval_calls
-from sightline.exchange.caps import Caps
 from sightline.exchange.client_response import RequestHandler
-from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.store import KeptInterception
-from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory, save_regularly
 from sightline.exchange.recording.library import Library
 from sightline.exchange.recording.records import RETENTION_LOG, Records, Retention, RetentionSettings
 from sightline.exchange.relay import Relay
 from sightline.exchange.replay_handler import ReplayHandler
-from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.resend import Resender, ResendSources
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
-from sightline.plugins.loading import Plugins, list_panels, plugin_calls
-from sightline.server.listener import GRACE, App, ListeningServer
+from sightline.server.listener import GRACE, App, ListeningServer, settle_down
 from sightline.settings import StoreSettings
 from sightline.store.entries import FactEntry
 from sightline.store.store import LoggedValue, Store
 from sightline.store.summary import PriceList, price_list
-from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
-from sightline.transport.http.client import probe
+from sightline.telemetry.metrics import Metrics
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
-from sightline.web.asgi import WebResponse
-from sightline.web.bodies import Query
-from sightline.web.replies import GUARDED
 from sightline.web.routes import Calls
-from sightline.workbench.api import Api, Providers, about, calibration_calls
-from sightline.workbench.cache_report import CacheReports
-from sightline.workbench.cache_turns import TurnExaminer
-from sightline.workbench.caps import cap_calls
 from sightline.workbench.command_relay import CommandCalls
-from sightline.workbench.context import ContextMeter
-from sightline.workbench.costs import CostReport
-from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
-from sightline.workbench.interceptions import HoldDecisions, Interceptions
-from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters
-from sightline.workbench.session_lines import SessionLines
-from sightline.workbench.sessions import Sessions
-from sightline.workbench.shapes import Place
-from sightline.workbench.sharing import SharingCalls
 from sightline.workbench.workbench import Access, ExampleRecord, Workbench
+
+if TYPE_CHECKING:
+    from sightline.app.rooms import OpenRooms
+    from sightline.plugins.loading import Plugins
+    from sightline.workbench.api import Api
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What sends requests to providers: for clients, for commands beside the server, and for the page. `aside` records
+    nothing."""
+
+    loaded: Configuration
+    folder: Path
+    means: SendingMeans
+    relay: Relay
+    aside: Relay
+    resending: Resender
+    commands: CommandCalls
+    metrics: Metrics
+
+
+class _Rooms:
+    """The rooms of the page, loaded once."""
+
+    def __init__(self) -> None:
+        self.opened: OpenRooms | None = None
+        self._lock = asyncio.Lock()
+
+    async def open(self, parts: "Parts") -> "OpenRooms":
+        """The rooms. Their code is loaded on a thread, so that clients of the gateway do not wait for it."""
+        async with self._lock:
+            if self.opened is None:
+                open_rooms = await asyncio.to_thread(_load_rooms)
+                self.opened = open_rooms(parts)
+                settle_down()
+        return self.opened
+
+
+def _load_rooms() -> "Callable[[Parts], OpenRooms]":
+    from sightline.app.rooms import open_rooms
+
+    return open_rooms
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a workbench. A server that answers from recorded exchanges holds and sends nothing: there `relay`,
-    `resending`, `chat`, `runs`, `evals`, `commands`, `metrics` and `example` are None."""
+    """The parts of a server. One that answers from recorded exchanges holds and sends nothing: there `sending` and
+    `example` are None. `record_place` says where the record is."""
 
     access: Access
     hub: Hub
@@ -99,32 +103,31 @@ class Parts:
     address: str
     now: Callable[[], float]
     prices: PriceList
-    relay: Relay | None = None
-    resending: Resender | None = None
-    chat: ChatParts | None = None
-    runs: Runs | None = None
-    evals: EvalCalls | None = None
-    commands: CommandCalls | None = None
-    providers: Providers | None = None
-    metrics: Metrics | None = None
+    sending: Sending | None = None
     toolsets: Sequence[str] = ()
     workers: Workers | None = None
     further: Calls = field(default_factory=dict)
     example: ExampleRecord | None = None
-    caps: Caps | None = None
-    plugins: Plugins | None = None
+    plugins: "Plugins | None" = None
     redacted_patterns: Sequence[str] = ()
-    record: RecordCalls | None = None
+    retention: Retention | None = None
+    record_place: str = ""
+    _rooms: _Rooms = field(default_factory=_Rooms)
+
+    async def open_api(self) -> "Api":
+        """The calls of the page. The first one loads chat, runs and evals, which are half of the program: a server that
+        nobody looks at has no memory for them."""
+        return (await self._rooms.open(self)).api
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way, here or in a worker, that are not on record yet."""
-        found = [] if self.relay is None else self.relay.unwritten(exchange)
+        found = [] if self.sending is None else self.sending.relay.unwritten(exchange)
         return found if found or self.workers is None else await self.workers.unwritten(exchange)
 
     async def wait_until_learned(self) -> None:
         """Wait until the estimates have learned from everything that providers have counted so far."""
-        if self.relay is not None:
-            await self.relay.wait_until_learned()
+        if self.sending is not None:
+            await self.sending.relay.wait_until_learned()
         if self.workers is not None:
             await self.workers.wait_until_learned()
 
@@ -132,10 +135,10 @@ class Parts:
         """End background work that no client waits for."""
         await self.leave_runs()
         await self.leave_pages()
-        if self.resending is not None:
-            await self.resending.close(grace)
-        if self.chat is not None:
-            await self.chat.chats.close(grace)
+        if self.sending is not None:
+            await self.sending.resending.close(grace)
+        if self._rooms.opened is not None:
+            await self._rooms.opened.close(grace)
         if self.workers is not None:
             await self.workers.close(grace)
 
@@ -147,103 +150,19 @@ class Parts:
 
     async def leave_runs(self) -> None:
         """Leave runs in a state from which they can be resumed, before their requests are aborted."""
-        if self.evals is not None:
-            await self.evals.close()
-        if self.runs is not None:
-            await self.runs.close()
+        if self._rooms.opened is not None:
+            await self._rooms.opened.leave_runs()
 
 
-def assemble_workbench(parts: Parts) -> Workbench:
-    """Build the workbench."""
-    relay, providers, metrics, record = parts.relay, parts.providers, parts.metrics, parts.record
-    holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
-    records = Records(parts.store, parts.now, parts.prices, parts.unwritten)
-    exchanges = Exchanges(records, parts.now, holds)
-    viewing = Viewer(holds, records, parts.catalog, parts.memory)
-    showing = Showing(holds, records, viewing)
-    meter = ContextMeter(viewing, parts.now)
-    examiner = TurnExaminer(viewing, parts.now)
-    caches = CacheReports(examiner)
-    costs = CostReport(parts.store, parts.prices, parts.now)
-    sessions = Sessions(examiner, parts.now)
-    lines = SessionLines(records, parts.now)
-    filters = SavedTrafficFilters(parts.store.logbook, parts.now)
-    sharing = SharingCalls(parts.store, parts.catalog, parts.now, parts.redacted_patterns, parts.plugins)
-    api = Api(
-        exchanges=exchanges,
-        showing=showing,
-        replays=Replays(exchanges, parts.resending),
-        documents=Documents(parts.resending),
-        forgetting=Forgetting(records, parts.hub, parts.now, None if parts.chat is None else parts.chat.chats.erase),
-        about=lambda: about(
-            version("sightline"),
-            parts.address,
-            parts.catalog,
-            parts.has_key,
-            places=_places(parts),
-            toolsets=parts.toolsets,
-            workers=1 if parts.workers is None else parts.workers.serving,
-            panels=list_panels(parts.plugins),
-            formats=sharing.formats,
-        ),
-        deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
-        interceptions=None if relay is None else Interceptions(holds, parts.hub),
-        further={
-            **calibration_calls(parts.memory, parts.wait_until_learned),
-            "cache": {"GET": lambda call: caches.read(Query(call.query))},
-            "context": {"GET": lambda call: meter.read(Query(call.query))},
-            "filters": {"GET": lambda _call: filters.read(), "PUT": lambda call: filters.replace(call.receive)},
-            **(
-                {}
-                if record is None
-                else {
-                    "record": {
-                        "GET": lambda _call: record.read(),
-                        "PUT": lambda call: record.replace(call.receive),
-                    }
-                }
-            ),
-            "share": {"POST": lambda call: sharing.share(call.receive)},
-            "import": {"POST": lambda call: sharing.import_file(call.receive)},
-            "sessions": {"GET": lambda call: lines.list(Query(call.query))},
-            "sessions/*": {"GET": lambda call: sessions.read(call.name)},
-            "turns": {"GET": lambda call: sessions.details(Query(call.query))},
-            "exchanges/*/conversation": {"GET": lambda call: showing.conversation(call.name)},
-            "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
-            "costs": {"GET": lambda call: costs.read(Query(call.query))},
-            **({} if metrics is None else {"metrics": {"GET": lambda _call: _scrape(metrics, parts.workers)}}),
-            **cap_calls(parts.caps),
-            **({} if parts.chat is None else chat_calls(parts.chat, records)),
-            **({} if parts.runs is None else run_calls(parts.runs)),
-            **({} if parts.evals is None else eval_calls(parts.evals)),
-            **({} if providers is None else {"providers": {"GET": lambda _call: providers.list_providers()}}),
-            **plugin_calls(parts.plugins),
-            **parts.further,
-        },
-    )
-    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands, parts.example)
+def make_workbench(parts: Parts) -> Workbench:
+    """The front of the page: its files, live events and commands at once, its calls when the first one comes."""
 
+    def trouble() -> str:
+        fault = parts.store.trouble
+        return "" if fault is None else fault.message
 
-async def _scrape(metrics: Metrics, workers: Workers | None) -> WebResponse:
-    """The metrics of all processes as Prometheus reads them; they are counted from the first time on."""
-    metrics.is_counting = True
-    if workers is not None:
-        together = Metrics(0)
-        for packed in (metrics.pack(), *await workers.metrics()):
-            together.add(packed)
-        metrics = together
-    return WebResponse(200, metrics.prometheus().encode(), [(b"content-type", TEXT_FORMAT), *GUARDED])
-
-
-def _places(parts: Parts) -> tuple[Place, ...]:
-    """The views that this server's page offers."""
-    others: tuple[tuple[Place, object], ...] = (
-        ("chat", parts.chat),
-        ("runs", parts.runs),
-        ("evals", parts.evals),
-        ("example", parts.example),
-    )
-    return ("traffic", *(place for place, part in others if part is not None))
+    commands = None if parts.sending is None else parts.sending.commands
+    return Workbench(parts.access, parts.open_api, parts.hub, trouble, commands, parts.example)
 
 
 @asynccontextmanager
@@ -282,9 +201,11 @@ async def open_server(
             toolsets=tuple(loaded.settings.tools),
             plugins=loaded.plugins,
             redacted_patterns=loaded.settings.export.patterns,
-            record=RecordCalls(retention, _record_place(store or loaded.settings.store.url, folder)),
+            retention=retention,
+            record_place=_record_place(store or loaded.settings.store.url, folder),
         )
         handler: RequestHandler
+        relay: Relay | None
         # It is asked for when the gateway and the server are there.
         proxy = make_proxy(loaded, folder, token, lambda: (gateway, listening))
         stack.push_async_callback(proxy.close)
@@ -294,12 +215,12 @@ async def open_server(
             served = await open_parts(
                 loaded, folder, record, stack, parts, at=(host, port), guard=guard, workers=workers, store=store
             )
-            assert served.relay is not None
-            handler = served.relay
+            assert served.sending is not None
+            handler = relay = served.sending.relay
         else:
             library = Library(record)
             await library.fill(replay, now=clock.now())
-            handler = ReplayHandler(library, clock, fast=fast)
+            handler, relay = ReplayHandler(library, clock, fast=fast), None
             served = parts(hub=Hub(record.record), memory=Memory(folder, clock.now))
 
         async def ending() -> None:
@@ -309,18 +230,15 @@ async def open_server(
             await served.leave_pages()
             await proxy.close()
             await served.leave_runs()
-            commands = () if served.commands is None else (served.commands.close(GRACE),)
+            commands = () if served.sending is None else (served.sending.commands.close(GRACE),)
             await asyncio.gather(handler.close(GRACE), *commands)
 
         longest = loaded.settings.server.max_message_mb << 20
-        gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, served.relay, longest)
+        gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, relay, longest)
         # The relay tells each client that it has to end; only a client that does not react is disconnected.
-        listening = ListeningServer(App(guard, gateway, assemble_workbench(served)), ending=ending, grace=GRACE + 2)
+        listening = ListeningServer(App(guard, gateway, make_workbench(served)), ending=ending, grace=GRACE + 2)
 
-        async def end() -> None:
-            await served.close(0 if listening.force_exit else GRACE)
-
-        stack.push_async_callback(end)
+        stack.push_async_callback(lambda: served.close(0 if listening.force_exit else GRACE))
         if served.workers is not None:
             await served.workers.start(listening)
         if replay is None:  # one that answers from the record sends nothing for a command
@@ -391,48 +309,16 @@ async def open_parts(
         means.caps.on_notice = partial(hub.announce, "cap")
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
-    engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
-    runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
-    stack.push_async_callback(toolsets.close)
-    rules = KeptRules(folder)
-    answering = ToolAnswerer(engine, runner, toolsets.open_toolsets, rules)
-    chat = open_chat(loaded, engine, hub, record.logbook, answering)
-    root, suites = suites_place(loaded)
-    evaluation = evaluation_of(
-        loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
-    )
-    evals = evals_of(
-        loaded,
-        evaluation,
-        record,
-        suites,
-        clock,
-        relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
-    )
-    chat.chats.main.chat.warm()
     on_cap = None if means.caps is None else means.caps.notice
     shared = MainParts(
         hub, relay.holds, means.memory.ledger, means.embedded, record.facts, records.read, clock.now, on_cap
     )
+    commands = _command_calls(loaded, means, relay, hub, aside)
     return parts(
         hub=hub,
         memory=means.memory,
-        relay=relay,
-        resending=resending,
-        chat=chat,
-        runs=Runs(runner, toolsets, chat.chats.resume_run, Approvals(rules)),
-        evals=evals,
-        commands=_command_calls(loaded, means, relay, hub, aside),
-        caps=means.caps,
+        sending=Sending(loaded, folder, means, relay, aside, resending, commands, metrics),
         workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared, store),
-        metrics=metrics,
-        providers=Providers(
-            loaded.catalog,
-            loaded.has_key,
-            loaded.environment,
-            probe=lambda request: probe(means.client, request),
-            embedded=lambda: why_no_embedded_model(means.embedded, means.client),
-        ),
     )
 
 

@@ -35,6 +35,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault
+from sightline.model.exchange import ENDS
 from sightline.platform.processes import cores
 from sightline.platform.support import is_supported
 from sightline.server.channel import Channel
@@ -42,7 +43,6 @@ from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import ListeningServer
 from sightline.store.entries import FactEntry
 from sightline.telemetry.metrics import Metrics
-from sightline.telemetry.spans import ENDS
 from sightline.tokens.caps import CapUse
 from sightline.tokens.ledger import Ledger
 from sightline.transport.embedded.process import EmbeddedModel, Running

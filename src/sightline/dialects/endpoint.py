@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote, urlencode
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.dialects.dialect import Counting, Dialect, Endpoint
 from sightline.dialects.fields import whole_number
-from sightline.dialects.gemini.interactions import is_interaction, read_interaction
 from sightline.dialects.registry import DEFAULT, dialect, dialects
 from sightline.dialects.stored import StoredCall
 from sightline.errors import Code, Fault
@@ -58,11 +57,15 @@ def match_stored(path: str) -> StoredCall | None:
 
 def has_readable_reply(path: str) -> bool:
     """Whether the answer at a path that no dialect serves is read all the same, to be shown and counted."""
+    from sightline.dialects.gemini.interactions import is_interaction  # no dialect is loaded before it is needed
+
     return is_interaction(path)
 
 
 def read_raw_reply(path: str, data: bytes) -> list[StreamEvent]:
     """The events of an answer that passed as it came; none where it is not understood."""
+    from sightline.dialects.gemini.interactions import read_interaction
+
     return read_interaction(data) if has_readable_reply(path) else []
 
 

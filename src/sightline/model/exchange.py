@@ -205,6 +205,9 @@ Fact: TypeAlias = (
     | ExchangeCancelled
 )
 
+ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
+"""The facts with which an exchange is over."""
+
 
 class ExchangeHistory(msgspec.Struct, frozen=True):
     """A request and all that has happened to it."""

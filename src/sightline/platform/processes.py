@@ -1,7 +1,7 @@
 """Processes: their signals, the event loop, limits and priority, whether one is alive, and how one is ended together
 with all that it started."""
 
-import asyncio
+import gc
 import os
 import select
 import signal
@@ -13,7 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from time import process_time
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+if TYPE_CHECKING:  # the recorder has no event loop: loading one would be a third of its memory
+    import asyncio
 
 _FILES = 65_536
 _LOOK_AGAIN = 0.01
@@ -41,6 +45,8 @@ def handle_signals(
 ) -> Iterator[None]:
     """Call these on the running loop when a signal comes, while the context is open. The loop of Windows takes no
     handlers (`on_loop` False): there Python's own pass the call to it, and waking it is Python's doing."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     if on_loop:
         for number, handler in handlers.items():
@@ -89,18 +95,22 @@ def send_to_thread(thread: int, number: signal.Signals) -> None:
 # --- this process ---
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
+def new_loop() -> "asyncio.AbstractEventLoop":
     """An event loop of uvloop where that is installed. There is none for Windows, whose own loop can start processes
     but cannot watch sockets (`can_watch_sockets`)."""
     try:
         import uvloop
     except ImportError:
+        import asyncio
+
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 
 
-def can_watch_sockets(loop: asyncio.AbstractEventLoop, platform: str = sys.platform) -> bool:
+def can_watch_sockets(loop: "asyncio.AbstractEventLoop", platform: str = sys.platform) -> bool:
     """Whether the loop calls back when a socket can be read."""
+    import asyncio
+
     return platform != "win32" or isinstance(loop, asyncio.SelectorEventLoop)
 
 
@@ -144,6 +154,43 @@ def cores() -> int:
     """The cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+_IDLE_SHARE, _WORTH_IT = 0.05, 0.05
+"""A process that used less than this share of a core has nothing to do; after so many seconds of work it may have freed
+memory."""
+
+
+class FreedMemory:
+    """Gives the system back what this process needs no more: garbage that the collector has not found yet, and what the
+    C library keeps after a burst of streams, a third of a server. Looking for both takes milliseconds, so that it is
+    done when there is nothing else to do."""
+
+    def __init__(self) -> None:
+        self._looked = self._used = self._used_before = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Ask it now and then, with the time in seconds. True if there was something to do before, and since the last
+        call hardly anything."""
+        used = process_time()
+        is_idle = used - self._used <= _IDLE_SHARE * (now - self._looked)
+        self._looked, self._used = now, used
+        return is_idle and used - self._used_before >= _WORTH_IT
+
+    def give_back(self) -> None:
+        """Give back what there is."""
+        gc.collect()
+        _trim_heap()
+        self._used_before = process_time()
+
+
+def _trim_heap() -> None:
+    """Have the C library give back every page that is free; only that of GNU can be asked."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 # --- another process ---
@@ -264,6 +311,8 @@ class ProcessTree:
 
     async def wait_until_gone(self) -> None:
         """Wait until none is alive; there is no event for the end of a process that is not our child."""
+        import asyncio
+
         while self.is_left():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN)
 

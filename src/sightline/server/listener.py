@@ -14,7 +14,7 @@ from typing import Final
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
-from sightline.platform.processes import allow_rebinding, can_watch_sockets, handle_signals, signals_named
+from sightline.platform.processes import FreedMemory, allow_rebinding, can_watch_sockets, handle_signals, signals_named
 from sightline.server.hand_over import OtherProcess
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
@@ -31,8 +31,8 @@ BACKLOG: Final = 4096
 _KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection is kept; clients that reuse theirs must not find it closed between two turns."""
 
-_SWEEP: Final = 5
-"""Seconds between two looks for idle connections."""
+_SWEEP: Final = 1
+"""Seconds between two looks for idle connections, and for memory that can be given back."""
 
 _MOST_ACCEPTED: Final = 256
 _ACCEPT_AGAIN: Final = 1.0
@@ -156,7 +156,7 @@ class ListeningServer:
     async def run_on(self, listening: list[socket.socket]) -> None:
         """Serve until a signal or `end` asks for a shutdown."""
         loop = self._loop = asyncio.get_running_loop()
-        sweeping = loop.create_task(self._close_idle())
+        sweeping = loop.create_task(self._sweep())
         with self._signals():
             for each in listening:
                 self._accept_from(each)
@@ -244,13 +244,18 @@ class ListeningServer:
         if not self._is_ending:
             self._accept_from(listening)
 
-    async def _close_idle(self) -> None:
-        """Close connections on which nothing has been asked for long: one timer for all of them."""
+    async def _sweep(self) -> None:
+        """Close connections on which nothing has been asked for long, one timer for all of them; and give back memory
+        when nothing is asked at all."""
+        freed = FreedMemory()
         while True:
             await asyncio.sleep(_SWEEP)
-            before = asyncio.get_running_loop().time() - _KEEP_ALIVE
+            now = asyncio.get_running_loop().time()
+            before = now - _KEEP_ALIVE
             for connection in [each for each in self._connections if each.is_idle and each.idle_since < before]:
                 connection.transport.close()
+            if freed.is_due(now):
+                freed.give_back()
 
     async def _shut_down(self) -> None:
         """Let clients that are connected finish."""

@@ -62,6 +62,10 @@ class Sink(Protocol):
         """Forget what is remembered of the database; another process may have changed it."""
         ...
 
+    def rest(self) -> None:
+        """There is nothing to do: let go of what is only remembered to be quick, and is quickly read again."""
+        ...
+
     def close(self) -> None:
         """Let the database go."""
         ...
@@ -131,6 +135,11 @@ class Importer:
         if not living:
             remove_spares(self._folder)
         self._has_ended_all = True
+
+    def rest(self) -> None:
+        """Let go of what is only remembered to be quick, because there is nothing to do."""
+        if self._sink is not None:
+            self._sink.rest()
 
     def close(self) -> None:
         """Let the database and the lock go."""

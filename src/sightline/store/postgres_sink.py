@@ -313,6 +313,9 @@ class PostgresSink:
     def refresh(self) -> None:
         """Nothing is remembered that another process may change."""
 
+    def rest(self) -> None:
+        """What is remembered stays: asking for it again takes many steps there."""
+
     def close(self) -> None:
         """End the connection and the loop."""
         if self._runner is None:

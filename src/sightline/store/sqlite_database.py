@@ -348,6 +348,10 @@ class SqliteBodies:
         row = self._row(bytes.fromhex(sha256))
         return row and row[0]
 
+    def forget_recent(self) -> None:
+        """Keep no body in memory; the next one of a session is compared with those in the file."""
+        self._recent = Recent()
+
     def recent(self, sha256: str) -> bytes | None:
         """The body with this hash, if it was stored a moment ago."""
         return self._recent.body(sha256)
@@ -364,10 +368,11 @@ class SqliteBodies:
             if may_share(body, kept.data) and (row := self._row(bytes.fromhex(sha256))) is not None:
                 yield sha256, body, row[1]
 
-    def _latest_bodies(self, near: str) -> list[tuple[str, bytes]]:
+    def _latest_bodies(self, near: str) -> Iterator[tuple[str, bytes]]:
+        """The last ones of a session, each read when it is asked for: as a rule the first is the one."""
         latest = "SELECT id, sha256 FROM bodies WHERE near = ? ORDER BY id DESC LIMIT ?"
-        rows = self._connection.execute(latest, (near, CANDIDATES)).fetchall()
-        return [(name.hex(), body_with_id(self._connection, self._codec, number)) for number, name in rows]
+        for number, name in self._connection.execute(latest, (near, CANDIDATES)).fetchall():
+            yield name.hex(), body_with_id(self._connection, self._codec, number)
 
     def _row(self, name: bytes) -> tuple[int, int] | None:
         row = self._rows.get(name)

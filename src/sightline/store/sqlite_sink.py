@@ -152,6 +152,12 @@ class SqliteSink:
         """Forget what is remembered of exchanges that are under way."""
         self._known.clear()
 
+    def rest(self) -> None:
+        """Let go of the latest bodies, which are in the file."""
+        self._bodies.forget_recent()
+        with asking():
+            self._connection.execute("PRAGMA shrink_memory")
+
     def close(self) -> None:
         """Let the file go."""
         self._connection.close()

@@ -15,13 +15,12 @@ from sightline.agent.core.tool import ToolOutcome
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalEnded, EvalFact, EvalState
 from sightline.exchange.hub import RUN_PREFIX
-from sightline.model.exchange import Budgeted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
+from sightline.model.exchange import ENDS, Budgeted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.model.json import Json, JsonObject
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import attributes
 from sightline.telemetry.spans import (
-    ENDS,
     attempt_of,
     case_span,
     eval_span,

@@ -106,7 +106,6 @@ def _parts(parts: Iterable[Part]) -> Iterator[Json]:
                 yield {"type": type(part).__name__.lower()}
 
 
-ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
 _PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
 _OPTIONS = {"max_tokens": "max_tokens", "seed": "seed", "stop": "stop_sequences", "n": "choice.count"}
 _FRACTIONS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")

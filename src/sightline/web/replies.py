@@ -15,6 +15,9 @@ GUARDED: Headers = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+READING = ("GET", "HEAD")
+"""The methods that change nothing."""
+
 _ENCODER = msgspec.json.Encoder()
 _NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
 
@@ -65,6 +68,6 @@ def not_found(what: str) -> Fault:
 
 def wrong_method(method: str, *allowed: str) -> WebResponse:
     """The refusal of a method that this path does not have."""
-    allowed = allowed or ("GET", "HEAD")
+    allowed = allowed or READING
     fault = Fault(Code.USAGE, f"{method} is not allowed here", hint=f"Use {allowed[0]}.", status=405)
     return failure(fault, [(b"allow", ", ".join(allowed).encode())])

@@ -190,9 +190,6 @@ def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | N
     return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}
 
 
-READING = ("GET", "HEAD")
-
-
 class Api:
     """`deciding` and `interceptions` are None if this server answers from the record: nothing is held there. `further`
     are the calls of the page's other views."""
@@ -242,9 +239,11 @@ class Api:
         if found is None:
             return replies.failure(replies.not_found(f"{scope['method']} {scope['raw_path'].decode('latin-1')[:200]}"))
         methods, names = found
-        handler = methods.get("GET" if scope["method"] in READING else scope["method"])
+        handler = methods.get("GET" if scope["method"] in replies.READING else scope["method"])
         if handler is None:
-            return replies.wrong_method(scope["method"], *(READING if tuple(methods) == ("GET",) else tuple(methods)))
+            return replies.wrong_method(
+                scope["method"], *(replies.READING if tuple(methods) == ("GET",) else tuple(methods))
+            )
         try:
             value = await handler(ApiCall(names, query, receive))
         except Fault as fault:

@@ -3,11 +3,10 @@
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import parse_qs
 
 from sightline.errors import Fault
@@ -16,11 +15,12 @@ from sightline.exchange.relay_messages import PATH, WAIT_PATH
 from sightline.model.json import JsonObject
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
-from sightline.web.replies import GUARDED
+from sightline.web.replies import GUARDED, READING
 from sightline.wire.jsontext import encode
-from sightline.workbench.api import READING, Api
 from sightline.workbench.command_relay import CommandCalls
-from sightline.workbench.exchange_views import fact_shown
+
+if TYPE_CHECKING:
+    from sightline.workbench.api import Api
 
 _A_MONTH = 30 * 24 * 3600
 
@@ -179,6 +179,8 @@ async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
 
 def event(news: News) -> bytes:
     """One fact, or an announcement under its name, as an event."""
+    from sightline.workbench.exchange_views import fact_shown
+
     if isinstance(news, Announced):
         return b"event: " + news.event.encode() + b"\ndata: " + encode(news.value) + b"\n\n"
     return b"data: " + encode({"exchange": news.exchange, **fact_shown(news)}) + b"\n\n"
@@ -209,25 +211,25 @@ class ExampleRecord(Protocol):
 
 
 class Workbench:
-    """Serves the page and live events, and hands other calls to the API. `trouble` returns what is wrong with the
-    record. `commands` is None if this server answers from the record and sends nothing, and so is `example`."""
+    """Serves the page and live events, and hands other calls to the API, which `open_api` makes when it is needed.
+    `trouble` returns what is wrong with the record. `commands` is None if this server answers from the record and sends
+    nothing, and so is `example`."""
 
     def __init__(
         self,
         access: Access,
-        api: Api,
+        open_api: Callable[[], Awaitable["Api"]],
         hub: Hub,
         trouble: Callable[[], str],
         commands: CommandCalls | None = None,
         example: ExampleRecord | None = None,
     ) -> None:
         self._access = access
-        self._api = api
+        self._open_api = open_api
         self._trouble = trouble
         self._hub = hub
         self._commands = commands
         self._example = example
-        self._version = version("sightline")
         self._static = Static()
 
     @staticmethod
@@ -259,7 +261,8 @@ class Workbench:
         elif self._commands is not None and path in _COMMANDS:
             await self._command(self._commands, scope, receive, send)
         else:
-            await (await self._api.answer(scope, receive)).to(send)
+            api = await self._open_api()
+            await (await api.answer(scope, receive)).to(send)
 
     async def _show_example(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """The same page and API for the example. Its page opens it, and `DELETE /example/` removes it."""
@@ -308,8 +311,10 @@ class Workbench:
             return replies.wrong_method(scope["method"])
         if scope["raw_path"].startswith(PREFIX):
             return self._static.file(scope["raw_path"])
+        from importlib.metadata import version
+
         proof = self._access.proof(scope["query_string"].decode("latin-1"))
-        health: JsonObject = {"status": "ok", "name": "sightline", "version": self._version}
+        health: JsonObject = {"status": "ok", "name": "sightline", "version": version("sightline")}
         if trouble := self._trouble():
             health |= {"store": {"trouble": trouble}}
         return replies.json(health | {"proof": proof} if proof else health)

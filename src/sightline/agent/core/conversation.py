@@ -10,7 +10,6 @@ import msgspec
 
 from sightline.agent.core.tool import NOTHING, ToolOutcome
 from sightline.dialects.dialect import Target
-from sightline.dialects.openai_responses.rules import brings_state
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
@@ -198,6 +197,8 @@ class RunConversation:
 
     def replace(self, request: Request) -> None:
         """Go on with this request, which is another than was asked for or is the first."""
+        from sightline.dialects.openai_responses.rules import brings_state  # no dialect is loaded before it is needed
+
         stateful = brings_state(request) or bool(
             request.dialect and any(request.extras.get(key) for key in dialect(request.dialect).unread.stateful)
         )

@@ -10,14 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
-from jsonschema.exceptions import SchemaError, ValidationError, relevance
-from jsonschema.protocols import Validator
-from jsonschema.validators import Draft202012Validator, validator_for
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
 
 from sightline.catalog.capabilities import HostedTool, make_native_tool
 from sightline.dialects.registry import hosted_tool_kind
@@ -27,6 +22,10 @@ from sightline.model.parts import Audio, Document, Image, Inline, Text, ToolKind
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool
 from sightline.wire import pointer
 from sightline.wire.jsontext import decode, encode
+
+if TYPE_CHECKING:  # a gateway knows tools, too, and checks none: loading jsonschema would cost it 2 MB
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
 
 _BRANCHES = ("anyOf", "oneOf")
 _DATA = ("const", "default", "enum", "examples")
@@ -59,6 +58,9 @@ class SchemaVerdict:
 
 def schema_problems(schema: JsonObject) -> list[str]:
     """Why this is no schema for the arguments of a tool."""
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import Draft202012Validator, validator_for
+
     if not isinstance(schema.get("$schema", ""), str):
         return ["/$schema: expected a string"]
     try:
@@ -73,6 +75,9 @@ def schema_problems(schema: JsonObject) -> list[str]:
 
 def validate(schema: JsonObject, value: Json) -> SchemaVerdict:
     """What the schema has to say of a value."""
+    from jsonschema.exceptions import relevance
+    from referencing.exceptions import Unresolvable
+
     try:
         errors = sorted(_validator(encode(schema)).iter_errors(value), key=relevance, reverse=True)
     except (Unresolvable, RecursionError):
@@ -85,12 +90,15 @@ def validate(schema: JsonObject, value: Json) -> SchemaVerdict:
 
 
 @lru_cache(maxsize=256)
-def _validator(text: bytes) -> Validator:
+def _validator(text: bytes) -> "Validator":
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing.jsonschema import EMPTY_REGISTRY
+
     schema = cast(JsonObject, decode(text))
     return validator_for(schema, default=Draft202012Validator)(schema, registry=EMPTY_REGISTRY)
 
 
-def _mismatches_of(error: ValidationError) -> Iterator[Mismatch]:
+def _mismatches_of(error: "ValidationError") -> Iterator[Mismatch]:
     """The mismatches of an error. Of several branches that all fail, those of the branch that comes nearest."""
     if error.validator not in _BRANCHES or not error.context:
         yield _mismatch(error)
@@ -110,29 +118,29 @@ def _mismatches_of(error: ValidationError) -> Iterator[Mismatch]:
     )
 
 
-def _leaves(error: ValidationError) -> Iterator[ValidationError]:
+def _leaves(error: "ValidationError") -> "Iterator[ValidationError]":
     if not error.context:
         yield error
     for inner in error.context or ():
         yield from _leaves(inner)
 
 
-def _mismatch(error: ValidationError) -> Mismatch:
+def _mismatch(error: "ValidationError") -> Mismatch:
     return Mismatch(_place(error.absolute_path), _reason(error), _types(error))
 
 
-def _instance(error: ValidationError) -> Json:
+def _instance(error: "ValidationError") -> Json:
     return cast(Json, error.instance)
 
 
-def _types(error: ValidationError) -> tuple[str, ...]:
+def _types(error: "ValidationError") -> tuple[str, ...]:
     if error.validator != "type":
         return ()
     wanted = cast("str | list[str]", error.validator_value)
     return (wanted,) if isinstance(wanted, str) else tuple(wanted)
 
 
-def _reason(error: ValidationError) -> str:
+def _reason(error: "ValidationError") -> str:
     if wanted := _types(error):
         return f"expected {' or '.join(wanted)}, got {_kind(_instance(error))} {_short(_to_json(_instance(error)))}"
     if error.validator == "enum":
@@ -172,6 +180,9 @@ def _place(path: Iterable[str | int]) -> str:
 
 def _reference_problems(schema: JsonObject) -> list[str]:
     """References that lead nowhere, or round and round."""
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
+
     resolver = EMPTY_REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
     found: dict[str, None] = {}
     for reference in _references(schema):

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.raw.reply_read import part_events
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import finish_for_content
 from sightline.dialects.validity import is_object
@@ -101,6 +100,8 @@ def events_of(reply: Reply) -> list[StreamEvent]:
 
 
 def _events_of(part: Part, number: int, choice: int) -> list[StreamEvent]:
+    from sightline.dialects.raw.reply_read import part_events  # no dialect is loaded before it is needed
+
     events = part_events(part, number, choice)
     if isinstance(part, ToolCall) and isinstance(begun := events[0], ToolCallBegun):
         events[0] = msgspec.structs.replace(begun, kind=part.kind, namespace=part.namespace)

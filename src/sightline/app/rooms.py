@@ -1,0 +1,219 @@
+"""The calls of the page and the rooms behind them: traffic, chat, runs, evals.
+
+A server loads this module when the first such call comes (`Parts.open_api`), so that one that only passes requests on
+never has their code in memory.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+
+from sightline.agent.api.runs import Approvals, Runs, run_calls
+from sightline.agent.service.toolsets import KeptRules, Toolsets
+from sightline.app.chats import open_chat
+from sightline.app.engine import relay_of, why_no_embedded_model
+from sightline.app.evals import evals_of, evaluation_of, suites_place
+from sightline.app.machine import SystemClock
+from sightline.app.server import Parts, Sending
+from sightline.app.tools import runner_of, toolsets_of
+from sightline.chat.api.calls import ChatParts, chat_calls
+from sightline.chat.service.answerer import ToolAnswerer
+from sightline.evals.api.calls import EvalCalls, eval_calls
+from sightline.exchange.engine import Engine
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.viewer import Viewer
+from sightline.exchange.recording.records import Records
+from sightline.exchange.request_counter import RequestCounter
+from sightline.plugins.loading import list_panels, plugin_calls
+from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
+from sightline.transport.http.client import probe
+from sightline.web.asgi import WebResponse
+from sightline.web.bodies import Query
+from sightline.web.replies import GUARDED
+from sightline.web.routes import Calls
+from sightline.workbench.api import Api, Providers, about, calibration_calls
+from sightline.workbench.cache_report import CacheReports
+from sightline.workbench.cache_turns import TurnExaminer
+from sightline.workbench.caps import cap_calls
+from sightline.workbench.context import ContextMeter
+from sightline.workbench.costs import CostReport
+from sightline.workbench.exchange_views import Showing
+from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
+from sightline.workbench.interceptions import HoldDecisions, Interceptions
+from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters
+from sightline.workbench.session_lines import SessionLines
+from sightline.workbench.sessions import Sessions
+from sightline.workbench.shapes import Place
+from sightline.workbench.sharing import SharingCalls
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnRequests:
+    """The rooms that send requests of their own."""
+
+    chat: ChatParts
+    runs: Runs
+    evals: EvalCalls
+    toolsets: Toolsets
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRooms:
+    """The API, and what has to be closed. A server that answers from recorded exchanges sends nothing (`own` None)."""
+
+    api: Api
+    own: _OwnRequests | None
+
+    async def leave_runs(self) -> None:
+        """Leave runs in a state from which they can be resumed, before their requests are aborted."""
+        if self.own is not None:
+            await self.own.evals.close()
+            await self.own.runs.close()
+
+    async def close(self, grace: float) -> None:
+        """End background work that no client waits for."""
+        if self.own is not None:
+            await self.own.chat.chats.close(grace)
+            await self.own.toolsets.close()
+
+
+def open_rooms(parts: Parts) -> OpenRooms:
+    """Build all of it."""
+    own = None if parts.sending is None else _open_own(parts, parts.sending)
+    return OpenRooms(_assemble_api(parts, own), own)
+
+
+def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
+    loaded, means, relay, record, hub = sending.loaded, sending.means, sending.relay, parts.store, parts.hub
+    clock = SystemClock()
+    engine = Engine(relay, sending.aside, RequestCounter(means.memory), means.memory, clock)
+    runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
+    rules = KeptRules(sending.folder)
+    chat = open_chat(loaded, engine, hub, record.logbook, ToolAnswerer(engine, runner, toolsets.open_toolsets, rules))
+    root, suites = suites_place(loaded)
+    evaluation = evaluation_of(
+        loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
+    )
+    evals = evals_of(
+        loaded,
+        evaluation,
+        record,
+        suites,
+        clock,
+        relaying=lambda other: relay_of(other, means, hub, relay.holds, relay.own),
+    )
+    chat.chats.main.chat.warm()
+    return _OwnRequests(chat, Runs(runner, toolsets, chat.chats.resume_run, Approvals(rules)), evals, toolsets)
+
+
+def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
+    sending = parts.sending
+    holds = Holds(parts.memory, parts.now) if sending is None else sending.relay.holds
+    resending = None if sending is None else sending.resending
+    records = Records(parts.store, parts.now, parts.prices, parts.unwritten)
+    exchanges = Exchanges(records, parts.now, holds)
+    viewing = Viewer(holds, records, parts.catalog, parts.memory)
+    showing = Showing(holds, records, viewing)
+    sharing = SharingCalls(parts.store, parts.catalog, parts.now, parts.redacted_patterns, parts.plugins)
+    return Api(
+        exchanges=exchanges,
+        showing=showing,
+        replays=Replays(exchanges, resending),
+        documents=Documents(resending),
+        forgetting=Forgetting(records, parts.hub, parts.now, None if own is None else own.chat.chats.erase),
+        about=lambda: about(
+            version("sightline"),
+            parts.address,
+            parts.catalog,
+            parts.has_key,
+            places=_places(parts),
+            toolsets=parts.toolsets,
+            workers=1 if parts.workers is None else parts.workers.serving,
+            panels=list_panels(parts.plugins),
+            formats=sharing.formats,
+        ),
+        deciding=None if sending is None else HoldDecisions(holds, records, viewing, showing),
+        interceptions=None if sending is None else Interceptions(holds, parts.hub),
+        further={
+            **_reading_calls(parts, records, viewing, showing, sharing),
+            **_settings_calls(parts),
+            **({} if sending is None else _sending_calls(parts, sending)),
+            **cap_calls(None if sending is None else sending.means.caps),
+            **({} if own is None else chat_calls(own.chat, records)),
+            **({} if own is None else run_calls(own.runs)),
+            **({} if own is None else eval_calls(own.evals)),
+            **plugin_calls(parts.plugins),
+            **parts.further,
+        },
+    )
+
+
+def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Showing, sharing: SharingCalls) -> Calls:
+    """What is made of the record."""
+    meter = ContextMeter(viewing, parts.now)
+    examiner = TurnExaminer(viewing, parts.now)
+    caches = CacheReports(examiner)
+    costs = CostReport(parts.store, parts.prices, parts.now)
+    sessions = Sessions(examiner, parts.now)
+    lines = SessionLines(records, parts.now)
+    return {
+        "cache": {"GET": lambda call: caches.read(Query(call.query))},
+        "context": {"GET": lambda call: meter.read(Query(call.query))},
+        "share": {"POST": lambda call: sharing.share(call.receive)},
+        "import": {"POST": lambda call: sharing.import_file(call.receive)},
+        "sessions": {"GET": lambda call: lines.list(Query(call.query))},
+        "sessions/*": {"GET": lambda call: sessions.read(call.name)},
+        "turns": {"GET": lambda call: sessions.details(Query(call.query))},
+        "exchanges/*/conversation": {"GET": lambda call: showing.conversation(call.name)},
+        "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
+        "costs": {"GET": lambda call: costs.read(Query(call.query))},
+    }
+
+
+def _settings_calls(parts: Parts) -> Calls:
+    """What a user sets on the page."""
+    filters = SavedTrafficFilters(parts.store.logbook, parts.now)
+    calls: Calls = {
+        **calibration_calls(parts.memory, parts.wait_until_learned),
+        "filters": {"GET": lambda _call: filters.read(), "PUT": lambda call: filters.replace(call.receive)},
+    }
+    if parts.retention is None:
+        return calls
+    record = RecordCalls(parts.retention, parts.record_place)
+    return {
+        **calls,
+        "record": {"GET": lambda _call: record.read(), "PUT": lambda call: record.replace(call.receive)},
+    }
+
+
+def _sending_calls(parts: Parts, sending: Sending) -> Calls:
+    """What is known of providers and requests."""
+    means, loaded = sending.means, sending.loaded
+    providers = Providers(
+        loaded.catalog,
+        loaded.has_key,
+        loaded.environment,
+        probe=partial(probe, means.client),
+        embedded=lambda: why_no_embedded_model(means.embedded, means.client),
+    )
+    return {
+        "metrics": {"GET": lambda _call: _scrape(parts, sending.metrics)},
+        "providers": {"GET": lambda _call: providers.list_providers()},
+    }
+
+
+async def _scrape(parts: Parts, metrics: Metrics) -> WebResponse:
+    """The metrics of all processes as Prometheus reads them; they are counted from the first time on."""
+    metrics.is_counting = True
+    if parts.workers is not None:
+        together = Metrics(0)
+        for packed in (metrics.pack(), *await parts.workers.metrics()):
+            together.add(packed)
+        metrics = together
+    return WebResponse(200, metrics.prometheus().encode(), [(b"content-type", TEXT_FORMAT), *GUARDED])
+
+
+def _places(parts: Parts) -> tuple[Place, ...]:
+    """The views that this server's page offers."""
+    sends: tuple[Place, ...] = () if parts.sending is None else ("chat", "runs", "evals")
+    return ("traffic", *sends, *(() if parts.example is None else ("example",)))

@@ -1,0 +1,61 @@
+"""What a server and its recorder have loaded: code that nobody uses costs memory in each of them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+
+from tests.background import upstream_in_background
+from tests.cli.test_serve import LINK, PROGRAM
+from tests.upstream import says
+
+REPLY = {"id": "c", "object": "chat.completion", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+FOR_THE_PAGE = (
+    "sightline.app.rooms", "sightline.chat", "sightline.evals", "sightline.agent.service", "sightline.agent.tools",
+    "sightline.workbench.api", "sightline.plugins", "jsonschema", "ruamel.yaml",
+)  # fmt: skip
+FOR_OTHERS = (
+    "sightline.dialects.anthropic", "sightline.dialects.gemini", "sightline.dialects.openai_responses",
+    "sightline.dialects.raw", "asyncpg", "cryptography", "mcp", "httpx", "sightline.telemetry.exporter",
+)  # fmt: skip
+IMPORTED = re.compile(r"^import time:.*\|\s*([\w.]+)$", re.MULTILINE)
+
+
+def ask(address: str, path: str, body: bytes | None = None, **headers: str) -> bytes:
+    with urllib.request.urlopen(urllib.request.Request(address + path, body, headers), timeout=60) as answer:
+        said: bytes = answer.read()
+    return said
+
+
+def test_rooms_of_the_page_are_loaded_when_it_first_asks_and_the_recorder_has_no_event_loop(tmp_path: Path) -> None:
+    errors, environment = tmp_path / "errors", {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [*PROGRAM, "serve", "--port", "0", "--no-open", "--data", str(tmp_path / "data")]
+    with upstream_in_background() as upstream, errors.open("wb") as log:
+        upstream.script = [says(REPLY)]
+        (tmp_path / "sightline.toml").write_text(f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n')
+        environment["PYTHONPROFILEIMPORTTIME"] = "1"
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=tmp_path, env=environment
+        ) as child:
+            try:
+                link = LINK.fullmatch(child.stdout.readline())
+                address, token = link[1], link[3]
+                question = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+                assert b"yes" in ask(address, "/p/acme/v1/chat/completions", question, authorization="Bearer own-key")
+                assert json.loads(ask(address, "/api/health"))["status"] == "ok"
+                before = IMPORTED.findall(errors.read_text())
+                about = json.loads(ask(address, "/api/about", authorization=f"Bearer {token}"))
+                child.send_signal(signal.SIGTERM)
+                child.communicate(timeout=60)
+            finally:
+                child.kill()
+    after = IMPORTED.findall(errors.read_text())
+    assert "sightline.exchange.relay" in before
+    assert not [name for name in (*FOR_THE_PAGE, *FOR_OTHERS) if name in before]
+    assert about["places"] == ["traffic", "chat", "runs", "evals", "example"]
+    assert [name for name in FOR_THE_PAGE if name not in after] == []
+    # The server and the recorder have both loaded the importer, and the server alone the loop.
+    assert [after.count(name) for name in ("sightline.store.importer", "asyncio", "ssl")] == [2, 1, 1]
