@@ -6,6 +6,12 @@ from typing import Any
 
 import pytest
 
+from sightline.app.configuration import configuration
+from sightline.app.engine import make_embedded_model
+from sightline.catalog.catalog import facts_of
+from sightline.dialects.registry import dialect
+from sightline.tokens.estimator import Estimator
+from sightline.transport.embedded.child import MODEL
 from tests.local_model import Served, needs_model, serving
 
 pytestmark = needs_model
@@ -16,6 +22,19 @@ ROOT = Path(__file__).parents[2]
 def model() -> Iterator[Served]:
     with serving(context_window=8192) as served:
         yield served
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _vocabulary() -> None:
+    make_embedded_model(configuration(None))
+
+
+def estimate(spoken: str, body: Any) -> int:
+    """What is counted here, without asking the model; it must be sure of it."""
+    facts = facts_of(configuration(None).catalog, "local", MODEL)
+    found = Estimator(facts, dialect=spoken).request(dialect(spoken).read_request(body))
+    assert found.is_exact
+    return found.tokens
 
 
 def said(*texts: str, system: str | None = None) -> list[dict[str, Any]]:
@@ -81,7 +100,9 @@ CONVERSATIONS: dict[str, dict[str, Any]] = {
 def test_a_chat_request_is_counted_exactly(model: Served, request_body: dict[str, Any]) -> None:
     answer = model.ask("/v1/chat/completions", {**request_body, "max_tokens": 1})
     assert answer.status == 200, answer.body
-    assert model.count("openai-chat", request_body) == answer.json()["usage"]["prompt_tokens"]
+    counted = model.count("openai-chat", request_body)
+    assert counted == answer.json()["usage"]["prompt_tokens"]
+    assert estimate("openai-chat", request_body) == counted
 
 
 @pytest.mark.parametrize(
@@ -99,6 +120,7 @@ def test_the_other_dialects_are_counted_exactly(model: Served, texts: tuple[str,
     reply = model.ask("/v1/responses", responses).json()
     assert model.count("openai-responses", responses) == reply["usage"]["input_tokens"]
     assert counted == reply["usage"]["input_tokens"]
+    assert estimate("anthropic", anthropic) == estimate("openai-responses", responses) == counted
 
 
 def test_a_request_that_is_too_long_is_counted_too(model: Served) -> None:

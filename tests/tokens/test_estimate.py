@@ -14,6 +14,7 @@ from sightline.tokens.estimate import (
     exactly,
     is_possible,
     savings_of,
+    share_out,
     sum_estimates,
 )
 from sightline.tokens.window_budget import (
@@ -341,3 +342,8 @@ def test_what_has_no_output_needs_no_price_of_it() -> None:
     assert cost is not None
     assert cost.dollars == 0.5
     assert cost_of(Usage(input_tokens=1_000_000, output_tokens=1), Prices(input=0.5)) is None
+
+
+def test_a_total_is_shared_out_in_whole_numbers_that_add_up_to_it() -> None:
+    assert share_out(10, {"a": 1, "b": 1, "c": 1}) == {"a": 4, "b": 3, "c": 3}
+    assert share_out(7, {"a": 0, "b": 5}) == {"a": 0, "b": 7}

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.catalog.facts import Facts
+from sightline.catalog.facts import ChatTemplate, Facts
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
@@ -194,3 +194,29 @@ def test_a_request_that_goes_on_from_a_counted_one_starts_there() -> None:
     assert estimator.whole(tools, raw) == (raw, False)
     estimator.continue_from(None)
     assert estimator.whole(request, raw) == (raw, False)
+
+
+CHATML = ChatTemplate(message="<{role}>{text}</>", reply="<assistant>", system="Be kind.")
+OPEN = Facts(tokenizer="o200k_base", template=CHATML)
+
+
+def test_a_model_with_a_template_is_counted_as_it_reads() -> None:
+    estimator = Estimator(OPEN, dialect="openai-chat")
+    count = estimator.text
+    said = Message(role="developer", parts=(Text(text="Be"), Text(text="brief.")))
+    assert estimator.message(said) == count("<system>Be\nbrief.</>")
+    form = Options(format=SchemaFormat(schema={"type": "object"}))
+    request = Request(messages=(said, user(FOX)), tools=(FunctionTool(name="now"),), options=form)
+    assert estimator.request(request) == count("<assistant>") + estimator.message(said) + estimator.message(user(FOX))
+    assert estimator.estimate_around_messages(ask(FOX)) == count("<system>Be kind.</><assistant>")
+    assert not estimator.message(Message("user", (Text(text=FOX), Image(Inline("image/png", ""))))).is_exact
+
+
+def test_a_model_with_a_template_goes_on_with_its_last_message() -> None:
+    estimator = Estimator(
+        Facts(tokenizer="o200k_base", template=ChatTemplate(message="<{role}>{text}</>")), dialect="raw"
+    )
+    begun = Message(role="assistant", parts=(Text(text="One,"),))
+    around = estimator.estimate_around_messages(Request(messages=(user(FOX), begun)))
+    assert around.tokens == -estimator.text("</>").tokens
+    assert estimator.estimate_around_messages(Request()).tokens == 0

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
 from sightline.tokens import text_count
-from sightline.tokens.estimate import NOTHING
+from sightline.tokens.estimate import NOTHING, exactly
 from sightline.tokens.text_count import (
     ENGLISH,
     NAMES,
@@ -17,8 +18,10 @@ from sightline.tokens.text_count import (
     count_by_classes,
     count_tokens,
     features,
+    has_vocabulary,
     join_surrogates,
     kind_of,
+    read_vocabulary_from,
 )
 from tests.contract.sample_texts import FIT, WRITTEN
 from tests.tiktoken_truth import true_count
@@ -219,7 +222,7 @@ def test_a_pair_of_surrogates_is_the_character_that_it_spells() -> None:
     assert count_tokens("o200k_base", "\ud83d\ude00") == count_tokens("o200k_base", "\U0001f600")
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
+@pytest.mark.parametrize("name", sorted(NAMES - {"smollm2"}))
 def test_every_vocabulary_loads_and_adds_nothing_of_its_own(name: str) -> None:
     assert count_tokens(name, "") == 0
     assert count_tokens(name, "a") == 1
@@ -244,3 +247,20 @@ def test_the_library_is_not_loaded_before_something_is_counted() -> None:
 )
 def test_texts_are_of_words_of_figures_or_of_other_scripts(texts: tuple[str, ...], kind: str) -> None:
     assert kind_of(texts) == kind
+
+
+LETTERS = {"model": {"type": "BPE", "vocab": {"h": 0, "i": 1, "hi": 2, "<|x|>": 3}, "merges": ["h i"]}}
+MARK = {"id": 3, "content": "<|x|>", "special": True, "single_word": False, "lstrip": False, "rstrip": False}
+
+
+def test_a_vocabulary_that_is_elsewhere_is_read_when_it_is_there() -> None:
+    facts = Facts(tokenizer="smollm2", chars_per_token=4.0)
+    read_vocabulary_from("smollm2", lambda: b"")
+    assert not has_vocabulary("smollm2")
+    assert not TextCounter(facts).count("hihi").is_exact
+    document = {**LETTERS, "added_tokens": [{**MARK, "normalized": False}], "pre_tokenizer": {"type": "ByteLevel"}}
+    try:
+        read_vocabulary_from("smollm2", lambda: json.dumps(document).encode())
+        assert TextCounter(facts).count("hi<|x|>hi") == exactly(3, "smollm2"), "its marks are marks"
+    finally:
+        read_vocabulary_from("smollm2", lambda: b"")

@@ -63,7 +63,7 @@ test("the breakdown behind the counter explains its names", () => {
 
 test("an estimate is told with its band, and without one where it is exact", () => {
   assert.equal(about({ tokens: 1200, low: 1150, high: 1290 }), "~1,200 ± 90");
-  assert.equal(about({ tokens: 7, low: 7, high: 7 }), "~7");
+  assert.equal(about({ tokens: 7, low: 7, high: 7 }), "7");
   assert.equal(about({ tokens: 33, low: 30, high: 146 }), "~33, at most 146");
 });
 

@@ -18,6 +18,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
 from sightline.platform.files import HAS_NAMED_PIPES
+from sightline.tokens.text_count import read_vocabulary_from
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient, probe
 from sightline.transport.http.dialling import Trust
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 
 
 def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
-    """The embedded model, not yet started."""
+    """The embedded model, not yet started. Its tokens are counted by the vocabulary in its weights."""
     local = loaded.settings.local
+    read_vocabulary_from("smollm2", (lambda: b"") if local.url else _read_installed_vocabulary)
     return EmbeddedModel(
         python=sys.executable,
         environment=loaded.environment,
@@ -56,6 +58,12 @@ def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
         url=local.url,
         make_key=lambda: secrets.token_urlsafe(24),
     )
+
+
+def _read_installed_vocabulary() -> bytes:
+    from sightline.transport.embedded.causes import find_weights, read_vocabulary
+
+    return b"" if (weights := find_weights()) is None else read_vocabulary(weights)
 
 
 def is_installed() -> bool:

@@ -21,8 +21,9 @@ Tokenizer: TypeAlias = Literal[
     "o200k_base",
     "phi4",
     "qwen3",
+    "smollm2",
 ]
-"""The public vocabularies that tokens can be counted with."""
+"""The public vocabularies that tokens can be counted with; that of SmolLM2 is in the weights of the embedded model."""
 
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
 Sampler: TypeAlias = Literal[
@@ -128,6 +129,24 @@ class ImageCost(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     limit: Count = 0
 
 
+class ChatTemplate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """The text that an open model reads: each message with `{role}` and `{text}` in their places, what begins the
+    reply, and the system message of a conversation that has none. Tools and schemas are not in it."""
+
+    message: str
+    reply: str = ""
+    system: str = ""
+
+    def frame(self, role: str, text: str) -> str:
+        """One message as the model reads it."""
+        return self.message.replace("{role}", role).replace("{text}", text)
+
+    @property
+    def end(self) -> str:
+        """What follows the text of a message."""
+        return self.message.partition("{text}")[2]
+
+
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """What budgets, checks and displays need to know of a model.
 
@@ -139,7 +158,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
     `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
     request with tools, with a schema for its answer, or with reasoning on. `tool_kinds` are those that it takes beside
-    functions.
+    functions. With a `template` and its own `tokenizer`, texts are counted as the model reads them.
 
     What the model answers with an error: the options in `refuses`, with `refuses_defaults` even where they say what
     happens anyway, the parts in `refuses_parts`, and the options in `refuses_while_reasoning` unless its
@@ -192,6 +211,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     chat_tools_tokens: Count | None = None
     schema_tokens: Count | None = None
     thinking_tokens: Count | None = None
+    template: ChatTemplate | None = None
     image: ImageCost | None = None
     prices: Prices | None = None
     rpm: Limit | None = None

@@ -13,7 +13,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
 from sightline.model.request import Request
 from sightline.tokens.cache_cost import Prefix, alike, money, reuse
-from sightline.tokens.estimate import NOTHING, Estimate, sum_estimates
+from sightline.tokens.estimate import NOTHING, Estimate, share_out, sum_estimates
 from sightline.tokens.estimator import Estimator
 
 _NO_MESSAGE = Message("user")
@@ -70,7 +70,7 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
         return _budget(unread, tokens, {}, whole, whole, facts.context_window, facts.max_output), whole
     sums, tokens, pieces = _count_sections(sections, request, estimator)
     sums["tools"] = estimator.tools(request.tools)
-    others = estimator.estimate_by_rules(msgspec.structs.replace(request, messages=()))
+    others = estimator.estimate_around_messages(request)
     # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
     rest = _less(others, sums["tools"])
     raw = sum_estimates((rest, *sums.values()))
@@ -125,7 +125,7 @@ def _budget(
     if whole != raw and raw.tokens:
         # The pieces are rounded, not their sums, so that sections and categories show the same whole.
         by_section, by_category = dict.fromkeys(tokens, 0), dict.fromkeys(sums, 0)
-        for (section, category), share in _share_out(whole.tokens, pieces).items():
+        for (section, category), share in share_out(whole.tokens, pieces).items():
             by_section[section] = by_section.get(section, 0) + share
             by_category[category] += share
         tokens = {name: _scale(each, by_section[name], whole, raw) for name, each in tokens.items()}
@@ -148,16 +148,6 @@ def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
         elif isinstance(part, ToolResult):
             found += _attachments(part.parts, estimator)
     return found
-
-
-def _share_out(total: int, pieces: _Pieces) -> _Pieces:
-    """The total in the proportions of the pieces, in whole numbers that add up to it: those with the largest
-    remainders are rounded up."""
-    counted = sum(pieces.values())
-    shares = {name: divmod(count * total, counted) for name, count in pieces.items()}
-    missing = total - sum(share for share, _remainder in shares.values())
-    raised = set(sorted(shares, key=lambda name: -shares[name][1])[:missing])
-    return {name: share + (name in raised) for name, (share, _remainder) in shares.items()}
 
 
 def _scale(piece: Tokens, tokens: int, whole: Estimate, raw: Estimate) -> Tokens:

@@ -89,6 +89,7 @@ class Engine:
         async with await relay.start(request, _attempts(tried)) as relayed:
             refuse(relayed)
             tokens = read_token_count(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
+        self.counter.note(choice, prepared.request, tokens)  # so that every other estimate says the same
         return Estimate(tokens, tokens, tokens, f"counted by {choice.provider_name}")
 
     async def ask(

@@ -45,6 +45,8 @@ class Memory:
         self._counted = CountedPrefixes()
         self._forgotten: dict[str, float] = {}
         self._file = 0
+        self.revision = 0
+        """Goes up with everything that may change an estimate."""
         self.trouble = ""
         self.calibration, self.ledger = self._read()
 
@@ -71,6 +73,7 @@ class Memory:
         """The provider has counted what was estimated. `window` is the most that the model takes."""
         if usage.input_tokens is not None:
             key = Calibration.key(provider, model, tools=tools, media=media)
+            self.revision += 1
             for calibration in (self.calibration, self._fresh):
                 calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens), window=window)
 
@@ -83,11 +86,13 @@ class Memory:
     def learn_growth(self, provider: str, model: str, kind: TextKind, raw: Estimate, tokens: int) -> None:
         """The provider has counted so many tokens more than for the beginning of the same conversation."""
         key = Calibration.growth_key(provider, model, kind)
+        self.revision += 1
         for calibration in (self.calibration, self._fresh):
             calibration.observe(key, raw, tokens)
 
     def note_count(self, chain: list[str], tokens: int) -> None:
         """The provider has counted the request with this chain of digests."""
+        self.revision += 1
         self._counted.note(chain, tokens)
 
     def longest_counted(self, chain: list[str]) -> tuple[int, int] | None:
@@ -103,6 +108,7 @@ class Memory:
     def forget(self, model: str = "") -> list[str]:
         """Unlearn what is known of a model, or of all, here and in the folder. Other programs that use the folder do
         the same as soon as they look. What was forgotten, by its key; a fault where the folder cannot be written."""
+        self.revision += 1
         gone = dict.fromkeys((*self.calibration.forget(model), *self._fresh.forget(model)))
         self._counted.clear()
         try:
@@ -155,6 +161,7 @@ class Memory:
 
     def _read(self) -> tuple[Calibration, Ledger]:
         """What the file holds; one that cannot be read is begun anew."""
+        self.revision += 1
         path = self._folder / FILE_NAME
         try:
             self._file = _stamp(path)

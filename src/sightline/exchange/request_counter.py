@@ -59,6 +59,10 @@ class RequestCounter:
             self.memory.learn_growth(provider, model, content, new, tokens - known[1])
         self.memory.note_count(chain, tokens)
 
+    def note(self, choice: ModelChoice, request: Request, tokens: int) -> None:
+        """The provider was asked for the tokens of this request, and these are they."""
+        self.memory.note_count(digest_chain(choice.provider_name, choice.model, request), tokens)
+
     def raw_estimate(self, choice: ModelChoice, request: Request) -> Estimate:
         """The same without what was learned, from which more can be learned."""
         return self.estimator(choice).estimate_by_rules(request)

@@ -1,8 +1,9 @@
 """A number of tokens that is not quite known, with the band that holds the truth, and what an exchange cost."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, floor
+from typing import TypeVar
 
 import msgspec
 
@@ -54,6 +55,19 @@ def sum_estimates(estimates: Iterable[Estimate]) -> Estimate:
         reasons[estimate.how] = None
     reasons.pop("", None)
     return Estimate(tokens, low, high, next(iter(reasons), "") if len(reasons) < 2 else "mixed")
+
+
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+def share_out(total: int, pieces: Mapping[_Name, int]) -> dict[_Name, int]:
+    """The total in the proportions of the pieces, in whole numbers that add up to it: those with the largest
+    remainders are rounded up."""
+    counted = sum(pieces.values())
+    shares = {name: divmod(count * total, counted) for name, count in pieces.items()}
+    missing = total - sum(share for share, _remainder in shares.values())
+    raised = set(sorted(shares, key=lambda name: -shares[name][1])[:missing])
+    return {name: share + (name in raised) for name, (share, _remainder) in shares.items()}
 
 
 def is_possible(count: int, thought: int) -> bool:

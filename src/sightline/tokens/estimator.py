@@ -50,6 +50,10 @@ class MessageCounter:
 
     def message(self, message: Message) -> Estimate:
         """A message with what frames it."""
+        template, texts = self._facts.template, [part.text for part in message.parts if isinstance(part, Text)]
+        if template is not None and self._texts.is_exact and len(texts) == len(message.parts):
+            role = "system" if message.role == "developer" else message.role
+            return self._texts.count(template.frame(role, "\n".join(texts)))
         total = self._frame(message)
         for part in message.parts:
             total += self.part(part)
@@ -262,9 +266,14 @@ class ToolCounter:
         facts = self._facts
         return facts.tokenizer in _DECLARING or (facts.nearest_tokenizer in _DECLARING and facts.token_ratio is None)
 
+    @property
+    def _has_template(self) -> bool:
+        """Whether all that the model reads is known; tools and schemas are not in it."""
+        return self._facts.template is not None and self._texts.is_exact
+
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
         """All tools together, with what is said once because there are any."""
-        if not tools:
+        if not tools or self._has_template:
             return NOTHING
         functions = tuple(tool for tool in tools if isinstance(tool, FunctionTool))
         total = self._once()
@@ -289,6 +298,8 @@ class ToolCounter:
 
     def output(self, form: OutputFormat | None) -> Estimate:
         """The output schema, as the model sees it."""
+        if self._has_template:
+            return NOTHING
         match form:
             case SchemaFormat():
                 return self._estimate_hidden(self._facts.schema_tokens or 0) + self._schema(form.schema)
@@ -419,8 +430,11 @@ class Estimator:
 
     def estimate_by_rules(self, request: Request) -> Estimate:
         """Everything that is in the prompt, by the rules alone: what a provider's count is compared with."""
-        total = self._once(request) + sum_estimates(map(self.message, request.messages)) + self.tools(request.tools)
-        total += self._tools.output(request.options.format)
+        return self.estimate_around_messages(request) + sum_estimates(map(self.message, request.messages))
+
+    def estimate_around_messages(self, request: Request) -> Estimate:
+        """The same without the messages."""
+        total = self._once(request) + self.tools(request.tools) + self._tools.output(request.options.format)
         if request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras):
             unseen = self._facts.context_window or _UNSEEN_HISTORY
             total += Estimate(0, 0, unseen, "history that the provider keeps")
@@ -428,6 +442,14 @@ class Estimator:
 
     def _once(self, request: Request) -> Estimate:
         facts = self._facts
+        if (template := facts.template) is not None and self._texts.is_exact:
+            roles = [message.role for message in request.messages] or ["user"]
+            count = self._texts.count
+            has_system = roles[0] in ("system", "developer") or not template.system
+            unsaid = "" if has_system else template.frame("system", template.system)
+            if roles[-1] != "assistant":
+                return count(unsaid + template.reply)
+            return exactly(count(unsaid).tokens - count(template.end).tokens)  # it goes on with its last message
         total = between(*_UNKNOWN_REPLY)
         if facts.reply_tokens is not None:
             tokens = facts.reply_tokens

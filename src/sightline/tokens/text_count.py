@@ -6,7 +6,7 @@ weights (the least, the likely, the most), fitted to eight public vocabularies o
 speed of C: a megabyte takes a few milliseconds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -155,13 +155,31 @@ NAMES: frozenset[str] = frozenset(get_args(Tokenizer)) - {""}
 """The vocabularies that a model's facts may name. Where they name none, tokens are counted by classes of characters."""
 
 
+_ELSEWHERE: dict[str, Callable[[], bytes]] = {"smollm2": lambda: b""}
+"""The vocabularies that are not part of the program, and where each is read: a `tokenizer.json`, or nothing."""
+
+
+def read_vocabulary_from(name: str, read: Callable[[], bytes]) -> None:
+    """Let a vocabulary be read there when it is first needed. `read` gives nothing where it cannot."""
+    _ELSEWHERE[name] = read
+    _load.cache_clear()
+
+
+def has_vocabulary(name: str) -> bool:
+    """Whether texts can be counted by this vocabulary here."""
+    return name in NAMES and (name not in _ELSEWHERE or _load(name) is not None)
+
+
 def count_tokens(name: str, text: str) -> int:
-    """How many tokens the text is. What looks like a control token is ordinary text, as it is to the providers."""
+    """How many tokens the text is. What looks like a control token is ordinary text, as it is to the providers; to the
+    server of the embedded model it is a control token."""
     tokenizer = _load(name)
+    assert tokenizer is not None, "the caller has asked whether it is there"
+    encode = tokenizer.encode if name in _ELSEWHERE else tokenizer.encode_ordinary
     try:
-        return len(tokenizer.encode_ordinary(text))
+        return len(encode(text))
     except UnicodeEncodeError:
-        return len(tokenizer.encode_ordinary(join_surrogates(text)))
+        return len(encode(join_surrogates(text)))
 
 
 def join_surrogates(text: str) -> str:
@@ -170,10 +188,12 @@ def join_surrogates(text: str) -> str:
 
 
 @cache
-def _load(name: str) -> "AnyTokenizer":
-    from splintr import Tokenizer  # here, since its library takes longer to load than a command's help to print
+def _load(name: str) -> "AnyTokenizer | None":
+    import splintr  # here, since its library takes longer to load than a command's help to print
 
-    return Tokenizer.from_pretrained(name)
+    if name not in _ELSEWHERE:
+        return splintr.Tokenizer.from_pretrained(name)
+    return splintr.from_json_bytes(data) if (data := _ELSEWHERE[name]()) else None
 
 
 SPREAD = 0.15
@@ -194,7 +214,7 @@ class TextCounter:
     @property
     def is_exact(self) -> bool:
         """Whether the vocabulary is the model's own."""
-        return self._facts.tokenizer in NAMES
+        return has_vocabulary(self._facts.tokenizer)
 
     @property
     def frames_are_known(self) -> bool:
@@ -220,7 +240,7 @@ class TextCounter:
         facts = self._facts
         if self.is_exact:
             return exactly(count_tokens(facts.tokenizer, text), facts.tokenizer)
-        if facts.nearest_tokenizer not in NAMES:
+        if not has_vocabulary(facts.nearest_tokenizer):
             return count_by_classes(text, facts.chars_per_token)
         ratio = facts.token_ratio or 1.0
         likely = count_tokens(facts.nearest_tokenizer, text) * ratio

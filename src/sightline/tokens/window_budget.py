@@ -41,8 +41,8 @@ def reserve_for_calibration(added: int, limit: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Room:
     """`limit` is the whole. `system` and `tools` are in every request; `user` and `reply` are held back for the next
-    prompt and for its answer. `learned` is the part of `system` that no text accounts for, held back because
-    past counts of the provider were so much higher."""
+    prompt and for its answer. These are likely sizes; `margin` is held back because they may be larger. `learned` is
+    the part of it that no text accounts for, held back because past counts of the provider were so much higher."""
 
     limit: int
     system: int = 0
@@ -50,11 +50,12 @@ class Room:
     user: int = 0
     reply: int = 0
     learned: int = 0
+    margin: int = 0
 
     @property
     def usable(self) -> int:
         """What history and prompt can take together."""
-        return self.limit - self.system - self.tools - self.reply
+        return self.limit - self.system - self.tools - self.reply - self.margin
 
     @property
     def history(self) -> int:
@@ -68,7 +69,7 @@ class Room:
     def can_ever_hold(self, prompt: int) -> bool:
         """Whether the prompt fits where no history is sent and the reply gets what is left. What was only learned
         keeps nothing from being sent: the provider is asked, and says itself what is too much."""
-        return prompt + self.system - self.learned + self.tools <= self.limit
+        return prompt + self.system + self.tools + self.margin - self.learned <= self.limit
 
 
 T = TypeVar("T")

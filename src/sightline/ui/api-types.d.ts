@@ -1417,13 +1417,14 @@ export interface RetentionSettings {
   rules: RetentionRule[];
 }
 
-/** How the model's limit is divided, in tokens. */
+/** How the model's limit is divided, in tokens. `margin` is held back because sizes are estimates. */
 export interface RoomShown {
   limit: number;
   system: number;
   tools: number;
   user: number;
   reply: number;
+  margin: number;
   usable: number;
   history: number;
 }
@@ -1585,7 +1586,7 @@ export interface SelectedTelemetry {
   tokens: number;
 }
 
-/** One moment of one send. Token numbers are upper bounds of estimates; `bands` has the whole estimates. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which `preflight_trimmed_count` were left out before the first attempt. */
+/** One moment of one send. Token numbers are likely sizes; `bands` has the whole estimates, and `margin` is what was held back of the budget because the sizes may be larger. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which `preflight_trimmed_count` were left out before the first attempt. */
 export interface SendTelemetry {
   kind: "telemetry";
   model: string;
@@ -1614,6 +1615,7 @@ export interface SendTelemetry {
   trimmingRemoved: SelectedTelemetry[];
   trimmingRemovedTokens: number;
   bands: { [key: string]: BandTelemetry };
+  margin?: number;
   lastErrorMessage?: string;
   overflowMatched?: boolean;
   finalDeliveredTokens?: number;

@@ -101,7 +101,9 @@ def test_what_is_planned_is_what_the_very_request_is_estimated_at(dialect: str, 
     whole = Estimator(Facts(chars_per_token=3.5) if facts == Facts() else facts, dialect=dialect).estimate_by_rules(
         request
     )
-    tokens = sum(item.tokens for item in plan.items[1:]) + plan.aut + plan.room.system + plan.room.tools
+    around = plan.room.system + plan.room.tools
+    assert sum(item.estimate.tokens for item in plan.items[1:]) + plan.size.tokens + around == whole.tokens
+    tokens = sum(item.tokens for item in plan.items[1:]) + plan.aut + around + plan.room.margin
     assert tokens == whole.high
 
 

@@ -30,6 +30,7 @@ from sightline.errors import Fault
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool
+from sightline.tokens.estimate import Estimate, exactly
 from tests.chat.core.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
 
 FIVE = tuple(map(answered, "abcde"))
@@ -225,3 +226,38 @@ def test_match_ignores_manual_choices_and_leaves_the_view_unchanged() -> None:
     assert ids(view.match(parse("s2", scope=FilterScope.CHAT), NOW)) == "ac"
     assert ids(view.match(parse("o & !s2", scope=FilterScope.CHAT), NOW)) == "bde"
     assert ids(view.visible) == "bde"
+
+
+def test_what_was_measured_is_shared_out_to_all_that_is_sent() -> None:
+    view = view_of(history_of(*FIVE))
+    assert view.figures.total == view.history_tokens == 80
+    assert view.share(Estimate(170, 150, 200), exactly(5))
+    figures, room = view.figures, view.shown_room
+    assert figures.total == 160
+    assert [size.tokens for size in figures.pairs.values()] == [40, 40, 40, 40]
+    assert view.size(view.included[0]) == Estimate(40, 35, 47)
+    assert view.size(view.visible[0]) == exactly(20, "characters per token"), "a pair that is not sent"
+    assert (view.history_tokens, room.system, room.tools, room.margin) == (160, 0, 0, 0)
+    told(view, PairAsked(answered("f")))
+    assert view.history_tokens == 90, "the measure is of other pairs"
+    view.forget_measure()
+    assert view.figures.total == 90
+
+
+def test_a_measure_that_may_not_fit_leaves_pairs_out_until_one_does() -> None:
+    settings = ChatSettings(user_request_allowance=10, assistant_response_allowance=0)
+    view = view_of(history_of(*FIVE), settings=settings, limit=400)
+    assert ids(view.included) == "abcde"
+    assert not view.share(Estimate(390, 380, 440), exactly(5))
+    assert ids(view.included) == "bcde"
+    assert view.share(Estimate(300, 290, 330), exactly(5))
+    room = view.shown_room
+    assert view.history_tokens <= room.history == room.limit - room.system - room.tools - room.margin - room.user
+
+
+def test_a_wrong_lesson_leaves_most_of_the_history() -> None:
+    settings = ChatSettings(user_request_allowance=10, assistant_response_allowance=0)
+    view = view_of(history_of(*FIVE), settings=settings, limit=400)
+    assert not view.share(Estimate(500, 490, 510), exactly(5))
+    assert view.share(Estimate(500, 490, 510), exactly(5)), "an eighth of the limit is the most that is given up"
+    assert len(view.included) > 0

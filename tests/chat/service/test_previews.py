@@ -59,7 +59,8 @@ async def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(stage: C
     sized = await estimate("v", "hello")
     preview = await stage.service.previews.preview("v", "hello")
     assert sized.estimate == preview.estimate
-    assert (sized.prompt, sized.limit, sized.fits) == (5, 100, True)
+    figures = (await stage.service.views.get("v")).view.figures
+    assert (sized.prompt + figures.total, sized.limit, sized.fits) == (sized.estimate.tokens, 100, True)
     assert not (await estimate("v", "x" * 101)).fits
     assert (await estimate("v", "")).estimate.tokens == 0
     stage.service.chat.settings = type(stage.settings)()

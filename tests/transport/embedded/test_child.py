@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from sightline.errors import Code
+from sightline.transport.embedded import causes as weights
 from sightline.transport.embedded import child, inspection
-from sightline.transport.embedded import machine as weights
 from sightline.transport.embedded.causes import (
     CAUSE_TEXTS,
     SHA256,
@@ -27,6 +27,7 @@ from sightline.transport.embedded.causes import (
     has_avx2,
     has_build,
     openmp_problem,
+    read_vocabulary,
     sha256_of,
     unavailable,
 )
@@ -321,3 +322,23 @@ def test_the_program_says_what_it_saw(tmp_path: Path) -> None:
     program = [sys.executable, "-P", "-m", "sightline.transport.embedded.inspection", str(weights)]
     said = subprocess.run(program, check=True, capture_output=True).stdout
     assert msgspec.json.decode(said, type=Inspection).weights == "mine.gguf"
+
+
+def head_of(**values: str) -> bytes:
+    """The head of a file of weights that says this of itself."""
+
+    def text(value: str) -> bytes:
+        return len(value).to_bytes(8, "little") + value.encode()
+
+    said = [text(f"tokenizer.ggml.{name}") + (8).to_bytes(4, "little") + text(value) for name, value in values.items()]
+    return b"GGUF" + (3).to_bytes(4, "little") + bytes(8) + len(said).to_bytes(8, "little") + b"".join(said)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no weights at all", head_of(pre="smollm")[:-3], head_of(pre="llama-bpe"), head_of(pre="x") + b"\xff"],
+)
+def test_weights_without_a_vocabulary_that_is_known_have_none(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "mine.gguf").write_bytes(data)
+    assert read_vocabulary(tmp_path / "mine.gguf") == b""
+    assert read_vocabulary(tmp_path / "none.gguf") == b""

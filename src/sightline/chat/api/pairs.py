@@ -50,7 +50,6 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, kind_of, name_of
 from sightline.chat.core.plan import SendTelemetry
-from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
 from sightline.chat.service.sends import SendPreview
@@ -88,12 +87,12 @@ class PairShowing:
 
     def row(self, pair: MessagePair, view: View) -> PairShown:
         """The pair as it is in a view."""
-        return PairShown(**self._fields(pair, view.sizer, view.standing(pair.id)))  # type: ignore[arg-type]
+        return PairShown(**self._fields(pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
 
     def details(self, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]) -> PairOpened:
         """The pair with all its details."""
         standing: Standing = "hidden" if view is None else view.standing(pair.id)
-        fields = self._fields(pair, None if view is None else view.sizer, standing)
+        fields = self._fields(pair, view, standing)
         return PairOpened(
             **fields,  # type: ignore[arg-type]
             earlier_answers=tuple(self.answer(each, pair.model) for each in self.earlier(pair)),
@@ -126,7 +125,7 @@ class PairShowing:
         is_kept = pair.state == "sending" and pair.answer is not None
         return (*pair.earlier, pair.answer) if is_kept and pair.answer is not None else pair.earlier
 
-    def _fields(self, pair: MessagePair, sizer: Sizer | None, standing: Standing) -> dict[str, object]:
+    def _fields(self, pair: MessagePair, view: View | None, standing: Standing) -> dict[str, object]:
         answer = self.answer_of(pair)
         model = pair.asking or pair.model
         topics = self._service.chat.history.topics
@@ -137,7 +136,7 @@ class PairShowing:
             "earlier": len(self.earlier(pair)),
             "trouble": trouble(pair.trouble),
             "standing": standing,
-            "tokens": TokenBand(0, 0, 0) if sizer is None else band(sizer.pair(pair)),
+            "tokens": TokenBand(0, 0, 0) if view is None else band(view.size(pair)),
             "run": pair.run or ("" if answer is None else answer.run),
         }
 
@@ -341,7 +340,7 @@ class ViewCalls:
             start=rows.start,
             newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
             counter=msgspec.convert(looking.counter(text_tokens), CounterShown, from_attributes=True),
-            room=msgspec.convert(view.room, RoomShown, from_attributes=True),
+            room=msgspec.convert(view.shown_room, RoomShown, from_attributes=True),
             history_tokens=view.history_tokens,
             sending=service.sends.sending,
             paused=None if paused is None else PausedShown(paused.line, paused.can_go_at),

@@ -154,13 +154,14 @@ class CounterShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoomShown(msgspec.Struct, frozen=True, kw_only=True):
-    """How the model's limit is divided, in tokens."""
+    """How the model's limit is divided, in tokens. `margin` is held back because sizes are estimates."""
 
     limit: int
     system: int
     tools: int
     user: int
     reply: int
+    margin: int
     usable: int
     history: int
 

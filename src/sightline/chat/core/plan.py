@@ -65,7 +65,8 @@ class Band(msgspec.Struct, frozen=True):
 class SendTelemetry(
     msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
 ):
-    """One moment of one send. Token numbers are upper bounds of estimates; `bands` has the whole estimates.
+    """One moment of one send. Token numbers are likely sizes; `bands` has the whole estimates, and `margin` is what was
+    held back of the budget because the sizes may be larger.
 
     What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is
     what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which
@@ -98,6 +99,7 @@ class SendTelemetry(
     trimming_removed: tuple[Selected, ...]
     trimming_removed_tokens: int
     bands: dict[str, Band]
+    margin: int = 0
     last_error_message: str | None = None
     overflow_matched: bool | None = None
     final_delivered_tokens: int | None = None
@@ -116,7 +118,7 @@ def _words(part: msgspec.Struct) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair that is planned to be sent: its messages, their estimate, and the tokens planned for it."""
+    """A pair that is planned to be sent: its messages, their size, and the tokens planned for it, with a margin."""
 
     id: str
     model: str
@@ -131,12 +133,14 @@ class SendPlan:
     history.
 
     `items` are the predicted pairs, oldest first; `visible_count` is the number of visible pairs. `aut` is what is
-    planned for the prompt, `prompt` its estimate. `conversation` is its id for the provider.
+    planned for the prompt, `prompt` its estimate by the rules alone, and `size` what past counts of the provider make
+    of it. `shown` is the `room` beside the sizes of all that is sent. `conversation` is its id for the provider.
     """
 
     model: str
     settings: ChatSettings
     room: Room
+    shown: Room
     items: tuple[Item, ...]
     visible_count: int
     filter_version: int
@@ -145,13 +149,14 @@ class SendPlan:
     tools: tuple[Tool, ...]
     user_message: Message
     prompt: Estimate
+    size: Estimate
     aut: int
     conversation: str = ""
 
     @property
     def history_tokens(self) -> int:
-        """The tokens planned for all predicted pairs."""
-        return sum(item.tokens for item in self.items)
+        """The tokens of all predicted pairs."""
+        return sum(item.estimate.tokens for item in self.items)
 
     @property
     def preflight_count(self) -> int:
@@ -212,8 +217,9 @@ def plan_of(
         model=view.model,
         settings=view.settings,
         room=view.room,
+        shown=view.shown_room,
         items=tuple(
-            Item(pair.id, pair.model, sizer.messages(pair), sizer.pair(pair), sizer.cost(pair)) for pair in included
+            Item(pair.id, pair.model, sizer.messages(pair), view.size(pair), sizer.cost(pair)) for pair in included
         ),
         visible_count=visible_count,
         filter_version=view.filter_version,
@@ -222,6 +228,7 @@ def plan_of(
         tools=sizer.tools,
         user_message=message,
         prompt=prompt,
+        size=sizer.correct(prompt),
         aut=sizer.cautious(prompt),
         conversation=f"chat_{view.topic}" if view.topic else "chat",
     )
@@ -230,7 +237,7 @@ def plan_of(
 def likely_tokens(plan: SendPlan, trimmed: int) -> int:
     """The likely size of an attempt, by the middle of the estimates."""
     history = sum_estimates(item.estimate for item in plan.items[trimmed:])
-    return history.tokens + plan.prompt.tokens + plan.room.system + plan.room.tools
+    return history.tokens + plan.size.tokens + plan.shown.system + plan.shown.tools
 
 
 def _context(view: View, before: str, replaces: str) -> tuple[list[MessagePair], int]:

@@ -121,8 +121,8 @@ def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction
     """The tokens before and after, for this summary."""
     message = question(text)
     return Compaction(
-        sum_estimates(map(sizer.pair, pairs)),
-        sum_estimates(() if message is None else (sizer.message(message),)),
+        sum_estimates(map(sizer.size, pairs)),
+        sum_estimates(() if message is None else (sizer.correct(sizer.message(message)),)),
     )
 
 

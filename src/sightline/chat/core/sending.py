@@ -161,7 +161,7 @@ class _Send:
     def _wait(self) -> Generator[Step, Outcome, bool]:
         """Wait if necessary; returns False if it was cancelled."""
         # A lesson alone must not make it too large for the account: it would never be sent, and nothing unlearned.
-        while not (wait := self.quota(self._tokens - self.plan.room.learned)).is_over:
+        while not (wait := self.quota(self._planned - self.plan.room.learned)).is_over:
             self._tell("waiting", wait=wait)
             outcome = yield Pause(wait, self._news())
             if not isinstance(outcome, Resumed):
@@ -174,7 +174,7 @@ class _Send:
         self.attempts += 1
         self._tell("overflow_retry" if self.retries else "attempt", error=self.overflow)
         ids = tuple(item.id for item in self._left)
-        return Attempt(self.plan.prompt_without(self.trimmed), ids, self.attempts, self._tokens, self._news())
+        return Attempt(self.plan.prompt_without(self.trimmed), ids, self.attempts, self._planned, self._news())
 
     def _handle_refusal(self, outcome: AttemptRefused) -> Fault | None:
         """The Fault that ends the send, or None if a smaller attempt should be made."""
@@ -207,7 +207,7 @@ class _Send:
             is_hopeless = stated.limit is not None and self.plan.prompt.low > stated.limit
             return _covering(left, stated.excess / self._scale(stated.requested)) or (0 if is_hopeless else len(left))
         if stated.limit is not None:
-            room = stated.limit - self._tokens + sum(item.tokens for item in left)
+            room = stated.limit - self._planned + sum(item.tokens for item in left)
             return max(1, count_to_drop([item.tokens for item in left], room))
         return 1
 
@@ -223,12 +223,13 @@ class _Send:
 
     @property
     def _history(self) -> int:
-        return sum(item.tokens for item in self._left)
+        return sum(item.estimate.tokens for item in self._left)
 
     @property
-    def _tokens(self) -> int:
-        """The planned size of this attempt, without the reply."""
-        return self._history + self.plan.aut + self.plan.room.system + self.plan.room.tools
+    def _planned(self) -> int:
+        """What this attempt will hardly exceed, without the reply."""
+        room = self.plan.room
+        return sum(item.tokens for item in self._left) + self.plan.aut + room.system + room.tools + room.margin
 
     def _end(self, kind: Literal["delivered", "failed", "cancelled"], fault: Fault | None = None) -> SendEnding:
         items, was_sent = self.plan.items, self.attempts > 0
@@ -250,8 +251,8 @@ class _Send:
     def _tell(
         self, stage: Stage, *, error: Fault | None = None, usage: Usage | None = None, wait: Wait | None = None
     ) -> None:
-        plan, room, settings = self.plan, self.plan.room, self.plan.settings
-        history = self._history
+        plan, room, settings = self.plan, self.plan.shown, self.plan.settings
+        history, asked = self._history, self.plan.size.tokens
         removed = plan.items[: self.trimmed]
         record = SendTelemetry(
             model=plan.model,
@@ -262,12 +263,12 @@ class _Send:
             predicted_history_tokens=plan.history_tokens,
             predicted_total_tokens=plan.history_tokens + room.user,
             attempt_history_tokens=history,
-            attempt_total_tokens=history + plan.aut,
-            aut=plan.aut,
+            attempt_total_tokens=history + asked,
+            aut=asked,
             trimmed_count=self.trimmed,
             attempts_used=self.retries,
             chars_per_token=settings.chars_per_token,
-            remaining_reserve=room.usable - history - plan.aut,
+            remaining_reserve=room.usable - history - asked,
             messages=summarize(plan.messages(self.trimmed)),
             sent_count=len(plan.items) - self.trimmed,
             visible_count=plan.visible_count,
@@ -278,15 +279,16 @@ class _Send:
             tool_tokens=room.tools,
             preflight_trimmed_count=self.preflight,
             trimming_removed=_selection(removed),
-            trimming_removed_tokens=sum(item.tokens for item in removed),
+            trimming_removed_tokens=sum(item.estimate.tokens for item in removed),
             bands={
                 "predictedHistory": _band(sum_estimates(item.estimate for item in plan.items)),
                 "attemptHistory": _band(sum_estimates(item.estimate for item in self._left)),
-                "AUT": _band(plan.prompt),
+                "AUT": _band(plan.size),
             },
+            margin=room.margin,
             last_error_message=None if error is None else error.message,
             overflow_matched=None if error is None else error.code in TRIMMED_FOR,
-            final_delivered_tokens=history + plan.aut if stage == "success" else None,
+            final_delivered_tokens=history + asked if stage == "success" else None,
             reported_input_tokens=None if usage is None else usage.input_tokens,
             wait_seconds=None if wait is None or wait.is_endless else wait.seconds,
         )
@@ -303,7 +305,7 @@ def _covering(items: tuple[Item, ...], tokens: float) -> int:
 
 
 def _selection(items: tuple[Item, ...]) -> tuple[Selected, ...]:
-    return tuple(Selected(item.id, item.model, item.tokens) for item in items)
+    return tuple(Selected(item.id, item.model, item.estimate.tokens) for item in items)
 
 
 def _band(estimate: Estimate) -> Band:
@@ -330,7 +332,7 @@ class ContextCounter:
 
 def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
     """The counter for what is visible now, after the last send. `prompt` is what is planned for the draft."""
-    room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
+    room, predicted, visible = view.shown_room, len(view.visible) - view.start, len(view.visible)
     if last is not None and last.trimmed:
         # If a pair that it chose from is hidden now, its numbers are of another history and may be larger than this.
         standings = {view.standing(pair) for pair in (*last.sent, *last.trimmed)}
@@ -349,6 +351,7 @@ def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = 
         ("Tools", room.tools),
         ("URA", room.user),
         ("Reply", room.reply),
+        ("Margin", room.margin),
         *(() if prompt is None else (("AUT", prompt),)),
     )
     return ContextCounter(predicted, visible, trimmed, predicted_then, rows)

@@ -1,4 +1,4 @@
-"""Pairs as messages, and their tokens for one model, with an upper bound that is safe to plan with."""
+"""Pairs as messages, and their tokens for one model: likely sizes, and upper bounds that are safe to plan with."""
 
 from collections.abc import Iterable
 from copy import copy
@@ -189,7 +189,8 @@ class Sizer:
         self.tools = tools
         self.has_rounds = bool(tools) or not find_dialect(dialect).rules.needs_tools_for_calls
         """Whether earlier tool calls are sent to this model."""
-        self._by_characters = settings.estimation == "characters"
+        self.by_characters = settings.estimation == "characters"
+        """Whether the user wants tokens to be counted by characters."""
         self._chars_per_token = settings.chars_per_token
         if not facts.tokenizer and not facts.nearest_tokenizer and facts.chars_per_token is None:
             facts = structs.replace(facts, chars_per_token=settings.chars_per_token)  # nothing better is known
@@ -218,26 +219,34 @@ class Sizer:
         self._pairs[pair.id] = pair, estimate
         return estimate
 
+    def size(self, pair: MessagePair) -> Estimate:
+        """The same, as the provider's past counts suggest."""
+        return self.correct(self.pair(pair))
+
     def cost(self, pair: MessagePair) -> int:
-        """The tokens to plan for a pair."""
+        """The tokens to plan for a pair: its size, and a margin because it may be larger."""
         return self.cautious(self.pair(pair))
 
     def message(self, message: Message) -> Estimate:
         """What one message adds to a request."""
-        if not self._by_characters:
+        if not self.by_characters:
             return self._estimator.message(message)
         return exactly(sum(map(self._part_tokens, message.parts)), "characters per token")
 
     def prelude(self, text: str) -> Estimate:
         """The system message, with what every request has."""
         messages = (Message("system", (Text(text),), bare=True),) if text else ()
-        if not self._by_characters:
+        if not self.by_characters:
             return self._estimator.estimate_by_rules(Request(messages=messages))
         return sum_estimates(map(self.message, messages))
 
     def tool_tokens(self) -> Estimate:
         """The tokens of the offered tools."""
         return self._estimator.tools(self.tools)
+
+    def correct(self, estimate: Estimate) -> Estimate:
+        """A part of a request, as the provider's past counts suggest."""
+        return estimate if self._calibration is None else self._calibration.scale(estimate)
 
     def cautious(self, estimate: Estimate) -> int:
         """The number of tokens that it will hardly exceed, by the calibration."""

@@ -1,7 +1,8 @@
 """What is visible of a history, and how much of it is sent with the next question."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
 from sightline.chat.core.history import ChatHistory, HistoryChange
@@ -20,9 +21,30 @@ from sightline.filters.expression import (
     set_terms,
 )
 from sightline.filters.predicate import without_context
+from sightline.tokens.estimate import Estimate, share_out
 from sightline.tokens.window_budget import Boundary, Room, reply_reserve, reserve_for_calibration
 
 Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many tokens the system message, the tools and each pair have in the next request: its one figure, which is
+    also on the Send button, shared out, so that they and the question add up to it."""
+
+    system: int
+    tools: int
+    pairs: Mapping[str, Estimate]
+
+    @property
+    def history(self) -> int:
+        """All pairs together."""
+        return sum(size.tokens for size in self.pairs.values())
+
+    @property
+    def total(self) -> int:
+        """Everything but the question."""
+        return self.system + self.tools + self.history
 
 
 class View:
@@ -49,6 +71,8 @@ class View:
         self._settings = settings
         self._inherited = history.topics.settings_for(ROOT)
         self._room: Room | None = None
+        self._figures: Figures | None = None
+        self._held_back = self._given_up = 0
         self._left_out: dict[str, MessagePair] = {}
         self._needs_list = False
         self._is_selected = False
@@ -127,15 +151,64 @@ class View:
             sizer, settings = self._sizer, self._settings
             max_tokens = self.inherited.parameters.max_tokens
             learned = reserve_for_calibration(sizer.always_added, self._limit)
+            prelude, tools = sizer.prelude(self.prelude), sizer.tool_tokens()
+            system, tool_tokens = sizer.correct(prelude).tokens, sizer.correct(tools).tokens
             self._room = Room(
                 self._limit,
-                system=sizer.cautious(sizer.prelude(self.prelude)) + learned,
-                tools=sizer.cautious(sizer.tool_tokens()),
+                system=system,
+                tools=tool_tokens,
                 user=settings.user_request_allowance,
                 reply=reply_reserve(settings.assistant_response_allowance, self._limit, max_tokens),
                 learned=learned,
+                margin=sizer.cautious(prelude) - system + sizer.cautious(tools) - tool_tokens + learned,
             )
         return self._room
+
+    @property
+    def figures(self) -> Figures:
+        """The sizes of what is sent with the next question: shares of the whole, once that was measured."""
+        included = self.included
+        known = self._figures
+        if known is not None and known.pairs.keys() == {pair.id for pair in included}:
+            return known
+        return Figures(self.room.system, self.room.tools, {pair.id: self._sizer.size(pair) for pair in included})
+
+    @property
+    def shown_room(self) -> Room:
+        """How the limit is divided beside these sizes; the margin is that of the pairs, too."""
+        room, figures = self.room, self.figures
+        planned = room.system + room.tools + room.margin + self._held_back + self._boundary.cost_included
+        margin = max(0, planned - figures.total)
+        return replace(room, system=figures.system, tools=figures.tools, margin=margin)
+
+    def size(self, pair: MessagePair) -> Estimate:
+        """The tokens of a pair: its share of the next request, or what it would add."""
+        known = None if self._figures is None else self._figures.pairs.get(pair.id)
+        return known if known is not None and self.standing(pair.id) == "included" else self._sizer.size(pair)
+
+    def forget_measure(self) -> None:
+        """The next request is to be measured again."""
+        self._figures, self._held_back, self._given_up = None, 0, 0
+
+    def share(self, whole: Estimate, asked: Estimate) -> bool:
+        """Share out what the next request was measured as, with a question of which the rules say `asked`. False where
+        it may not fit beside the reply: then fewer pairs are included, and it is to be measured again."""
+        sizer, room, included = self._sizer, self.room, self.included
+        raw = {pair.id: sizer.pair(pair) for pair in included}
+        fixed = (asked.tokens, sizer.prelude(self.prelude).tokens, sizer.tool_tokens().tokens)
+        pieces = (*fixed, *(each.tokens for each in raw.values()))
+        question, system, tools, *shares = share_out(whole.tokens, dict(enumerate(pieces))).values()
+        above = whole.high - question + room.user + room.reply - room.limit
+        # A lesson that is wrong leaves a chat most of its history: the provider says itself what is too much.
+        given_up = reserve_for_calibration(self._given_up + above, room.limit)
+        if included and given_up > self._given_up and not sizer.by_characters:
+            self._given_up = given_up
+            self._held_back = max(0, room.history - self._boundary.cost_included) + above
+            return False
+        likely = sum(pieces)
+        sizes = {name: _scale(raw[name], share, whole, likely) for name, share in zip(raw, shares, strict=True)}
+        self._figures = Figures(system, tools, sizes)
+        return True
 
     @property
     def visible(self) -> Sequence[MessagePair]:
@@ -153,7 +226,7 @@ class View:
     def start(self) -> int:
         """The boundary: the position of the first visible pair that is sent."""
         self._select()
-        self._boundary.resize(self.room.history)
+        self._boundary.resize(max(0, self.room.history - self._held_back))
         return self._boundary.start
 
     @property
@@ -165,9 +238,7 @@ class View:
     @property
     def history_tokens(self) -> int:
         """The tokens of the pairs that are sent."""
-        self._select()
-        self._boundary.resize(self.room.history)
-        return self._boundary.cost_included
+        return self.figures.history
 
     def standing(self, pair: str) -> Standing:
         """Whether a pair is sent, visible but too much, excluded by hand, or hidden."""
@@ -264,3 +335,11 @@ class View:
             self._boundary.change(place, pair)
         else:
             self._boundary.remove(place)
+
+
+def _scale(raw: Estimate, tokens: int, whole: Estimate, likely: int) -> Estimate:
+    """A part that has so many tokens of the whole, of which the rules alone say that it is `likely` so much: with its
+    share of the whole's band, by its own."""
+    share = raw.tokens / likely if likely else 0.0
+    low = tokens - round((whole.tokens - whole.low) * share)
+    return Estimate(tokens, min(tokens, max(0, low)), tokens + round((whole.high - whole.tokens) * share), whole.how)

@@ -261,10 +261,14 @@ class Sends:
             await self._chat.heartbeats.end()
 
 
+def first_trim(plan: SendPlan) -> int:
+    """How many of the oldest pairs a plan's first attempt leaves out."""
+    return plan.preflight_count if plan.settings.preflight_trimming else 0
+
+
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
     """The exact request of a plan's first attempt."""
-    left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
-    return prepare(plan.prompt_without(left_out), choice)
+    return prepare(plan.prompt_without(first_trim(plan)), choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +286,7 @@ class SendPreview:
 @dataclass(frozen=True, slots=True)
 class Sized:
     """How large the next request is: for the send button, with its band, and whether it can be sent at all. `prompt` is
-    what is planned for the question alone."""
+    the question's part of it."""
 
     estimate: Estimate
     limit: int
@@ -310,7 +314,7 @@ class Previews:
             ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
         except Fault as fault:
             return SendPreview(trouble=trouble_of(fault))
-        left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
+        left_out = first_trim(plan)
         included = len(plan.items) - left_out
         trouble, room = looking.trouble, plan.room
         if trouble is None and question(text, attachments) is None:
@@ -339,8 +343,11 @@ class Previews:
             ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
             estimate = await measure(self.engine, ready)
         except Fault:  # it cannot be written for this model, which the send will say
-            estimate = plan.prompt
-        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
+            estimate = plan.size
+        figures, sent = looking.view.figures, plan.items[first_trim(plan) :]
+        is_whole = [item.id for item in sent] == list(figures.pairs)
+        asked = estimate.tokens - figures.total if is_whole else plan.size.tokens
+        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), max(0, asked))
 
 
 def _line(estimate: Estimate) -> str:

@@ -140,7 +140,7 @@ def chat_service(
         recovering=partial(ending_of_interrupted_pair, asking, engine.clock.now),
     )
     models = Models(catalog, has_key, engine.memory, default_model)
-    views = Views(chat, models, asking)
+    views = Views(chat, models, asking, engine)
     return ChatService(
         chat,
         views,

@@ -13,7 +13,7 @@ from sightline.catalog.compose import base_instructions
 from sightline.catalog.provider import Provider
 from sightline.chat.core.history import HistoryChange, Key
 from sightline.chat.core.pair import MessagePair, Trouble
-from sightline.chat.core.plan import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry, plan_of
 from sightline.chat.core.sending import ContextCounter, SendEnding, counter_of, trim_summary
 from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.chat.core.topics import ROOT, Inherited, model_at_hand
@@ -21,7 +21,9 @@ from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import Chat
 from sightline.errors import Code, Fault
+from sightline.exchange.engine import Engine
 from sightline.exchange.memory import Memory
+from sightline.exchange.prepare import prepare
 from sightline.filters.expression import EVERYTHING, Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
@@ -193,6 +195,8 @@ class Looking:
         self.model = ""
         self.last: ViewSend | None = None
         self.trouble: Fault | None = None
+        self.measured: tuple[str, int, int] | None = None
+        """What was measured last: the body, after how many lessons, with how many pairs."""
 
     @property
     def rows(self) -> Rows:
@@ -209,8 +213,9 @@ class Looking:
 class Views:
     """Views by the ids that pages give them. Each gets every change of the history."""
 
-    def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
+    def __init__(self, chat: Chat, models: Models, answering: Answerer, engine: Engine) -> None:
         self._chat = chat
+        self._engine = engine
         self._models = models
         self._answerer = answering
         self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
@@ -298,6 +303,30 @@ class Views:
         looking.choice = choice
         if (name, sizer, limit) != (view.model, view.sizer, view.room.limit):
             view.choose(name, sizer, limit)
+        self._measure(looking)
+
+    def _measure(self, looking: Looking) -> None:
+        """Share the one figure of the next request out to what it is made of, if anything of it has changed. With fewer
+        pairs where it might not fit."""
+        view = looking.view
+        while True:
+            try:
+                plan = plan_of(view, "", is_draft=True)
+                ready = self._engine.final(prepare(plan.prompt_without(0), looking.choice), session=self.session)
+            except Fault:  # it cannot be written for this model, which the send will say
+                view.forget_measure()
+                looking.measured = None
+                return
+            now = ready.sha256, self._engine.memory.revision, len(view.visible)
+            if now == looking.measured:
+                return
+            if looking.measured is not None:
+                looking.measured = None
+                view.forget_measure()
+                continue
+            if view.share(self._engine.estimate(ready), plan.prompt):
+                looking.measured = now[0], self._engine.memory.revision, now[2]
+                return
 
     async def _tools(self, looking: Looking) -> tuple[Tool, ...]:
         looking.trouble = None

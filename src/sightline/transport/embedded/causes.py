@@ -7,11 +7,12 @@ Each message is one line of JSON.
 import ctypes
 import hashlib
 import signal
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -169,6 +170,10 @@ WINDOW = 8192
 """Tokens that the model was trained for; more would be answered with noise."""
 
 _MAGIC = b"GGUF"
+_NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_TEXT, _LIST = 8, 9
+"""How values are written in a file of weights, by the number of their type."""
+_CONTROL = 3
 
 
 def find_weights(given: str = "") -> Path | None:
@@ -181,6 +186,61 @@ def find_weights(given: str = "") -> Path | None:
         return None
     found = (_existing(Path(str(file.locate()))) for file in files if file.name.endswith(".gguf"))
     return next((path for path in found if path), None)
+
+
+def read_vocabulary(weights: Path) -> bytes:
+    """The vocabulary in a file of weights as a `tokenizer.json`; nothing where it has none that is known."""
+    try:
+        with weights.open("rb") as file:
+            known = _read_head(file)
+    except (OSError, ValueError, struct.error):
+        return b""
+    if known.get("tokenizer.ggml.pre") != "smollm":
+        return b""
+    tokens, kinds = known["tokenizer.ggml.tokens"], known["tokenizer.ggml.token_type"]
+    ordinary = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    splits = [
+        {"type": "Digits", "individual_digits": True},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+    ]
+    return msgspec.json.encode(
+        {
+            "added_tokens": [
+                {"id": number, "content": token, **ordinary}
+                for number, (token, kind) in enumerate(zip(tokens, kinds, strict=True))
+                if kind == _CONTROL
+            ],
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": splits},
+            "decoder": {"type": "ByteLevel"},
+            "model": {
+                "type": "BPE",
+                "vocab": {token: number for number, token in enumerate(tokens)},
+                "merges": known["tokenizer.ggml.merges"],
+            },
+        }
+    )
+
+
+def _read_head(file: BinaryIO) -> dict[str, Any]:
+    """What a file of weights says of itself, by name. Raises `ValueError` or `struct.error` where it is none."""
+
+    def take(form: str) -> Any:
+        return struct.unpack(form, file.read(struct.calcsize(form)))[0]
+
+    def value(kind: int) -> Any:
+        if kind == _TEXT:
+            return file.read(take("<Q")).decode("utf-8")
+        if kind == _LIST:
+            inner = take("<I")
+            return [value(inner) for _ in range(take("<Q"))]
+        if kind not in _NUMBERS:
+            raise ValueError(kind)
+        return take(_NUMBERS[kind])
+
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError(_MAGIC)
+    take("<I"), take("<Q")  # the version, and how many tensors follow
+    return {value(_TEXT): value(take("<I")) for _ in range(take("<Q"))}
 
 
 def are_weights(path: Path) -> bool:

@@ -129,7 +129,7 @@ function Head({ pair, standing }) {
       class="pair-size number"
       title=${`What the pair takes of the context: ${whole(pair.tokens.low)} to ${whole(pair.tokens.high)} tokens`}
     >
-      ~${whole(pair.tokens.tokens)}
+      ${pair.tokens.low < pair.tokens.high ? "~" : ""}${whole(pair.tokens.tokens)}
     </span>
   </header>`;
 }

@@ -26,7 +26,7 @@ export function counterText(view) {
  */
 const MEANINGS = {
   Predicted: ["Pairs to send", "with your next question"],
-  "Predicted tokens": ["Their tokens", "at most"],
+  "Predicted tokens": ["Their tokens", "of the number beside Send"],
   Visible: ["Visible pairs", "that the filter shows"],
   "Left out by hand": ["Left out by hand", "shown, and not sent"],
   Trimmed: ["Trimmed", "left out of the last send"],
@@ -36,6 +36,7 @@ const MEANINGS = {
   Tools: ["Tools", "kept for their definitions"],
   URA: ["Question", "kept for it"],
   Reply: ["Answer", "kept for it"],
+  Margin: ["Margin", "kept back, because sizes are estimates"],
   AUT: ["Your text", "what is written now"],
   CPT: ["Characters per token", "where tokens are counted by characters"],
 };
@@ -60,11 +61,11 @@ export function breakdown(view, { written, charsPerToken } = {}) {
   return rows;
 }
 
-/** `~120 ± 8`; where it could be more than double, `~33, at most 146`. @param {Band} band */
+/** `~120 ± 8`, `120` where it is exact; where it could be more than double, `~33, at most 146`. @param {Band} band */
 export function about(band) {
   const half = Math.max(band.high - band.tokens, band.tokens - band.low, 0);
   if (half > band.tokens && band.tokens > 0) return `~${whole(band.tokens)}, at most ${whole(band.high)}`;
-  return `~${whole(band.tokens)}${half > 0 ? ` ± ${whole(half)}` : ""}`;
+  return half > 0 ? `~${whole(band.tokens)} ± ${whole(half)}` : whole(band.tokens);
 }
 
 /**
@@ -187,6 +188,7 @@ export function hud(view, settings) {
     row("Model limit", room.limit),
     row("Kept for your question", room.user),
     row("Kept for the answer", room.reply),
+    row("Kept back as margin", room.margin),
     row("System", room.system),
     row("Tools", room.tools),
     row("For history", room.history),
