@@ -23,10 +23,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PageStage:
-    """`desk` is everything behind the page; `pictures` is where it is photographed into."""
+    """`desk` is everything behind the page, with its configuration and data in `folder`; `pictures` is where it is
+    photographed into."""
 
     desk: DeskStage
     browser: Browser
+    folder: Path
     pictures: Path
 
     @property
@@ -89,7 +91,7 @@ class PageStage:
 def page_stage(folder: Path, spoken: str = "openai-chat", config: str = "") -> Iterator[PageStage]:
     """All of it. Pictures go where SCREENSHOTS says, else into this folder."""
     with browsing() as browser, desk_stage(folder, spoken, config) as desk:
-        yield PageStage(desk, browser, gallery(folder))
+        yield PageStage(desk, browser, folder, gallery(folder))
 
 
 def gallery(folder: Path) -> Path:

@@ -110,7 +110,7 @@ def test_a_chat_request() -> None:
     assert edited.section("s3").text == '{"a": 1}'
     assert edited.section("s4").text == "done"
     assert edited.section("s4").answers[0].arguments == '{"a": 1}'
-    assert [section.category for section in edited.sections[:4]] == ["system", "user", "user", "results"]
+    assert [section.category for section in edited.sections[:4]] == ["system", "user", "history", "results"]
 
 
 def test_a_responses_request() -> None:
@@ -202,9 +202,9 @@ def test_a_deleted_section_shows_what_it_was() -> None:
     assert (gone.deleted, gone.text, gone.editable, gone.pointer) == (True, "a", True, "")
 
 
-def test_without_words_of_a_person_nothing_is_history() -> None:
+def test_without_words_of_a_person_what_the_model_said_is_history() -> None:
     edited = chat(said("assistant", "b"), said("assistant", "c"))
-    assert [section.category for section in edited.sections[:2]] == ["user", "user"]
+    assert [section.category for section in edited.sections[:2]] == ["history", "history"]
 
 
 CALL, RESULT = ToolCall("c", "Bash", "{}"), ToolResult("c")
@@ -299,6 +299,7 @@ def test_labels_say_what_it_is_and_whom_it_is_about() -> None:
     ("part", "told"),
     [
         (Text("x"), {}),
+        (Text("<system-reminder>\nIt is late."), {"name": "System reminder"}),
         (ToolCall("c", "Bash", "{}"), {"call_id": "c", "name": "Bash"}),
         (ToolResult("c"), {"call_id": "c", "name": ""}),
         (Image(Inline("image/png", "AA==")), {"media_type": "image/png", "url": "data:image/png;base64,AA=="}),
@@ -356,6 +357,8 @@ def test_categories() -> None:
     assert category_of(words, "system", is_past=True) == "system"
     assert category_of(words, "user", is_past=True) == "history"
     assert category_of(Message("user"), "user", is_past=False) == "user"
+    call = Message("assistant", (ToolCall("c", "Bash", "{}"),))
+    assert category_of(call, "assistant", is_past=False) == "history", "the person has not written it"
 
 
 def test_tools_have_names_or_kinds() -> None:

@@ -125,6 +125,17 @@ async def test_a_log_that_always_conflicts_is_given_up() -> None:
     assert (caught.value.code, caught.value.status) == (Code.OVERLOADED, 503)
 
 
+async def test_a_log_that_was_deleted_elsewhere_is_not_written_again() -> None:
+    logbook = MemoryLogbook()
+    facts = Facts(logbook)
+    await facts.journal.append(["a"])
+    await logbook.forget("chat")
+    with pytest.raises(Fault, match="the chat was deleted elsewhere") as caught:
+        await facts.journal.append(["b"])
+    assert caught.value.status == 404
+    assert await logbook.lines("chat") == []
+
+
 async def test_a_cancelled_caller_leaves_a_durable_fact() -> None:
     entered, gate = asyncio.Event(), asyncio.Event()
 

@@ -169,10 +169,16 @@ test("the HUD has three groups, before anything was sent and after", () => {
     { ...view(), last: { telemetry: told, trim_summary: "1 of 12 pairs was left out.", trouble: null } },
     {},
   );
-  assert.ok(after[1].rows.some((row) => row.label === "AUT" && row.value === "40"));
+  const names = after.flatMap((group) => group.rows.map((row) => row.label));
+  assert.deepEqual(
+    names.filter((name) => /^[A-Z]{2,}$|[a-z][A-Z]/.test(name)),
+    [],
+    "words, and no names of fields",
+  );
+  assert.ok(after[1].rows.some((row) => row.label === "Your text" && row.value === "40"));
   assert.deepEqual(
     after[2].rows.map((row) => row.value),
-    ["too long", "true"],
+    ["too long", "yes"],
   );
 });
 

@@ -122,6 +122,13 @@ def is_added(text: str) -> bool:
     return _CONTEXT.match(text) is not None
 
 
+def _name_of_added(text: str) -> str:
+    """What an agent put into a message, by how it opens: `System reminder`, `CLAUDE.md`. Empty for other words."""
+    opened = _CONTEXT.match(text)
+    word = next(filter(None, opened.groups())) if opened else ""
+    return word if "." in word else word.replace("-", " ").replace("_", " ").capitalize()
+
+
 def kind_of(message: Message) -> Kind:
     """The kind of a message, by its role and by what it holds."""
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
@@ -207,7 +214,7 @@ def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ..
         names = dict.fromkeys(call_words(part.name, part.arguments) for part in calls)
         about = f"calls {', '.join(names)}" if names else about
     if kind == "context" and about and not message.name:
-        return about if "." in about else about.replace("-", " ").replace("_", " ").capitalize()
+        return about
     if about:
         return f"{title} · {about}"
     return f"{title} {ordinal}" if kind in ("user", "assistant") else title
@@ -217,8 +224,7 @@ def _about(message: Message, kind: Kind, answered: tuple[str, ...]) -> str:
     if kind == "tool_result":
         return ", ".join(dict.fromkeys(name for name in answered if name))
     if kind == "context":
-        opened = next((_CONTEXT.match(part.text) for part in message.parts if isinstance(part, Text)), None)
-        return next(filter(None, opened.groups()), "") if opened else ""
+        return next((_name_of_added(part.text) for part in message.parts if isinstance(part, Text)), "")
     if kind == "other":
         value = next((part.value for part in message.parts if isinstance(part, Opaque)), None)
         word = value.get("type") if isinstance(value, dict) else None
@@ -235,6 +241,8 @@ _SHOWN_INLINE = 8_000_000
 def details_of(part: Part) -> dict[str, str]:
     """The fields of a section's part that only some kinds of parts have."""
     match part:
+        case Text() if is_added(part.text):
+            return {"name": _name_of_added(part.text)}
         case ToolCall() | ToolResult():
             return {"call_id": part.id, "name": part.name or ""}
         case Image():
@@ -291,8 +299,8 @@ def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, 
 
 
 def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
-    """What a message counts as; what the person said last, and all that came of it, is not history yet. The results of
-    tools count by themselves: they are what fills most contexts."""
+    """What a message counts as; what the person said last is not history yet. What the model said always is, also since
+    then. The results of tools count by themselves: they are what fills most contexts."""
     if kind in ("system", "developer"):
         return "system"
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
@@ -300,7 +308,7 @@ def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
         return "attachments"
     if kind == "tool_result":
         return "results"
-    return "history" if is_past else "user"
+    return "history" if is_past or message.role == "assistant" else "user"
 
 
 def tool_name(tool: Tool) -> str:

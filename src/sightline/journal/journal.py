@@ -4,7 +4,8 @@ A fact is encoded, cleared of secrets, appended to the log, applied to the state
 append at a time. Several processes may have the same log open. The logbook appends only behind the last line that the
 writer knows, so exactly one of two writers succeeds. What the other one does depends on the log:
 
-- A shared log reads what was added and tries again (the chat, its preferences, the cache of answers).
+- A shared log reads what was added and tries again (the chat, its preferences, the cache of answers). If another
+  process has deleted the log, that is a fault.
 - A log with one owner gives up with the fault `taken_over`, because another process has resumed the run.
 """
 
@@ -147,7 +148,11 @@ class Journal(Generic[Fact, State, Change]):
                     raise
                 if self._taken_over is not None:
                     raise self._taken_over from None
+                known = self.version
                 await self._catch_up()
+                if self.version == known and known and not await self._logbook.lines(self.name, known - 1):
+                    hint = "Load the page again, or start the command again."
+                    raise Fault(Code.USAGE, f"the {self.name} was deleted elsewhere", hint=hint, status=404) from None
                 if not retry:
                     return None
             else:

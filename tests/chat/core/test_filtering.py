@@ -159,6 +159,8 @@ def test_the_status_of_a_send_is_that_of_its_provider() -> None:
         MessagePair(id="b", state="sending"),
         MessagePair(id="c", state="error", trouble=Trouble("net", "x")),
     )
-    assert [PairSubject(pair, ()).value("status") for pair in (limited, waiting, failed)] == [429, None, None]
+    older = MessagePair(id="d", state="error", trouble=Trouble("rate_limited", "written before a status was kept"))
+    told = [PairSubject(pair, ()).value("status") for pair in (limited, waiting, failed, older)]
+    assert told == [429, None, None, 429]
     assert matches(parse("status:429", scope=FilterScope.CHAT), PairSubject(limited, ()), now=0.0)
     assert not matches(parse("status:429", scope=FilterScope.CHAT), WHOLE, now=0.0)

@@ -172,6 +172,25 @@ async def test_a_deleted_chat_is_gone_and_the_main_chat_is_empty_after_it(stage:
 
 
 @played()
+async def test_a_chat_that_another_process_deleted_is_closed_here(stage: ChatStage) -> None:
+    await stage.begin(answered("a"), answered("b"))
+    here, elsewhere = chats_of(stage), chats_of(stage)
+    fork = await here.fork(MAIN, "a")
+    opened = await here.get(fork)
+    await elsewhere.delete(fork)
+    with pytest.raises(Fault, match="deleted elsewhere"):
+        await opened.chat.happen(PairsDeleted(("a",)))
+    with pytest.raises(Fault, match="there is no chat 'c_1'") as caught:
+        await here.get(fork)
+    assert caught.value.status == 404
+    assert (await here.get(MAIN)).chat.version
+    stage.service = stage.another()
+    await elsewhere.delete(MAIN)
+    stage.service = stage.another("here")  # what is opened next
+    assert len(await (await here.get(MAIN)).chat.load()) == 0
+
+
+@played()
 async def test_a_chat_that_waits_for_an_answer_is_not_deleted(stage: ChatStage) -> None:
     gate = asyncio.Event()
     chats = chats_of(stage)

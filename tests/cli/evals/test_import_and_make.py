@@ -81,6 +81,8 @@ def test_a_case_is_printed(data: Path, capsys: Captured) -> None:
     assert out.startswith("tests:\n  - id: about-keys\n")
     assert "the-secret-key" not in out
     assert err == ""
+    assert main(["eval", "make", "x_1", "--contains", "Rome"]) == 0
+    assert "- type: contains\n        value: Rome\n" in capsys.readouterr().out
     assert main(["eval", "make", "1", "--from-turn", "2"]) == 0
     assert "mode: conversation" in capsys.readouterr().out
     assert main(["eval", "make", "x_9"]) == 2

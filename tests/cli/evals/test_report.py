@@ -51,7 +51,7 @@ def test_failures_come_first_then_errors_and_what_was_not_graded() -> None:
     text = "\n".join(lines)
     heads = [line for line in lines if line and line[0].isupper() and line.endswith("(1)")]
     assert heads == ["FAILED (1)", "ERRORS (1)", "NOT GRADED (1)", "SKIPPED (1)"]
-    assert "  c3 on a #2  score 0.25  s.yaml:3:5\n    says (contains): contains x (y)\n    answer: y\n" in text
+    assert "  c3 on a #2  score 0.25  s.yaml:3:5\n    says (contains): not met: contains x (y)\n    answer: y\n" in text
     assert "    connection reset" in text
     assert "the judge\\x1b said nothing" in text
     assert f"Its process ended. 55 results left: {resume_command('e_1')}" in text

@@ -63,7 +63,7 @@ def test_complaints_are_the_failed_checks_of_graders_and_of_those_inside_turn_by
     assert list(complaints_of(case)) == [
         "out (composite): fail",
         "in (equals): no answer",
-        "turn 1: a (contains): has Rome (Milan)",
+        "turn 1: a (contains): not met: has Rome (Milan)",
     ]
 
 

@@ -11,6 +11,8 @@ from typing import TypeAlias, assert_never
 
 from sightline.chat.core.pair import LifecycleState, MessagePair
 from sightline.chat.core.topics import Topics
+from sightline.dialects.faults import STATUS
+from sightline.errors import Code
 from sightline.filters.expression import (
     AgeTerm,
     And,
@@ -75,12 +77,18 @@ def _usage(name: str) -> Callable[[MessagePair], Value]:
 
 
 _OK = 200
+_REFUSALS = (
+    Code.INVALID_REQUEST, Code.AUTH, Code.PERMISSION, Code.MODEL_UNKNOWN, Code.CONTEXT_OVERFLOW, Code.RATE_LIMITED,
+    Code.QUOTA,
+)  # fmt: skip
+_REFUSED = {code.value: STATUS[code] for code in _REFUSALS}
+"""What a provider answers with when it refuses, by code: pairs of older chats have no status of their own."""
 
 
 def _status(pair: MessagePair) -> Value:
     """The HTTP status of the last send: the provider's own where it refused, 200 with a complete answer."""
     if pair.trouble is not None:
-        return pair.trouble.status
+        return pair.trouble.status or _REFUSED.get(pair.trouble.code)
     return _OK if pair.state == "complete" and pair.answer is not None else None
 
 

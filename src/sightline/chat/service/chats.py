@@ -96,6 +96,7 @@ class Chats:
 
     async def get(self, chat: str) -> ChatService:
         """The chat with this id, opened where it is not; a fault if there is none."""
+        await self._close_deleted(chat)
         if chat not in self._open and chat != MAIN:
             await self._check(chat)
         service = self._service(chat)
@@ -185,6 +186,17 @@ class Chats:
         service = self._open.pop(chat, None) or self._open_service(chat)
         self._open[chat] = service
         return service
+
+    async def _close_deleted(self, chat: str) -> None:
+        """Close a chat whose log has fewer facts than are known here: another process has deleted it."""
+        service, log = self._open.get(chat), log_of(chat)
+        if service is None or not service.chat.version:
+            return
+        lines = next((each.lines for each in await self._logbook.logs(log) if each.name == log), 0)
+        if lines < service.chat.version and self._open.get(chat) is service:
+            del self._open[chat]
+            self._briefs.pop(chat, None)
+            await service.close(0)
 
     async def _close_idle(self) -> None:
         """Close the chats beyond `MOST_OPEN` that were left alone for longest, but none that waits for an answer."""

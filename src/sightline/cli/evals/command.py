@@ -148,6 +148,7 @@ def _add_make(commands: Commands) -> None:
 def _add_making(command: argparse.ArgumentParser) -> None:
     command.add_argument("--name", default="", metavar="ID", help="the id of the case")
     command.add_argument("--from-turn", type=count, metavar="K", help="hold the conversation live from turn K on")
+    command.add_argument("--contains", default="", metavar="WORDS", help="a good answer has these words")
     command.add_argument("--to", default="", metavar="FILE", help="append it to this suite (default: stdout)")
 
 

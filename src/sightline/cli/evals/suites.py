@@ -238,7 +238,7 @@ def make(arguments: argparse.Namespace) -> int:
 
     turns = asyncio.run(load_conversation())
     name = arguments.name or f"recorded-{arguments.sources[-1].removeprefix('x_')[:12]}"
-    made = make_masked_case(turns, name, secret_values(loaded), arguments.from_turn)
+    made = make_masked_case(turns, name, secret_values(loaded), arguments.from_turn, arguments.contains)
     for each in made.left:
         say(f"note: not in the case: {each.what} ({each.why})")
     save(made, arguments.to, loaded)

@@ -50,11 +50,13 @@ class SuiteWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MakeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Make a case of these exchanges. From turn `from_turn` on, the conversation is held live."""
+    """Make a case of these exchanges. From turn `from_turn` on, the conversation is held live; without it, the answer
+    must have the words `contains`, if there are any."""
 
     exchanges: Names
     from_turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
     name: str = ""
+    contains: str = ""
 
 
 class SaveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -340,7 +340,8 @@ class Suites:
         parts = self._parts
         recorded = await conversation(parts.store, body.exchanges, now=parts.now())
         name = body.name or f"recorded-{body.exchanges[-1].removeprefix('x_')[:12]}"
-        return recorded, make_masked_case(recorded, name, parts.secrets, body.from_turn)
+        contains = body.contains if isinstance(body, MakeWanted) else ""
+        return recorded, make_masked_case(recorded, name, parts.secrets, body.from_turn, contains)
 
 
 def _count(reading: SuiteReading) -> int | None:

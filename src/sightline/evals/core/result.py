@@ -133,7 +133,9 @@ def _complaints(score: Score) -> Iterator[str]:
     if score.verdict in ("pass", "skip"):
         return
     failed = [
-        f"{each.text}{f' ({each.evidence})' if each.evidence else ''}" for each in score.checks if not each.passed
+        f"not met: {each.text}{f' ({each.evidence})' if each.evidence else ''}"
+        for each in score.checks
+        if not each.passed
     ]
     yield from (f"{score.name} ({score.type}): {each}" for each in failed or [score.reason or score.verdict])
     for inner in score.scores:

@@ -165,7 +165,11 @@ async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple
 
 
 def make_masked_case(
-    exchanges: Sequence[CaseExchange], name: str, secrets: Sequence[str], from_turn: int | None = None
+    exchanges: Sequence[CaseExchange],
+    name: str,
+    secrets: Sequence[str],
+    from_turn: int | None = None,
+    contains: str = "",
 ) -> MadeCase:
     """Make a case of a conversation, with all secrets masked."""
     redaction = Redaction(secrets)
@@ -175,7 +179,7 @@ def make_masked_case(
         data = masking.feed(text.encode("utf-8", "surrogatepass")) + masking.close()
         return data.decode("utf-8", "surrogatepass")
 
-    return make_case(exchanges, name, mask, from_turn=from_turn)
+    return make_case(exchanges, name, mask, from_turn=from_turn, contains=contains)
 
 
 def turns_in(exchanges: Sequence[CaseExchange]) -> int:

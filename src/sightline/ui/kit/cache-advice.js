@@ -12,6 +12,16 @@ import { html, useState } from "../vendor/preact.js";
 const worth = ({ saved_tokens: tokens, money: dollars }) =>
   `${short(tokens)} tokens${dollars ? `, ${money(dollars)}` : ""}`;
 
+/** What each edit does to later requests. @type {Record<KeepableEdit["action"], string>} */
+const MEANINGS = {
+  freeze: "Later requests send these words as they were",
+  strip: "Later requests go without these words",
+  move: "Later requests have these words at the end of the newest message",
+  order: "Later requests have the tools in the order of the first one",
+  option: "Later requests have the value of the first one",
+  mark: "Later requests are marked for the cache",
+};
+
 /** With `isShort`, only the edits. @param {{ advice: readonly CacheAdvice[], isShort?: boolean }} props */
 export function CacheAdviceList({ advice, isShort = false }) {
   const [kept, setKept] = useState(/** @type {ReadonlySet<string | undefined>} */ (new Set()));
@@ -49,7 +59,7 @@ export function CacheAdviceList({ advice, isShort = false }) {
             key=${edit.mask.id}
             class="button"
             disabled=${kept.has(edit.mask.id)}
-            title=${`${each.text} ${edit.words ? `“${edit.words}”. ` : ""}It would have saved ${worth(edit)} here.`}
+            title=${`${MEANINGS[edit.action]}${edit.words ? `: “${edit.words}”` : ""}. Saves ${worth(edit)} here.`}
             onClick=${() => void keep(edit)}
           >
             ${kept.has(edit.mask.id) ? "Kept" : edit.label}

@@ -15,7 +15,7 @@ const PAUSE = 120;
 const SETTLED = 700;
 
 /** Where a filter of exchanges is looked at. */
-const TRAFFIC = { lookup: "/api/filter", cursor: "at", placeholder: "Filter: model:claude-* state:failed cost:>0.1" };
+const TRAFFIC = { lookup: "/api/filter", cursor: "at", placeholder: "Words, or a filter: model:claude-* state:failed" };
 
 /**
  * `onFilter` hears of every text that can be used, or with `isExecuted` of the one for which Enter is pressed;

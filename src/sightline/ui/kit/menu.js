@@ -5,8 +5,9 @@ import { h, html, useLayoutEffect, useRef, useState } from "../vendor/preact.js"
 import { Icon } from "./icon.js";
 
 /**
- * @typedef {{ label: string, run: () => void, detail?: string, isChosen?: boolean, isDanger?: boolean, keys?: any } |
- *   "line"} Choice
+ * Of choices with `isChosen` one is chosen; each with `isChecked` is by itself.
+ * @typedef {{ label: string, run: () => void, detail?: string, isChosen?: boolean, isChecked?: boolean, isDanger?:
+ *   boolean, keys?: any } | "line"} Choice
  */
 
 /** @param {{ label: string, children?: any, choices: Choice[], class?: string, align?: "left" | "right" }} props */
@@ -44,7 +45,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
     if (event.key !== "Tab") event.preventDefault();
     event.stopPropagation();
   };
-  const hasMarks = choices.some((each) => each !== "line" && each.isChosen !== undefined);
+  const hasMarks = choices.some((each) => each !== "line" && markOf(each) !== undefined);
   return html`<div class="menu" ref=${root} onKeyDown=${onKey}>
     <button
       type="button"
@@ -65,8 +66,8 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
             ? html`<hr />`
             : html`<button
                 type="button"
-                role=${each.isChosen === undefined ? "menuitem" : "menuitemradio"}
-                aria-checked=${each.isChosen === undefined ? null : each.isChosen}
+                role=${roleOf(each)}
+                aria-checked=${markOf(each) ?? null}
                 tabindex="-1"
                 class=${each.isDanger ? "menu-item danger" : "menu-item"}
                 onClick=${() => {
@@ -74,7 +75,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
                   each.run();
                 }}
               >
-                ${hasMarks && html`<span class="menu-mark">${each.isChosen ? h(Icon, { name: "check" }) : null}</span>`}
+                ${hasMarks && html`<span class="menu-mark">${markOf(each) ? h(Icon, { name: "check" }) : null}</span>`}
                 <span class="menu-text">
                   <span>${each.label}</span>
                   ${each.detail ? html`<span class="faint">${each.detail}</span>` : null}
@@ -86,6 +87,15 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
     }
   </div>`;
 }
+
+/** @param {Exclude<Choice, "line">} choice */
+function roleOf(choice) {
+  if (choice.isChosen !== undefined) return "menuitemradio";
+  return choice.isChecked === undefined ? "menuitem" : "menuitemcheckbox";
+}
+
+/** @param {Exclude<Choice, "line">} choice */
+const markOf = (choice) => choice.isChosen ?? choice.isChecked;
 
 /** Move a list that would leave the window back into it. @param {HTMLElement} list */
 function keepInWindow(list) {

@@ -170,6 +170,16 @@ def words(message: CaseMessage) -> str:
     return "".join(segment.text for segment in message.segments if isinstance(segment, TextSegment))
 
 
+def test_words_that_the_answer_must_have_are_a_grader_beside_the_calls() -> None:
+    said = made(TALK, replied(Text("On 2026-11-15.")), contains="sk-secret 2026")
+    assert said.case["assertions"] == [{"type": "contains", "value": "*** 2026"}]
+    read(said)
+    called = made(TALK[:2], replied(ToolCall("c", "read", "{}")), contains="a.txt")
+    assert [each["type"] for each in called.case["assertions"]] == ["tool-trajectory", "contains"]
+    live = made(TALK, replied(Text("On 2026-11-15.")), contains="2026", from_turn=1)
+    assert "assertions" not in live.case, "which of its answers it would be is not known"
+
+
 def test_an_exchange_becomes_a_case_that_asks_the_same() -> None:
     case = made(TALK, replied(Text("On 2026-11-15.")))
     assert (

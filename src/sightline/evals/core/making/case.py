@@ -159,18 +159,20 @@ def make_case(
     mask: Callable[[str], str],
     *,
     from_turn: int | None = None,
+    contains: str = "",
 ) -> MadeCase:
     """A case of one exchange, or of several of one conversation.
 
-    Without `from_turn` it asks exactly what the last request asked, and the reply is what is expected. With it, the
-    conversation up to that turn (they count from 1) is fixed, and from there on the user's turns are held live.
+    Without `from_turn` it asks exactly what the last request asked, and the reply is what is expected; with `contains`,
+    the answer must have these words. With `from_turn`, the conversation up to that turn (they count from 1) is fixed,
+    and from there on the user's turns are held live.
     """
     if not exchanges:
         raise Fault(Code.USAGE, "there is no exchange to make a case of", hint="Name at least one exchange.")
     conversation = join_exchanges(exchanges)
     placeholders = Placeholders()
     writer = CaseWriter(slug(name) or "case", mask, placeholders)
-    content = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
+    content = _one(conversation, writer, contains) if from_turn is None else _live(conversation, writer, from_turn)
     request = exchanges[-1].request
     metadata = _metadata(request, writer)
     _tell(conversation, request, writer)
@@ -187,9 +189,14 @@ def make_case(
     return MadeCase(case, document_text({"tests": [case]}), writer.files, writer.left)
 
 
-def _one(conversation: Conversation, writer: CaseWriter) -> JsonObject:
+def _one(conversation: Conversation, writer: CaseWriter, contains: str) -> JsonObject:
     content: JsonObject = {"input": _input(behind_calls(writer.messages(conversation.messages), writer.leave))}
-    return content | _reference_answer(conversation.answer, writer, is_graded=True)
+    content |= _reference_answer(conversation.answer, writer, is_graded=True)
+    if contains:
+        graders = content.get("assertions", [])
+        assert isinstance(graders, list)
+        content["assertions"] = [*graders, {"type": "contains", "value": writer.mask_secrets(contains)}]
+    return content
 
 
 def _live(conversation: Conversation, writer: CaseWriter, from_turn: int) -> JsonObject:

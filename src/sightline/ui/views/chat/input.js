@@ -1,11 +1,16 @@
 // @ts-check
 /** The field for questions. Typing never waits for the server; the token estimate follows when the user pauses. */
 
+import { about as server } from "../../kit/about.js";
+import { put } from "../../kit/api.js";
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
+import { Menu } from "../../kit/menu.js";
+import { toastError } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { cancel, choose, dialog, isPosting, isStepping, send, waitsFor } from "./actions.js";
 import { AttachButton, AttachmentTray, attachmentsFrom, bringsFiles } from "./attachments.js";
+import { inChat } from "./chats.js";
 import { about } from "./core/chat.js";
 import { isEmpty, items, replaces, size, text, write } from "./draft.js";
 import { rows, sending, view } from "./feed.js";
@@ -95,7 +100,13 @@ export function Input({ isPreviewing, onPreview }) {
       dir="auto"
       aria-label="Question"
       aria-describedby="chat-estimate"
-      placeholder=${sending.value ? "Write on; the answer is on its way" : "Ask something"}
+      placeholder=${
+        waitsFor.value
+          ? "Write on; the answer waits for you above"
+          : sending.value
+            ? "Write on; the answer is on its way"
+            : "Ask something"
+      }
       value=${words}
       autocomplete="off"
       onInput=${onValue((value) => write({ text: value }))}
@@ -168,6 +179,17 @@ function Replacing() {
   </div>`;
 }
 
+/** After a click one goes on writing, unless the screen is touched: a keyboard would cover half of it. */
+function writeOn() {
+  if (!matchMedia("(pointer: coarse)").matches) toInput();
+}
+
+/** The dialog of a choice gives the focus back to where it was before. @param {() => void} pick */
+const thenWrite = (pick) => () => {
+  writeOn();
+  pick();
+};
+
 function Choices() {
   const shown = view.value;
   const topic = shown?.topic_path.length ? shown.topic_path.join(" › ") : "No topic";
@@ -177,7 +199,7 @@ function Choices() {
       class="button quiet cut"
       aria-label=${`Topic: ${topic}`}
       title="Topic of the next question (T)"
-      onClick=${pickTopicOfNext}
+      onClick=${thenWrite(pickTopicOfNext)}
     >
       ${h(Icon, { name: "folder" })}
       <span class="cut">${topic}</span>
@@ -187,11 +209,12 @@ function Choices() {
       class="button quiet cut"
       aria-label=${`Model: ${shown?.model || "Choose a model"}`}
       title=${`Model of the next question (Ctrl+M)${shown?.provider ? `, at ${shown.provider}` : ""}`}
-      onClick=${pickModel}
+      onClick=${thenWrite(pickModel)}
     >
       <span class="cut">${shown?.model || "Choose a model"}</span>
       ${h(Icon, { name: "down" })}
     </button>
+    ${h(Tools, {})}
     ${
       shown?.inherited.toolsets.length
         ? html`<button
@@ -208,6 +231,33 @@ function Choices() {
   </span>`;
 }
 
+/** Which tools the model may call, for the topic of the next question; without a topic, for the whole chat. */
+function Tools() {
+  const shown = view.value;
+  const chosen = shown?.inherited.toolsets ?? [];
+  const names = [...new Set([...(server.value.toolsets ?? []), ...chosen])].sort();
+  const path = shown?.topic ? `/api/chat/topics/${encodeURIComponent(shown.topic)}` : "/api/chat/topics";
+  const toggle = (/** @type {string} */ name) => {
+    const toolsets = chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name];
+    put(inChat(path), { toolsets }).catch(toastError);
+    writeOn();
+  };
+  const unknown = {
+    label: "No tools are configured",
+    detail: "A table [tools.NAME] in sightline.toml adds some",
+    run: () => {},
+  };
+  return h(Menu, {
+    label: "Tools that the model may call",
+    class: "button quiet tools-button",
+    align: "left",
+    children: html`${h(Icon, { name: "plug" })}<span class="cut">${chosen.join(", ") || "No tools"}</span>`,
+    choices: names.length
+      ? names.map((name) => ({ label: name, isChecked: chosen.includes(name), run: () => toggle(name) }))
+      : [unknown],
+  });
+}
+
 function Estimate() {
   const measured = size.value;
   return html`<span
@@ -221,10 +271,10 @@ function Estimate() {
   </span>`;
 }
 
-/** The button goes with the question; who clicked it goes on writing, unless the screen is touched. */
+/** The button goes with the question. */
 function onSendClick() {
   void send();
-  if (!matchMedia("(pointer: coarse)").matches) toInput();
+  writeOn();
 }
 
 function SendButton() {

@@ -246,13 +246,14 @@ export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, c
 export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, change);
 
 /**
- * Propose a case of what is on record; from turn k on it is held live.
+ * Propose a case of what is on record; from turn k on it is held live. Without k, a good answer contains these words.
  * @param {readonly string[]} exchanges
  * @param {number | null} fromTurn
+ * @param {string} contains
  * @returns {Promise<Made>}
  */
-export const makeCase = (exchanges, fromTurn) =>
-  post("/api/evals/make", { exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
+export const makeCase = (exchanges, fromTurn, contains) =>
+  post("/api/evals/make", { exchanges, contains, ...(fromTurn !== null && { from_turn: fromTurn }) });
 
 /**
  * Append it to a suite.

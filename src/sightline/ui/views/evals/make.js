@@ -9,6 +9,7 @@ import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { fileNamed } from "./core/case.js";
 import { makeCase, saveMade } from "./feed.js";
+import { RunDialog } from "./suites.js";
 
 /** @import { Made } from "./feed.js" */
 /** @typedef {{ message: string, hint?: string }} Refusal */
@@ -16,6 +17,8 @@ import { makeCase, saveMade } from "./feed.js";
 const NEW = "\0new";
 /** Where the last case went: the next one is likely to belong there too. */
 let lastFile = "";
+/** What a new file is called, unless the user has a better name. */
+const USUAL = "recorded.yaml";
 
 /** @param {{ exchanges: readonly string[], onClose: () => void }} props */
 export function MakeCase({ exchanges, onClose }) {
@@ -23,16 +26,21 @@ export function MakeCase({ exchanges, onClose }) {
   const [text, setText] = useState("");
   const [fromTurn, setFromTurn] = useState(/** @type {number | null} */ (null));
   const [suite, setSuite] = useState("");
-  const [name, setName] = useState("");
+  const [name, setName] = useState(USUAL);
+  const [contains, setContains] = useState("");
   const [isSaving, setSaving] = useState(false);
+  const [toRun, setToRun] = useState("");
   const [refusal, setRefusal] = useState(/** @type {Refusal | null} */ (null));
   /** Which proposal was asked for last: an older one that comes late is not taken. */
   const latest = useRef(0);
+  /** The text as it is now, and the proposal under way: the text is saved once that has arrived. */
+  const written = useRef("");
+  const proposing = useRef(Promise.resolve());
   const saving = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const propose = async (/** @type {number | null} */ turn) => {
+  const propose = async (/** @type {number | null} */ turn, /** @type {string} */ words) => {
     const own = (latest.current += 1);
     try {
-      const response = await makeCase(exchanges, turn);
+      const response = await makeCase(exchanges, turn, words);
       if (own !== latest.current) return;
       if (made && text !== made.yaml) {
         const [before, beforeTurn] = [text, fromTurn];
@@ -48,6 +56,7 @@ export function MakeCase({ exchanges, onClose }) {
       }
       setMade(response);
       setText(response.yaml);
+      written.current = response.yaml;
       setFromTurn(turn);
       setRefusal(null);
       setSuite((now) => now || (response.suites.includes(lastFile) ? lastFile : response.suites[0]) || NEW);
@@ -55,16 +64,21 @@ export function MakeCase({ exchanges, onClose }) {
       if (own === latest.current) setRefusal(/** @type {Refusal} */ (error));
     }
   };
-  useEffect(() => void propose(null), []);
+  const begin = (/** @type {number | null} */ turn, /** @type {string} */ words = contains) =>
+    void (proposing.current = propose(turn, words));
+  useEffect(() => begin(null), []);
+  written.current = text;
   const file = suite === NEW ? fileNamed(name) : suite;
-  const save = async () => {
+  const save = async (/** @type {boolean} */ isRun) => {
     if (!file || isSaving) return;
     setSaving(true);
     try {
-      const saved = await saveMade(file, text, exchanges, fromTurn);
+      await proposing.current;
+      const saved = await saveMade(file, written.current, exchanges, fromTurn);
       lastFile = saved.file;
-      onClose();
-      toast(`The case is in ${saved.file}.`, { hint: `Run it: sightline eval run ${saved.file}` });
+      toast(`The case is in ${saved.file}.`, { hint: `At a terminal: sightline eval run ${saved.file}` });
+      if (isRun) setToRun(saved.file);
+      else onClose();
     } catch (error) {
       setRefusal(/** @type {Refusal} */ (error));
       setSaving(false);
@@ -77,13 +91,17 @@ export function MakeCase({ exchanges, onClose }) {
       ref=${saving}
       class="button primary"
       disabled=${!made || !file || isSaving}
-      onClick=${() => void save()}
+      onClick=${() => void save(false)}
     >
       ${isSaving ? "Saving…" : "Save"}
+    </button>
+    <button type="button" class="button" disabled=${!made || !file || isSaving} onClick=${() => void save(true)}>
+      Save and run…
     </button>
     <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
     <span class="shell-gap"></span>
     <span class="soft cut">${file ? html`to <code>${file}</code>` : "Name the file first."}</span>`;
+  if (toRun) return h(RunDialog, { file: toRun, onClose, onDone: onClose });
   return h(Dialog, {
     title: "Make a case of this",
     class: "make-dialog",
@@ -96,9 +114,20 @@ export function MakeCase({ exchanges, onClose }) {
       ${
         made
           ? html`<div class="make-choices">
-                ${h(Beginning, { turns: made.turns, value: fromTurn, onChange: (turn) => void propose(turn) })}
+                ${h(Beginning, { turns: made.turns, value: fromTurn, onChange: begin })}
                 ${h(SuiteChoice, { suites: made.suites, suite, name, onSuite: setSuite, onName: setName })}
               </div>
+              ${
+                fromTurn === null &&
+                h(Check, {
+                  text,
+                  value: contains,
+                  onChange: (words) => {
+                    setContains(words);
+                    begin(fromTurn, words);
+                  },
+                })
+              }
               <div class="make-editor">
                 ${h(Editor, {
                   value: text,
@@ -128,14 +157,41 @@ function Beginning({ turns, value, onChange }) {
         onChange(chosen ? Number(chosen) : null);
       }}
     >
-      <option value="">with the last request, as it was sent</option>
+      <option value="">with the last request</option>
       ${Array.from(
         { length: turns },
         (_, place) => html`<option key=${place} value=${place + 1}>
-          ${place ? `live from turn ${place + 1} on; what was said before is fixed` : "live from the first turn on"}
+          ${place ? `live from turn ${place + 1} on` : "live from the first turn on"}
         </option>`,
       )}
     </select>
+  </label>`;
+}
+
+/**
+ * What a good answer is recognised by: words that it has, or the judgement of a model.
+ * @param {{ text: string, value: string, onChange: (words: string) => void }} props
+ */
+function Check({ text, value, onChange }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => field.current?.focus(), []);
+  return html`<label class="edit-field make-check">
+    <span class="soft">A good answer contains</span>
+    <input
+      ref=${field}
+      class="field"
+      value=${value}
+      placeholder="words, or nothing"
+      autocomplete="off"
+      onChange=${onValue(onChange)}
+    />
+    <span class="faint">
+      ${
+        /^\s*assertions:/m.test(text)
+          ? "The assertions below grade it."
+          : "Without words, a judge model compares the answer with the recorded one."
+      }
+    </span>
   </label>`;
 }
 

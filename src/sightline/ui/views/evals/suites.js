@@ -282,6 +282,7 @@ export function RunDialog({ file, onClose, onDone }) {
           (name) => html`<label key=${name} class="check">
             <input type="checkbox" checked=${picked.includes(name)} onChange=${() => toggle(name)} />
             ${` ${name}`}
+            ${name === "default" ? html` <span class="faint">the model that is asked by default</span>` : null}
           </label>`,
         )}
         <div class="run-suite-add">

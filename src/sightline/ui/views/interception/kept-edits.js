@@ -2,7 +2,8 @@
 /** Kept edits and masks that are active, in the header of every view: what each changes, where and how often. */
 
 import { get, isExample, onAnnounced, onFact, onReconnect, put } from "../../kit/api.js";
-import { countOf } from "../../kit/core/format.js";
+import { useNow } from "../../kit/clock.js";
+import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
@@ -109,9 +110,11 @@ function List({ onClose }) {
 
 /** @param {{ mask: Mask, onClose: () => void, onRemove: () => void, key?: string }} props */
 function Row({ mask, onClose, onRemove }) {
+  const now = useNow();
   const what = describeMask(mask);
   const figures = [
     [SCOPES[mask.scope ?? "session"], mask.name].filter(Boolean).join(" "),
+    mask.created ? `since ${when(mask.created, now)}` : "",
     `applied ${countOf(mask.applied ?? 0, "time")}`,
     mask.missed ? `not found ${countOf(mask.missed, "time")}` : "",
     mask.last_exchange ? " " : "",

@@ -63,7 +63,13 @@ export function Compare({ desk, onClose }) {
       ${
         edited !== null
           ? null
-          : h(Models, { models: known.map((each) => each.id), own: view?.model ?? "", chosen, onChange: setChosen })
+          : h(Models, {
+              models: known.map((each) => each.id),
+              own: view?.model ?? "",
+              chosen,
+              onChange: setChosen,
+              onSend: () => void send(),
+            })
       }
       <button type="button" class="button" aria-pressed=${edited !== null} onClick=${() => void edit()}>
         ${h(Icon, { name: "edit" })}
@@ -97,13 +103,34 @@ export function Compare({ desk, onClose }) {
   </div>`;
 }
 
-/** @param {{ models: string[], own: string, chosen: string[], onChange: (models: string[]) => void }} props */
-function Models({ models, own, chosen, onChange }) {
+/**
+ * Names are added by a comma, Enter, or leaving the field; Enter in the empty field sends.
+ * @typedef {{ models: string[], own: string, chosen: string[], onChange: (models: string[]) => void, onSend: () =>
+ *   void }} ModelsProps
+ */
+/** @param {ModelsProps} props */
+function Models({ models, own, chosen, onChange, onSend }) {
   const [text, setText] = useState("");
-  const add = () => {
-    const name = text.trim();
-    if (name && !chosen.includes(name)) onChange([...chosen, name]);
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => field.current?.focus(), []);
+  const add = (/** @type {string[]} */ names) => {
+    const more = names.map((each) => each.trim()).filter((each) => each && !chosen.includes(each));
+    if (more.length) onChange([...chosen, ...new Set(more)]);
+  };
+  const take = () => {
+    add([text]);
     setText("");
+  };
+  const onText = (/** @type {string} */ words) => {
+    const names = words.split(",");
+    setText((names.pop() ?? "").trimStart());
+    add(names);
+  };
+  const onEnter = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    if (text.trim()) take();
+    else if (chosen.length) onSend();
   };
   return html`<div class="models" role="group" aria-label="Models to send it to">
     ${chosen.map(
@@ -119,14 +146,15 @@ function Models({ models, own, chosen, onChange }) {
       </span>`,
     )}
     <input
+      ref=${field}
       class="field"
       list="known-models"
-      placeholder=${chosen.length ? "another model" : "to another model…"}
+      placeholder=${chosen.length ? "another model" : "to other models: a, b, c"}
       aria-label="Model"
       value=${text}
-      onInput=${onValue(setText)}
-      onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.preventDefault(), add())}
-      onBlur=${add}
+      onInput=${onValue(onText)}
+      onKeyDown=${onEnter}
+      onBlur=${take}
     />
     <datalist id="known-models">
       ${models.filter((each) => each !== own).map((each) => html`<option key=${each} value=${each}></option>`)}

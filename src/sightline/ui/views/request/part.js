@@ -28,6 +28,8 @@ const NAMES = /** @type {Record<string, string>} */ ({
 
 /** @param {SectionPart} part */
 export function partName(part) {
+  // What an agent has put into a message is told apart from what a person wrote.
+  if (part.type === "text" && part.name) return part.name;
   return part.name ? `${NAMES[part.type] ?? part.type} ${part.name}` : (NAMES[part.type] ?? part.type);
 }
 

@@ -74,7 +74,9 @@ export function Sections({ desk }) {
   useLayoutEffect(() => {
     const card = document.getElementById(`card-${here}`);
     if (document.activeElement === document.body) card?.focus({ preventScroll: true });
-    card?.scrollIntoView({ block: "center" });
+    // What can be seen from the start is not moved: a short request is looked at from its beginning.
+    const edge = cards.current?.getBoundingClientRect().bottom ?? 0;
+    if (card && card.getBoundingClientRect().bottom > edge) card.scrollIntoView({ block: "center" });
   }, [sections.length > 0]);
 
   const rest = problemsOf(problems, "");

@@ -31,6 +31,10 @@ export function Connect({ onClose }) {
   });
 }
 
+const OWN_SERVER = `[providers.mine]
+dialect = "openai-chat"
+base_url = "http://127.0.0.1:8000/v1"`;
+
 /** The providers, each as it is found when the dialog opens: what is said to be ready has answered. */
 function Providers() {
   const { value: found, trouble } = useResource("/api/providers");
@@ -52,6 +56,11 @@ function Providers() {
           </ul>`
         : html`<p class="faint" role="status">Checking the providers on this machine…</p>`
     }
+    <p class="soft">
+      A server of your own takes a table in <code>sightline.toml</code>. Start Sightline again, and ask for
+      <code>mine/MODEL</code>:
+    </p>
+    ${h(CopyBlock, { text: OWN_SERVER, label: "Copy the table" })}
   </section>`;
 }
 

@@ -123,9 +123,15 @@ function lineRow(props, row) {
     <span class="cell c-losses number" role="gridcell">
       ${
         line.losses
-          ? html`<span class="loss" title=${`${countOf(line.losses, "thing")} not carried by the translation`}>
+          ? html`<a
+              class="loss"
+              href=${hashOf({ view: "request", id: line.id, tab: "losses" })}
+              tabindex="-1"
+              title=${`${countOf(line.losses, "thing")} not carried by the translation`}
+              onClick=${(/** @type {MouseEvent} */ event) => event.stopPropagation()}
+            >
               ${line.losses}
-            </span>`
+            </a>`
           : ""
       }
     </span>

@@ -3,6 +3,7 @@
 
 import { about } from "../../kit/about.js";
 import { CopyBlock } from "../../kit/copy.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html } from "../../vendor/preact.js";
 import { Clients } from "../shell/connect.js";
@@ -75,7 +76,10 @@ export function NothingYet({ onConnect }) {
     ${h(Clients, {})}
     <section class="connect-more" aria-label="Try it">
       <h3>Or try it without a client and without a key</h3>
-      <p class="soft">The model that comes with Sightline answers.</p>
+      <p class="soft">
+        The model that comes with Sightline answers. <a href=${hashOf({ view: "chat", filter: "" })}>Ask in the chat</a>
+        ${" or at a terminal:"}
+      </p>
       ${h(CopyBlock, { text: request, label: "Copy command" })}
     </section>
     <p><button type="button" class="link" onClick=${onConnect}>More ways to connect</button></p>

@@ -199,33 +199,33 @@ export function hud(view, settings) {
   ];
   const trimming = telemetry
     ? [
-        row("stage", telemetry.stage),
-        row("predictedMessageCount (X)", telemetry.predictedMessageCount),
-        row("trimmedCount (T)", telemetry.trimmedCount),
-        row("sentCount", telemetry.sentCount),
-        row("attemptsUsed", telemetry.attemptsUsed),
-        row("predictedHistoryTokens", telemetry.predictedHistoryTokens),
-        row("predictedTotalTokens", telemetry.predictedTotalTokens),
-        row("attemptHistoryTokens", telemetry.attemptHistoryTokens),
-        row("attemptTotalTokens", telemetry.attemptTotalTokens),
-        row("AUT", telemetry.AUT),
-        row("remainingReserve", telemetry.remainingReserve),
-        row("preflightTrimmedCount", telemetry.preflightTrimmedCount),
-        row("trimmingRemovedTokens", telemetry.trimmingRemovedTokens),
-        row("finalDeliveredTokens", telemetry.finalDeliveredTokens),
-        row("reportedInputTokens", telemetry.reportedInputTokens),
-        row("summary", view.last?.trim_summary),
+        row("Stage", telemetry.stage),
+        row("Pairs predicted", telemetry.predictedMessageCount),
+        row("Pairs trimmed", telemetry.trimmedCount),
+        row("Pairs sent", telemetry.sentCount),
+        row("Attempts", telemetry.attemptsUsed),
+        row("History, predicted", telemetry.predictedHistoryTokens),
+        row("Request, predicted", telemetry.predictedTotalTokens),
+        row("History, as sent", telemetry.attemptHistoryTokens),
+        row("Request, as sent", telemetry.attemptTotalTokens),
+        row("Your text", telemetry.AUT),
+        row("Left of its allowance", telemetry.remainingReserve),
+        row("Trimmed before sending", telemetry.preflightTrimmedCount),
+        row("Tokens trimmed", telemetry.trimmingRemovedTokens),
+        row("Tokens delivered", telemetry.finalDeliveredTokens),
+        row("Counted by the provider", telemetry.reportedInputTokens),
+        row("Summary", view.last?.trim_summary),
       ]
     : [{ label: "Nothing was sent yet", value: "" }];
   const trouble = view.last?.trouble ?? null;
   const error =
     trouble || telemetry?.lastErrorMessage
       ? [
-          row("code", trouble?.code),
-          row("label", trouble?.label),
-          row("message", trouble?.message ?? telemetry?.lastErrorMessage),
-          row("overflowMatched", telemetry?.overflowMatched),
-          row("hint", trouble?.hint),
+          row("Code", trouble?.code),
+          row("Class", trouble?.label),
+          row("Message", trouble?.message ?? telemetry?.lastErrorMessage),
+          row("Taken for an overflow", telemetry?.overflowMatched),
+          row("What to do", trouble?.hint),
         ]
       : [{ label: "None", value: "" }];
   return [
@@ -238,6 +238,7 @@ export function hud(view, settings) {
 /** @param {string} label @param {unknown} value */
 function row(label, value) {
   if (value == null) return { label, value: "" };
+  if (typeof value === "boolean") return { label, value: value ? "yes" : "no" };
   return {
     label,
     value: typeof value === "number" ? (Number.isInteger(value) ? whole(value) : String(value)) : String(value),
