@@ -97,7 +97,6 @@ def test_an_edit_is_kept_for_later_requests(
     ("words", "problem"),
     [
         (["fix@shop", "--keep", "9"], "there is no edit 9; there are 3"),
-        (["--filter", "id:x_3", "--keep", "1"], "these requests have no session"),
         (["nobody"], "no request of the session 'nobody' is on record"),
         (["--filter", "model:none"], "no request matches"),
         (["--filter", "colour:red"], "colour"),

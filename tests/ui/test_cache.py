@@ -68,12 +68,18 @@ def test_one_click_keeps_the_edit_that_makes_the_next_turn_find_the_cache(stage:
         expect(misses.get_by_text("system prompt changed")).to_be_visible()
         stage.keep(shown, "cache-advice")
         misses.get_by_role("button", name="Move to the end").click()
-        expect(page.get_by_text("it changes the next requests of this session")).to_be_visible()
+        expect(page.get_by_text("it changes the next requests of session mend@shop")).to_be_visible()
         turn("Wednesday")
         turn("Thursday")
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
         stage.keep(shown, "cache-advice-narrow")
+        page.goto(page.url.partition("#")[0] + "#/costs?by=client&filter=session:*@shop")
+        page.get_by_text("Why caches missed").click()
+        expect(page.get_by_role("row", name="system prompt changed")).to_be_visible()
+        expect(page.get_by_role("button", name="Move to the end")).to_be_visible()
+        assert page.evaluate(OVERFLOW) <= 0
+        stage.keep(shown, "cache-causes-narrow")
     third, fourth = stage.person.get("/api/cache?session=mend%40shop")["turns"][2:]
     assert third["autopsy"]["read_tokens"] == 0, "the edit itself begins another prompt"
     assert fourth["autopsy"]["cause"] == ""

@@ -131,6 +131,22 @@ def test_a_kept_edit_raises_the_cached_share_of_the_next_turns(desk: DeskStage, 
     assert desk.person.ask("POST", "/api/masks", {"kind": "cache"})[0] == 422
 
 
+@pytest.mark.parametrize(
+    ("sessions", "scope", "name"), [(("a@shop", "b@shop"), "project", "shop"), (("a@shop", "b@mill"), "all", "")]
+)
+def test_an_edit_that_helps_in_several_sessions_is_kept_for_all_of_them(
+    desk: DeskStage, sessions: tuple[str, str], scope: str, name: str
+) -> None:
+    for session in sessions:
+        for number, body in enumerate(marked(random.Random(ord(session[0])), 2)):
+            say_the_time(body, number)
+            assert desk.ask(body, session).result().status == 200
+    report = desk.person.get("/api/cache?filter=tokens%3E0&by=session")
+    assert [row["key"] for row in report["causes"] if row["cause"] == "system"] == sorted(sessions)
+    masks = [edit["mask"] for advice in report["advice"] for edit in advice["edits"]]
+    assert {(mask["scope"], mask.get("name", "")) for mask in masks} == {(scope, name)}
+
+
 def test_a_message_that_changes_every_turn_is_frozen_as_the_turn_before_said_it(desk: DeskStage) -> None:
     bodies = marked(random.Random(9), 4)
     for number, body in enumerate(bodies):

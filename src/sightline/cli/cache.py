@@ -32,7 +32,11 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--keep", type=count, default=0, metavar="N", help="keep the edit with this number for later requests"
     )
     command.add_argument(
-        "--for", dest="scope", choices=("session", "project", "all"), default="session", help="with --keep: where"
+        "--for",
+        dest="scope",
+        choices=("session", "project", "all"),
+        default="",
+        help="with --keep: where (default: where it would have helped: the session, else the project, else all)",
     )
     add_session(command)
     command.set_defaults(run=run)
@@ -70,8 +74,10 @@ def _keep(report: "CacheReport", arguments: argparse.Namespace) -> str:
         )
         raise Fault(Code.USAGE, f"there is no edit {arguments.keep}; there are {len(edits)}", hint=hint)
     edit = edits[arguments.keep - 1]
-    names = {"session": report.session, "project": project_of(report.session), "all": ""}
-    scope = arguments.scope
+    own = edit.mask.name if edit.mask.scope == "session" else report.session
+    names = {edit.mask.scope: edit.mask.name, "session": own, "all": ""}
+    names.setdefault("project", project_of(own))
+    scope = arguments.scope or edit.mask.scope
     if scope != "all" and not names[scope]:
         hint = "Keep it with --for all, or give sessions names: `sightline run --session NAME@PROJECT`."
         raise Fault(Code.USAGE, f"these requests have no {scope}", hint=hint)

@@ -13,6 +13,7 @@ import msgspec
 from sightline.editing.cache_edits import CacheAction, CacheEdit, TwoTurns
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, Strip, apply_masks, project_of, with_id
+from sightline.editing.operations import Keep
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.tokens.cache_autopsy import Cause, expect_read, price_loss
@@ -61,7 +62,8 @@ _LABELS: Final[dict[CacheAction, str]] = {
 
 
 class KeepableEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session.
+    """An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session,
+    or of the project or all where it would have helped in several.
     What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them."""
 
     action: CacheAction
@@ -124,8 +126,8 @@ class CacheAdviser:
         pairs = await self._load(group)
         if not pairs:
             return ()
-        session, found = pairs[-1].session, []
-        for label, words, mask in _masks_for(cause, pairs[-1].turns, session):
+        found = []
+        for label, words, mask in _masks_for(cause, pairs[-1].turns, *_scope_of({pair.session for pair in pairs})):
             saved = []
             for pair in pairs:
                 saved.append(pair.measure_saving(mask, self._examiner))
@@ -205,7 +207,15 @@ def _groups(examined: Iterable[ExaminedTurn]) -> dict[tuple[Cause, str], list[Ex
     return groups
 
 
-def _masks_for(cause: Cause, turns: TwoTurns, session: str) -> Iterator[tuple[str, str, Mask]]:
+def _scope_of(sessions: set[str]) -> tuple[Keep, str]:
+    """Where an edit is kept that would have helped in all of these sessions, and the name of it."""
+    projects = {project_of(session) for session in sessions}
+    if len(sessions) == 1 and "" not in sessions:
+        return "session", next(iter(sessions))
+    return ("project", next(iter(projects))) if len(projects) == 1 and "" not in projects else ("all", "")
+
+
+def _masks_for(cause: Cause, turns: TwoTurns, scope: Keep, name: str) -> Iterator[tuple[str, str, Mask]]:
     """The edits that are tried for a cause: what each is called, the words that it is about, and its mask."""
     edits: list[CacheEdit | None] = []
     match cause:
@@ -213,8 +223,8 @@ def _masks_for(cause: Cause, turns: TwoTurns, session: str) -> Iterator[tuple[st
             edits = [turns.hold_words("move"), turns.hold_words("freeze"), turns.hold_words("strip")]
         case "tools":
             edits = [turns.hold_words("freeze")]
-            for name in turns.new_tools():
-                yield f"Leave out {name}", name, _mask(session, strip=Strip(what="tool", tool=name))
+            for tool in turns.new_tools():
+                yield f"Leave out {tool}", tool, _mask(scope, name, strip=Strip(what="tool", tool=tool))
         case "tools_order":
             edits = [turns.order_tools()]
         case "settings" | "format" | "cache_key":
@@ -229,15 +239,15 @@ def _masks_for(cause: Cause, turns: TwoTurns, session: str) -> Iterator[tuple[st
         if edit is not None:
             label = "Ask for an hour" if edit.ttl else _LABELS[edit.action]
             words = " … ".join(turns.words_of(edit)) or ", ".join(edit.names) or edit.pointer
-            yield label, words[:200], _mask(session, cache=edit)
+            yield label, words[:200], _mask(scope, name, cache=edit)
 
 
-def _mask(session: str, *, cache: CacheEdit | None = None, strip: Strip | None = None) -> Mask:
+def _mask(scope: Keep, name: str, *, cache: CacheEdit | None = None, strip: Strip | None = None) -> Mask:
     return with_id(
         Mask(
             kind="strip" if cache is None else "cache",
-            scope="session" if session else "all",
-            name=session,
+            scope=scope,
+            name=name,
             cache=cache,
             strip=strip,
         )

@@ -31,7 +31,7 @@ export function CacheAdviceList({ advice, isShort = false }) {
     try {
       await post("/api/masks", mask);
       setKept(new Set([...kept, mask.id]));
-      const where = mask.name ? "the next requests of this session" : "all requests";
+      const where = mask.name ? `the next requests of ${mask.scope ?? "session"} ${mask.name}` : "all requests";
       const undo = () => remove(`/api/masks/${mask.id}`).then(() => setKept(new Set()), toastError);
       toast(`Kept: it changes ${where}.`, { action: { label: "Undo", run: () => void undo() } });
     } catch (error) {

@@ -11,6 +11,7 @@ import { h, html } from "../../vendor/preact.js";
 import { Caps } from "./caps.js";
 import { groupFilter, keyWords } from "./core/costs.js";
 import { LearnedRatios } from "./learned.js";
+import { Misses } from "./misses.js";
 
 /** @import { CostRow, CostsShown, PriceUsed } from "../../api-types.d.ts" */
 
@@ -106,7 +107,7 @@ function Account({ costs, by, filter }) {
         ${costs.rows.map((row) => h(Line, { key: row.keys.join(" "), row, by, filter, most }))}
       </tbody>
     </table>
-    ${costs.prices.length ? h(Prices, { prices: costs.prices }) : null}`;
+    ${h(Misses, { by, filter })} ${costs.prices.length ? h(Prices, { prices: costs.prices }) : null}`;
 }
 
 /** By which prices it was counted, of when they are and where they were read. @param {{ prices: PriceUsed[] }} props */
