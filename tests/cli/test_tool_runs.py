@@ -232,7 +232,7 @@ def test_the_account_of_a_run_is_one_line() -> None:
     told = ended("answered", rounds=rounds, spent=RunUsage(tool_calls=1, cost=0.5, seconds=2.5))
     assert summary(told, "acme/m") == "acme/m: 2 rounds, 1 tool call, 2,400 tokens in, 60 out, $0.5000, 2.50 s"
     guessed = ended("answered", rounds=rounds, spent=RunUsage(cost=0.5, seconds=2.5, is_estimated=True))
-    assert "about 2,400 tokens in, about 60 out, cost unknown" in summary(guessed, "acme/m")
+    assert "about 2,400 tokens in, about 60 out, ~$0.5000" in summary(guessed, "acme/m")
     free = ended("answered", spent=RunUsage(seconds=1.0))
     assert summary(free, "local/m") == "local/m: 1 round, 0 tool calls, free, 1.00 s"
     unknown = ended("answered", spent=RunUsage(seconds=1.0, unmeasured=("cost",)))

@@ -140,7 +140,8 @@ def in_the_span(reported: list[tuple[str, Any]]) -> Figures:
     traces = [body for path, body in reported if path == "/v1/traces"]
     spans = [span for body in traces for span in body["resourceSpans"][0]["scopeSpans"][0]["spans"]]
     (told,) = [found for found in map(values, spans) if found.get("gen_ai.operation.name") == "chat"]
-    usage = [int(told[f"gen_ai.usage.{name}"]) for name in ("input_tokens", "output_tokens", "cache_read.input_tokens")]
+    names = ("input_tokens", "output_tokens", "cache_read.input_tokens")
+    usage = [int(told.get(f"gen_ai.usage.{name}", 0)) for name in names]
     return Figures(usage[0], usage[1], told["sightline.cost.usd"], usage[2])
 
 
@@ -231,3 +232,27 @@ def test_tokens_and_cost_of_one_answer_are_the_same_wherever_they_are_shown(tmp_
     }
     assert not wrong, f"it took {EXPECTED}"
     assert len(found) == 24
+
+
+def test_an_answer_that_the_provider_did_not_count_is_estimated_alike_everywhere_and_marked(tmp_path: Path) -> None:
+    uncounted = {name: value for name, value in REPLY.items() if name != "usage"}
+    with upstream_in_background() as upstream, upstream_in_background() as collector:
+        upstream.script, collector.script = [says({**uncounted, "model": "asked"})], [says({})]
+        with served(tmp_path, CONFIG.format(url=upstream.url, collector=collector.url)) as running:
+            command(tmp_path, "ask", "--model", "acme/asked", "How are you today?")
+            (line,) = running.api("/api/exchanges")["exchanges"]
+            costs, session = running.api("/api/costs?by=model")["total"], running.api(f"/api/sessions/{line['id']}")
+            shown = running.api(f"/api/exchanges/{line['id']}")
+            (listed,) = running.api("/api/sessions")["sessions"]
+        span = in_the_span([(seen.target, json.loads(seen.body)) for seen in collector.seen])
+    assert line["is_estimated"]
+    assert shown["tokens"]["is_estimated"]
+    meant = Figures(line["input_tokens"], line["output_tokens"], line["cost"])
+    assert meant.cost == pytest.approx((meant.input * 1.0 + meant.output * 5.0) * 2.0 / 1e6, abs=1e-12)
+    assert span[:3] == pytest.approx(meant[:3], abs=1e-12)
+    places = [costs, session, listed, json.loads(command(tmp_path, "costs", "--as", "json"))["total"]]
+    for sums in places:
+        assert (sums["input_tokens"], sums["output_tokens"]) == meant[:2]
+        assert sums["cost"] == sums["estimated_cost"] == pytest.approx(meant.cost, abs=1e-12)
+    assert f"~${meant.cost:.6f}" in command(tmp_path, "export", "--as", "markdown")
+    assert f"~{meant.input}→{meant.output}" in command(tmp_path, "traffic")

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { aboutCosts, costOf, sumOfCosts } from "../../src/sightline/ui/kit/core/format.js";
 import {
   lineFrom,
   conversations,
@@ -17,7 +18,6 @@ import {
   applyFact,
   titleOf,
   totals,
-  costWords,
 } from "../../src/sightline/ui/views/traffic/core/lines.js";
 
 /** @import { Line } from "../../src/sightline/ui/views/traffic/core/lines.js" */
@@ -195,6 +195,15 @@ test("a turn is labelled only where the person said something new", () => {
   assert.equal(replay.label, "Replay · q");
 });
 
+test("what is estimated of a sum is marked, and said beside it", () => {
+  const lines = [line("a", 1, { cost: 0.5 }), line("b", 2, { cost: 0.25, is_estimated: true })];
+  const sums = totals({ key: "s", lines, sides: [], at: 0 });
+  assert.equal(sumOfCosts(sums), "~$0.750");
+  assert.equal(aboutCosts(sums), "$0.250 of it estimated");
+  assert.equal(aboutCosts({ ...sums, unpriced: 2 }), "$0.250 of it estimated, 2 requests without a known price");
+  assert.equal(lines.map(costOf).join(" "), "$0.500 ~$0.250");
+});
+
 test("a conversation is summed up, titled by its beginning, and as lively as its liveliest", () => {
   const conversation = {
     key: "a",
@@ -211,13 +220,15 @@ test("a conversation is summed up, titled by its beginning, and as lively as its
     cached_tokens: undefined,
     cost: 0.75,
     unpriced: 1,
+    estimated_cost: 0,
     elapsed: undefined,
     losses: undefined,
   });
-  assert.equal(costWords(totals(conversation)), "$0.750+");
-  assert.equal(costWords({ cost: 0.75, unpriced: 0 }), "$0.750");
-  assert.equal(costWords({ cost: 0, unpriced: 0 }), "$0");
-  assert.equal(costWords({ unpriced: 2 }), "");
+  assert.equal(sumOfCosts(totals(conversation)), "$0.750+");
+  assert.equal(sumOfCosts({ cost: 0.75, unpriced: 0 }), "$0.750");
+  assert.equal(sumOfCosts({ cost: 0, unpriced: 0 }), "$0");
+  assert.equal(sumOfCosts({ cost: 0, unpriced: 1 }), "unknown");
+  assert.equal(sumOfCosts({ unpriced: 2 }), "");
   assert.equal(titleOf(conversation), "first");
   assert.equal(titleOf({ key: "", at: 0, lines: [], sides: [] }), "");
   assert.equal(stateOf(conversation), "sending");
@@ -260,5 +271,6 @@ test("the sums of a whole list count what failed and what has no price", () => {
     output_tokens: 3,
     cost: 0.5,
     unpriced: 1,
+    estimated_cost: 0,
   });
 });

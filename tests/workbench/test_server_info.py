@@ -280,8 +280,8 @@ def test_a_server_of_ones_own_is_not_charged_at_the_makers_price(stage: DeskStag
     assert "cost" not in summary or summary["cost"] is None
 
 
-def test_a_prompt_of_no_tokens_was_not_counted(stage: DeskStage) -> None:
+def test_a_prompt_of_no_tokens_was_not_counted_and_is_estimated(stage: DeskStage) -> None:
     replies(stage, {"input_tokens": 0, "output_tokens": 5})
     got = stage.ask(request("how many words")).result()
     summary = stage.person.ended(got.exchange)
-    assert (summary.get("input_tokens"), summary.get("cost")) == (None, None)
+    assert (summary.get("is_estimated"), summary["input_tokens"] > 0, summary["cost"] > 0) == (True, True, True)

@@ -172,10 +172,11 @@ def _counts(reply: Reply, estimate: Estimate | None) -> list[str]:
     ]
     if estimate is not None:
         finer.append(f"{band(estimate)} estimated")
-    counts = [f"{usage.input_tokens:,} tokens in" + (f" ({', '.join(finer)})" if finer else "")]
+    about = "about " if usage.is_estimated else ""
+    counts = [f"{about}{usage.input_tokens:,} tokens in" + (f" ({', '.join(finer)})" if finer else "")]
     if usage.output_tokens is not None:
         thought = f" ({usage.reasoning_tokens:,} thinking)" if usage.reasoning_tokens else ""
-        counts.append(f"{usage.output_tokens:,} out{thought}")
+        counts.append(f"{about}{usage.output_tokens:,} out{thought}")
     return counts
 
 
@@ -187,4 +188,5 @@ def _money(reply: Reply, prices: Prices | None) -> list[str]:
         return ["free"]
     amount = f"${cost.dollars:.2f}" if cost.dollars >= 1 else f"${cost.dollars:.6f}".rstrip("0")
     looked = f" at prices of {prices.as_of}" if prices is not None and prices.as_of else ""
-    return [f"{'at most ' if cost.is_bound else ''}{amount}{looked}"]
+    about = "about " if reply.usage is not None and reply.usage.is_estimated else "at most " if cost.is_bound else ""
+    return [f"{about}{amount}{looked}"]

@@ -156,7 +156,8 @@ def _table(costs: "CostsShown") -> str:
 def _cells(row: "CostRow") -> list[str]:
     share = f" ({row.cached_share:.0%})" if row.cached_share and row.cached_tokens else ""
     is_known = row.cost or row.requests > row.unpriced + row.uncounted
-    cost = (f"${row.cost:,.4f}" if is_known else "unknown") + ("+" if is_known and row.unpriced else "")
+    about, more = "~" if row.estimated_cost else "", "+" if row.unpriced else ""
+    cost = f"{about}${row.cost:,.4f}{more}" if is_known else "unknown"
     saved = f"${row.saved:,.4f}" if row.saved else "–"
     cached = f"{row.cached_tokens:,}{share}"
     return [f"{row.requests:,}", f"{row.input_tokens:,}", cached, f"{row.output_tokens:,}", cost, saved]
@@ -176,10 +177,13 @@ def _align(lines: list[list[str]], *, left: int) -> str:
 
 
 def _say_gaps(total: "CostRow") -> None:
+    if total.estimated:
+        counted = f"{many(total.estimated, 'exchange')} that the provider did not count"
+        say(f"{counted}: in the sum as estimated, ${total.estimated_cost:,.4f} of it")
     if total.unpriced:
         say(f"{many(total.unpriced, 'exchange')} with tokens but no known price: not in the sum")
     if total.uncounted:
-        say(f"{many(total.uncounted, 'exchange')} that the provider did not count: not in the sum")
+        say(f"{many(total.uncounted, 'exchange')} without a count or an estimate: not in the sum")
 
 
 def _say_prices(costs: "CostsShown") -> None:
@@ -210,7 +214,8 @@ def _print_differences(differences: "tuple[Difference, ...]", form: str) -> int:
         write(_align(lines, left=3).encode())
     wrong = [each for each in differences if not each.agrees]
     for each in wrong:
-        say(f"differs: sightline traffic '{each.filter}' lists {many(each.requests, 'exchange')}")
+        about = f", {each.estimated} of them estimated" if each.estimated else ""
+        say(f"differs: sightline traffic '{each.filter}' lists {many(each.requests, 'exchange')}{about}")
     if not wrong:
         say(f"{many(len(differences), 'row')} agree")
     return EXIT_FAILED if wrong else 0

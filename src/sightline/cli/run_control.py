@@ -293,7 +293,8 @@ def summary(ended: FinishedRun, name: str) -> str:
         if count is not None
     ]
     cost = spent.known_cost
-    figures.append("cost unknown" if cost is None else "free" if cost == 0 else money(cost))
+    known = "cost unknown" if cost is None else "free" if cost == 0 else money(cost, is_estimated=spent.is_estimated)
+    figures.append(known)
     return f"{name}: {', '.join(figures)}, {spent.seconds:.2f} s"
 
 

@@ -92,8 +92,8 @@ def _table(runs: "Sequence[RunBrief]") -> str:
                 each.why or each.state,
                 str(each.rounds),
                 str(each.spent.tool_calls),
-                f"{each.spent.tokens:,}",
-                "unknown" if each.spent.cost is None else money(each.spent.cost),
+                f"{'~' if each.spent.is_estimated else ''}{each.spent.tokens:,}",
+                money(each.spent.cost, is_estimated=each.spent.is_estimated) or "unknown",
                 each.model,
                 each.title,
             )
@@ -114,8 +114,9 @@ def _run_lines(run: "RunShown") -> Iterator[str]:
     yield f"asked     {run.title}"
     yield f"model     {run.provider}/{run.model}"
     yield f"state     {' '.join(filter(None, (run.state, run.why)))}"
-    cost = "cost unknown" if run.spent.cost is None else money(run.spent.cost)
-    yield f"spent     {run.spent.tokens:,} tokens, {cost}, {run.spent.seconds:.2f} s"
+    cost = money(run.spent.cost, is_estimated=run.spent.is_estimated) or "cost unknown"
+    about = "about " if run.spent.is_estimated else ""
+    yield f"spent     {about}{run.spent.tokens:,} tokens, {cost}, {run.spent.seconds:.2f} s"
     for each in run.rounds:
         yield f"\nround {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
         if each.text:

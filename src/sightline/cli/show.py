@@ -41,7 +41,7 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         "provider": f"{summary.provider}{sent}{spoken}" if summary.provider else "not sent",
         "outcome": outcome(summary) + (f": {summary.message}" if summary.message else ""),
         "tokens": _tokens(exchange),
-        "cost": money(summary.cost) or ("unknown" if summary.input_tokens else ""),
+        "cost": money(summary.cost, is_estimated=summary.is_estimated) or ("unknown" if summary.input_tokens else ""),
         "time": "" if summary.elapsed is None else f"{summary.elapsed:.2f} s{first}",
         "attempts": f"{summary.attempts}" if summary.attempts > 1 else "",
         "continues": summary.previous,
@@ -93,7 +93,8 @@ def _tokens(exchange: "RecordedExchange") -> str:
         (usage.output_tokens, "out"),
         (usage.reasoning_tokens, "of them thinking"),
     )
-    return ", ".join(f"{count:,} {what}" for count, what in counts if count is not None)
+    shown = ", ".join(f"{count:,} {what}" for count, what in counts if count is not None)
+    return f"{shown} (estimated)" if usage.is_estimated else shown
 
 
 def _request(exchange: "RecordedExchange") -> Iterator[str]:

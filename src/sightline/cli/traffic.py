@@ -153,7 +153,7 @@ def _row(summary: "Summary") -> tuple[str, ...]:
             _clip(where, 2 * _WIDEST),
             outcome(summary),
             tokens(summary),
-            money(summary.cost),
+            money(summary.cost, is_estimated=summary.is_estimated),
             "" if summary.elapsed is None else f"{summary.elapsed:.1f} s",
             summary.title,
         )
@@ -173,16 +173,17 @@ def tokens(summary: "Summary") -> str:
     """Input and output tokens."""
     if summary.input_tokens is None and summary.output_tokens is None:
         return ""
-    return f"{_short(summary.input_tokens)}→{_short(summary.output_tokens)}"
+    return f"{'~' if summary.is_estimated else ''}{_short(summary.input_tokens)}→{_short(summary.output_tokens)}"
 
 
-def money(cost: float | None) -> str:
-    """US dollars."""
+def money(cost: float | None, *, is_estimated: bool = False) -> str:
+    """US dollars, with a tilde where they are estimated."""
+    about = "~" if is_estimated else ""
     if cost is None:
         return ""
     if 0 < cost < 0.0001:
-        return "<$0.0001"
-    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+        return f"{about}<$0.0001"
+    return f"{about}${cost:.2f}" if cost >= 1 or cost == 0 else f"{about}${cost:.4f}"
 
 
 def _short(count: int | None) -> str:

@@ -18,7 +18,7 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.interceptor import RuleSubject
 from sightline.exchange.memory import Memory
 from sightline.exchange.phase import ExchangeEnd, FailedEnd, FinishedEnd
-from sightline.exchange.reply_reader import ReplyReader
+from sightline.exchange.reply_reader import read_so_far
 from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
@@ -28,7 +28,7 @@ from sightline.model.header_names import tag_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.model.reply import Reply
-from sightline.model.usage import Usage, possible
+from sightline.model.usage import Usage, is_counted
 from sightline.settings import CapSettings
 from sightline.store.caps import CapCounts, CapFullError
 from sightline.store.summary import PriceList
@@ -316,33 +316,19 @@ def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tup
     if not exchange.sent_body:
         return None, False
     match end:
-        case FinishedEnd(reply=reply) if _is_counted(reply.usage):
+        case FinishedEnd(reply=reply) if is_counted(reply.usage):
             return reply.usage, True
         case FinishedEnd() if exchange.choice.facts.reasoning:
             return None, True  # its text does not tell how long it has reasoned
         case FailedEnd(fault=fault) if status >= _ERROR or (not status and fault.code in _NOT_REACHED):
             return None, False
         case _:
-            reply = _read_so_far(exchange)
+            reply = read_so_far(exchange.choice.dialect, exchange.recorder.response)
             return usage_so_far(reply.usage, _text_bytes(reply), bound), True
-
-
-def _is_counted(usage: Usage | None) -> bool:
-    counted = possible(usage)
-    return counted is not None and (
-        counted.cost is not None or None not in (counted.input_tokens, counted.output_tokens)
-    )
 
 
 _NOT_REACHED = frozenset({Code.NETWORK, Code.AUTH, Code.CONFIG, Code.LOCAL_UNAVAILABLE, Code.MODEL_UNKNOWN})
 """What a request ends with that did not reach its provider."""
-
-
-def _read_so_far(exchange: Exchange) -> Reply:
-    """What came of an answer that broke off."""
-    reading = ReplyReader(exchange.choice.dialect)
-    reading.feed(exchange.recorder.response)
-    return reading.reply
 
 
 def _text_bytes(reply: Reply) -> int:

@@ -20,9 +20,10 @@ from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay
 from sightline.exchange.request_counter import RequestCounter
-from sightline.model.exchange import AttemptStarted
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished
 from sightline.model.json import JsonObject
 from sightline.model.reply import Reply
+from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
@@ -137,14 +138,24 @@ class Engine:
             expect_sha256=expect_sha256,
         )
         sent: list[str] = []
+        estimated: list[Usage] = []
 
         def on_attempt(attempt: AttemptStarted) -> None:
             sent.append(attempt.sha256)
             tried(attempt)
 
+        def on_fact(entry: FactEntry) -> None:
+            fact = entry.fact
+            if isinstance(fact, ExchangeFinished | ExchangeFailed) and fact.usage is not None:
+                estimated.extend([fact.usage] if fact.usage.is_estimated else [])
+            if on_recorded is not None:
+                on_recorded(entry)
+
         with own_request():
-            async with await self.relay.start(request, _attempts(on_attempt, on_recorded)) as relayed:
+            async with await self.relay.start(request, _attempts(on_attempt, on_fact)) as relayed:
                 reply = _with_length(await hear(relayed, prepared.dialect, on_event), prepared)
+        if estimated:  # what the record has: then the figures of chat, runs and evals are those of the exchange
+            return msgspec.structs.replace(reply, usage=estimated[-1])
         if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
             self._learn(prepared, reply)
         return reply

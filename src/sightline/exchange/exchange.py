@@ -4,10 +4,13 @@ What changes while a request is served is kept here and nowhere else.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
@@ -18,12 +21,24 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, refusal
 from sightline.exchange.hub import Hub
 from sightline.exchange.lane import Lane
-from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, FailedEnd
+from sightline.exchange.phase import (
+    TRANSITIONS,
+    CancelledEnd,
+    ExchangeEnd,
+    ExchangePhase,
+    FailedEnd,
+    FinishedEnd,
+)
 from sightline.exchange.recorder import FactObserver, Recorder
+from sightline.exchange.reply_reader import read_so_far
+from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import owner_of
 from sightline.model.exchange import ReplyStored
+from sightline.model.usage import is_counted
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
+
+_OK = 200
 
 
 def storage_of(spoken: str) -> StoredApi | None:
@@ -49,7 +64,7 @@ class Exchange:
 
     With `holds_calls` the whole response is read before the client gets any of it, because its tool calls may be held.
     `on_streamed` is called when a response that streamed to the client has ended. `client` sends the request in place
-    of the HTTP client.
+    of the HTTP client. `counter` estimates what was used where the provider does not report it.
     """
 
     choice: ModelChoice
@@ -68,6 +83,7 @@ class Exchange:
         make_recorder: Callable[..., Recorder] = Recorder,
         on_streamed: Callable[["Exchange"], None] | None = None,
         client: RequestClient | None = None,
+        counter: RequestCounter | None = None,
     ) -> None:
         self.request = request
         self.id = exchange
@@ -88,6 +104,7 @@ class Exchange:
         self._abort_stream: Callable[[Fault], None] | None = None
         self._response_end: ExchangeEnd | None = None
         self._on_streamed = on_streamed
+        self._counter = counter
 
     # --- its route and its phase ---
 
@@ -103,11 +120,33 @@ class Exchange:
         return self.phase.is_end
 
     def end(self, end: ExchangeEnd) -> None:
-        """Record how it ended."""
+        """Record how it ended, with an estimate of what was used where the provider has not reported it. Caps settle by
+        what was reported: an estimate may be too low for them."""
         self.enter(end.phase)
-        self.recorder.record_end(end)
+        self.recorder.record_end(self._with_estimate(end))
         if self.reservation is not None:
             self.reservation.settle(self, end)
+
+    def _with_estimate(self, end: ExchangeEnd) -> ExchangeEnd:
+        if self._counter is None or not self.sent_body or self.request.counts or self.request.method:
+            return end
+        match end:
+            case FinishedEnd(reply=reply):
+                if is_counted(reply.usage):
+                    return end
+                # A reply that was read in a hurry has no parts.
+                read = read_so_far(self.choice.dialect, self.recorder.response)
+                usage = self._counter.estimate_usage(self.choice, self.sent_body, replace(read, usage=reply.usage))
+                return end if usage is None else replace(end, reply=replace(reply, usage=usage))
+            case FailedEnd() | CancelledEnd() if self.recorder.status == _OK:
+                # The provider charges for the prompt, and for what it has written so far.
+                read = read_so_far(self.choice.dialect, self.recorder.response)
+                if read.usage is None and not any(each.parts for each in read.choices):
+                    return end
+                usage = self._counter.estimate_usage(self.choice, self.sent_body, read)
+                return end if usage is None else dataclasses.replace(end, usage=usage)
+            case _:
+                return end
 
     def end_response(self, end: ExchangeEnd) -> None:
         """The provider's response ended like this. So did the exchange, unless the response's tool calls may be held:

@@ -71,10 +71,11 @@ class FailedEnd:
 
 @dataclass(frozen=True, slots=True)
 class CancelledEnd:
-    """The client, or the caller, does not wait for it any more."""
+    """The client, or the caller, does not wait for it any more. `usage` is what had been used by then."""
 
     phase: ClassVar = ExchangePhase.CANCELLED
     reason: CancelReason
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,8 +206,8 @@ class Recorder:
                 self.note(self._finish_fact(end))
             case FailedEnd():
                 self.note(self._failure_fact(end))
-            case CancelledEnd(reason=reason):
-                self.note(ExchangeCancelled(reason))
+            case CancelledEnd(reason=reason, usage=usage):
+                self.note(ExchangeCancelled(reason, _plain_usage(usage)))
             case DroppedEnd(reason=why):
                 self.note(Dropped(self.redaction.text(why)))
             case unreachable:

@@ -86,10 +86,11 @@ class Relay:
         self.catalog = catalog
         self.router = Router(catalog, environment)
         self._lanes = Lanes(self.secrets)
+        self._counter = RequestCounter(memory)
         self._services = ExchangeServices(
             router=self.router,
             interceptor=Interceptor(self.holds, clock),
-            responder=Responder(memory, RequestCounter(memory), clock),
+            responder=Responder(memory, self._counter, clock),
             sender=sender,
             embedded=embedded,
             environment=environment,
@@ -140,6 +141,7 @@ class Relay:
             observer=observer,
             on_streamed=self._forget,
             client=client,
+            counter=self._counter,
         )
         if (self.holds.is_idle and not request.hold) or not can_keep_alive(request):
             return await self._run(exchange)

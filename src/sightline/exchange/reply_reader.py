@@ -129,6 +129,15 @@ class ReplyReader:
             self._warnings.append(why)
 
 
+def read_so_far(spoken: str, data: bytes) -> Reply:
+    """What there is of a response, whole or interrupted."""
+    reading = ReplyReader(spoken)
+    reading.was_interrupted = True
+    reading.feed(data)
+    reading.close()
+    return reading.reply
+
+
 def _says_nothing(event: StreamEvent) -> bool:
     """Whether an event could come of any JSON, such as a ping of another dialect, and begins no reply."""
     if isinstance(event, Started):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.dialects.registry import dialect
@@ -10,8 +12,9 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
+from sightline.model.reply import Reply
 from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, possible
 from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
@@ -22,6 +25,7 @@ MOST_ESTIMATORS = 8
 
 _MOST_BYTES = 256 * 1024
 _BYTES_PER_TOKEN = 4
+_LARGEST_COUNTED = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,33 @@ class RequestCounter:
         if size > _MOST_BYTES:
             return size // _BYTES_PER_TOKEN
         return self.estimate(choice, request).tokens
+
+    def estimate_usage(self, choice: ModelChoice, body: bytes, reply: Reply) -> Usage | None:
+        """What an answer used whose provider did not count all of it: what it has counted, and an estimate of the rest,
+        marked as such. `body` is the one that was sent. None where more was counted than there is, or the body cannot
+        be estimated."""
+        counted = possible(reply.usage) or Usage()
+        asked = counted.input_tokens or self._estimate_body(choice, body)
+        if asked is None:
+            return None
+        estimator = self.estimator(choice)
+        parts = (part for each in reply.choices for part in each.parts)
+        written = max(counted.output_tokens or 0, sum(estimator.part(part).tokens for part in parts))
+        if (asked, written) == (counted.input_tokens, counted.output_tokens):
+            return None
+        return replace(counted, input_tokens=asked, output_tokens=written, is_estimated=True)
+
+    def _estimate_body(self, choice: ModelChoice, body: bytes) -> int | None:
+        # All requests wait while one is counted. Most of a long conversation was counted with the turn before it: then
+        # 250 KB take 1 ms, else 30 ms.
+        if len(body) > _LARGEST_COUNTED:
+            return None
+        try:
+            document = decode(body)
+            request = dialect(choice.dialect).read_request(document) if isinstance(document, dict) else None
+        except Fault:  # its provider has made something of it
+            return None
+        return None if request is None else max(1, self.estimate(choice, request).tokens)
 
     def answer(self, request: ClientRequest, choice: ModelChoice) -> tuple[int, JsonObject]:
         """The tokens of a request that asks for nothing else, and the answer to it."""

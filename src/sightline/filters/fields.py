@@ -117,6 +117,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("stream", Kind.YES_NO, "the reply was asked for as a stream", scopes=_EXCHANGES),
     FilterField("side", Kind.YES_NO, "a side request of the client, such as for a title", scopes=_EXCHANGES),
     FilterField("masked", Kind.YES_NO, "kept edits changed the request", scopes=_TRAFFIC),
+    FilterField("estimated", Kind.YES_NO, "tokens and cost are an estimate", scopes=_TRAFFIC),
     FilterField("origin", Kind.TEXT, "the id of the exchange that this one replays", scopes=_EXCHANGES),
     FilterField("latest", Kind.LATEST, "the newest so many of the whole list", "r", ("last",), scopes=_LISTS),
     FilterField("topic", Kind.TOPIC, "the topic that a pair belongs to", "t", scopes=_CHAT),

@@ -182,9 +182,10 @@ class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"
 
 
 class ExchangeCancelled(msgspec.Struct, frozen=True, tag_field="kind", tag="cancelled"):
-    """It was given up, for this reason."""
+    """It was given up, for this reason. `usage` is what had been used by then, where an answer had begun."""
 
     reason: CancelReason = "client_gone"
+    usage: Usage | None = None
 
 
 Fact: TypeAlias = (

@@ -18,7 +18,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and
     `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool.
     `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it
-    charged, in dollars.
+    charged, in dollars. With `is_estimated` the provider did not count input or output, or the answer broke off before
+    it did: an estimate is there instead.
     """
 
     input_tokens: int | None = None
@@ -36,6 +37,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tier: str = ""
     region: str = ""
     cost: float | None = None
+    is_estimated: bool = False
 
 
 def possible(usage: Usage | None) -> Usage | None:
@@ -54,6 +56,14 @@ def possible(usage: Usage | None) -> Usage | None:
     if usage.cost is not None and not 0 <= usage.cost < MOST_DOLLARS:
         wrong.append("cost")
     return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
+
+
+def is_counted(usage: Usage | None) -> bool:
+    """Whether the provider has counted all that the cost depends on, or says the cost itself."""
+    counted = possible(usage)
+    return counted is not None and (
+        counted.cost is not None or None not in (counted.input_tokens, counted.output_tokens)
+    )
 
 
 _USUAL = frozenset({"", "default", "standard", "auto", "on_demand", "global", "not_available", "unspecified"})

@@ -47,7 +47,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method`
     is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the
     client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US
-    dollars. `is_masked`: kept edits changed the request."""
+    dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are an estimate, because the
+    provider did not count them."""
 
     id: str
     at: float
@@ -79,6 +80,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tag: str = ""
     saved: float | None = None
     is_masked: bool = False
+    is_estimated: bool = False
     previous: str = ""
     is_side: bool = False
     title: str = ""
@@ -97,7 +99,7 @@ FIELDS: Mapping[str, str] = {
     "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
     "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
     "origin": "origin", "tool": "tools", "method": "method", "transport": "transport", "stored": "stored",
-    "tag": "tag", "saved": "saved", "masked": "is_masked",
+    "tag": "tag", "saved": "saved", "masked": "is_masked", "estimated": "is_estimated",
 }  # fmt: skip
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
@@ -239,7 +241,8 @@ def _step(summary: Summary, entry: FactEntry, sent: AttemptStarted, prices: Pric
             )  # fmt: skip
             return _with_usage(ended, fact.usage, "", sent, prices)
         case ExchangeCancelled() as fact:
-            return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
+            ended = msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
+            return _with_usage(ended, fact.usage, "", sent, prices)
         case ReplyStored() as fact:
             return msgspec.structs.replace(summary, stored="" if fact.is_deleted else fact.owner)
         case Edited() | Budgeted() | BodyPassed() | FrameArrived() as fact:
@@ -261,7 +264,7 @@ def _with_usage(
     return msgspec.structs.replace(
         summary, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
         cached_tokens=usage.cached_tokens, cost=None if cost is None else cost.dollars,
-        saved=savings_of(usage, found),
+        saved=savings_of(usage, found), is_estimated=usage.is_estimated,
     )  # fmt: skip
 
 

@@ -15,7 +15,15 @@ from sightline.agent.core.tool import ToolOutcome
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalEnded, EvalFact, EvalState
 from sightline.exchange.hub import RUN_PREFIX
-from sightline.model.exchange import ENDS, Budgeted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
+from sightline.model.exchange import (
+    ENDS,
+    Budgeted,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Received,
+)
 from sightline.model.json import Json, JsonObject
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.telemetry.metrics import Metrics
@@ -48,6 +56,8 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 _MOST_RUNS = 4096
 _NOT_TAKEN = frozenset({404, 405, 501})
 """What a collector answers that has no place for a signal; a collector for traces alone is common."""
+
+_WITH_USAGE = (ExchangeFinished, ExchangeFailed, ExchangeCancelled)
 
 
 class EndedExchange(NamedTuple):
@@ -264,7 +274,7 @@ class Exporter:
 
     def _span(self, ended: EndedExchange) -> JsonObject:
         end, cost = ended.facts[-1].fact, None
-        if self._metrics is not None and isinstance(end, ExchangeFinished | ExchangeFailed) and end.usage is not None:
+        if self._metrics is not None and isinstance(end, _WITH_USAGE) and end.usage is not None:
             answered = (end.model,) if isinstance(end, ExchangeFinished) else ()
             cost = self._metrics.cost(attempt_of(ended.facts), find_received(ended.facts), end.usage, answered)
         return span(ended.facts, ended.bodies, ended.run, cost=cost)

@@ -203,6 +203,8 @@ class Metrics:
             case _:
                 kind = str(type(end).__struct_config__.tag)
                 self._count_in(group, DURATION, at - begun.at, "error.type", kind)
+                if isinstance(end, ExchangeCancelled):
+                    self._count_usage(begun, end.usage, (), group)
 
     def _group(self, sent: tuple[str, str, str, str], answered: str) -> _Group:
         key = (*sent, answered)
@@ -226,6 +228,13 @@ class Metrics:
     def _count_usage(self, begun: _Begun, usage: Usage | None, answered: tuple[str, ...], group: _Group) -> None:
         if usage is None:
             return
+        dollars = self.cost(begun.attempt, begun.received, usage, answered)
+        if usage.is_estimated:  # the conventions forbid to count tokens that the provider did not report
+            if dollars is not None:
+                self._count_in(group, COST, dollars, "sightline.usage.estimated", "true")
+            else:
+                self._count_in(group, UNPRICED, 1)
+            return
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if tokens is not None:
                 self._count_in(group, TOKENS, tokens, "gen_ai.token.type", kind)
@@ -235,7 +244,6 @@ class Metrics:
             for kind, tokens in (("read", read), ("creation", created), ("none", rest)):
                 if tokens:
                     self._count_in(group, INPUT, tokens, "gen_ai.token.cache", kind)
-        dollars = self.cost(begun.attempt, begun.received, usage, answered)
         if dollars is not None:
             self._count_in(group, COST, dollars)
         elif usage.input_tokens is not None or usage.output_tokens is not None:

@@ -211,19 +211,19 @@ def _session_of(received: Received) -> str:
 
 def _outcome(end: Fact, *, is_stream: bool) -> dict[str, Json]:
     values: dict[str, Json] = {}
+    if isinstance(end, ExchangeFinished | ExchangeFailed | ExchangeCancelled) and (usage := end.usage) is not None:
+        values |= {
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+            "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+            "gen_ai.usage.audio.input_tokens": usage.audio_input_tokens,
+            "gen_ai.usage.audio.output_tokens": usage.audio_output_tokens,
+            "sightline.usage.estimated": usage.is_estimated or None,
+        }
     if isinstance(end, ExchangeFinished | ExchangeFailed):
-        usage = end.usage
         values["http.response.status_code"] = end.status or None
-        if usage is not None:
-            values |= {
-                "gen_ai.usage.input_tokens": usage.input_tokens,
-                "gen_ai.usage.output_tokens": usage.output_tokens,
-                "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
-                "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
-                "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-                "gen_ai.usage.audio.input_tokens": usage.audio_input_tokens,
-                "gen_ai.usage.audio.output_tokens": usage.audio_output_tokens,
-            }
         values["gen_ai.response.time_to_first_chunk"] = end.first_byte or None if is_stream else None
         values["sightline.time_to_first_byte"] = end.first_byte or None
     match end:

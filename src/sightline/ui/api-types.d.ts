@@ -550,7 +550,7 @@ export interface ConversationShown {
   sections: Section[];
 }
 
-/** The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known; `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens. `saved` is what the tokens from the cache would have cost more. */
+/** The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known; `estimated_cost` of it is that of the `estimated` exchanges, whose tokens are an estimate. `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens, nor could be estimated. `saved` is what the tokens from the cache would have cost more. */
 export interface CostRow {
   keys: string[];
   requests: number;
@@ -562,6 +562,8 @@ export interface CostRow {
   saved: number;
   unpriced: number;
   uncounted: number;
+  estimated: number;
+  estimated_cost: number;
 }
 
 /** The groups, the dearest first but days in their order, the sums of all, and the prices of the models in them. */
@@ -710,10 +712,11 @@ export interface ExampleShown {
   places: { [key: string]: string };
 }
 
-/** It was given up, for this reason. */
+/** It was given up, for this reason. `usage` is what had been used by then, where an answer had begun. */
 export interface ExchangeCancelledFact {
   kind: "cancelled";
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
+  usage: Usage | null;
 }
 
 /** What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled, `transport` how the request came. */
@@ -999,7 +1002,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. `is_masked`: kept edits changed the request. */
+/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are an estimate, because the provider did not count them. */
 export interface Line {
   id: string;
   at: number;
@@ -1031,6 +1034,7 @@ export interface Line {
   tag?: string;
   saved?: number;
   is_masked?: boolean;
+  is_estimated?: boolean;
   previous?: string;
   is_side?: boolean;
   title?: string;
@@ -1623,7 +1627,7 @@ export interface SendTelemetry {
   waitSeconds?: number;
 }
 
-/** A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation; `unpriced` ones have tokens whose cost is not known. */
+/** A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation; `unpriced` ones have tokens whose cost is not known. `estimated_cost` of the cost is that of requests which the provider did not count. */
 export interface SessionBrief {
   key: string;
   session: string;
@@ -1637,6 +1641,7 @@ export interface SessionBrief {
   output_tokens: number;
   cost: number;
   unpriced: number;
+  estimated_cost: number;
   began: number;
   ended: number;
 }
@@ -1652,7 +1657,7 @@ export interface SessionPlace {
   above: string;
 }
 
-/** A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation without one. `unpriced` requests have tokens whose cost is not known; `is_cut` where older requests are left out. */
+/** A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation without one. `unpriced` requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the requests which the provider did not count; `is_cut` where older requests are left out. */
 export interface SessionShown {
   key: string;
   session: string;
@@ -1667,6 +1672,7 @@ export interface SessionShown {
   output_tokens: number;
   cost: number;
   unpriced: number;
+  estimated_cost: number;
   is_cut: boolean;
   threads: SessionThread[];
 }
@@ -1680,7 +1686,7 @@ export interface SessionThread {
   turns: SessionTurn[];
 }
 
-/** One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools. `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused. */
+/** One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools. `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused. `is_estimated`: the provider did not count its tokens. */
 export interface SessionTurn {
   id: string;
   at: number;
@@ -1696,6 +1702,7 @@ export interface SessionTurn {
   cost: number | null;
   total: number;
   elapsed: number | null;
+  is_estimated: boolean;
   below: SessionThread[];
 }
 
@@ -1775,7 +1782,7 @@ export interface SnippetsShown {
   snippets: Snippet[];
 }
 
-/** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0, and `tokens` are partly estimated. */
+/** What a run has used. `unmeasured` are the counts that are not known; an unknown `cost` is null, and never 0. With `is_estimated` a provider did not count, and tokens and cost are partly an estimate. */
 export interface SpentShown {
   requests: number;
   tool_calls: number;
@@ -1783,6 +1790,7 @@ export interface SpentShown {
   cost: number | null;
   seconds: number;
   unmeasured: ("cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls")[];
+  is_estimated: boolean;
 }
 
 /** Which things go: results or thinking older than so many turns of the user, or the tool of this name. */
@@ -1907,13 +1915,14 @@ export interface Tokens {
   high: number;
 }
 
-/** The provider's own counts, if there are any, and the estimate with its band. */
+/** The provider's own counts, or with `is_estimated` an estimate in their place, and the estimate of the prompt with its band. */
 export interface TokensShown {
   input_tokens?: number;
   output_tokens?: number;
   cached_tokens?: number;
   cache_write_tokens?: number;
   reasoning_tokens?: number;
+  is_estimated?: boolean;
   estimate?: number;
   low?: number;
   high?: number;
@@ -2035,7 +2044,7 @@ export interface UndoOperation {
   keep?: "all" | "project" | "session" | null;
 }
 
-/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which cost more. `extras` are the provider's finer counts, `at` their place. The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool. `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it charged, in dollars. */
+/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which cost more. `extras` are the provider's finer counts, `at` their place. The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool. `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it charged, in dollars. With `is_estimated` the provider did not count input or output, or the answer broke off before it did: an estimate is there instead. */
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;
@@ -2052,6 +2061,7 @@ export interface Usage {
   tier?: string;
   region?: string;
   cost?: number;
+  is_estimated?: boolean;
 }
 
 /** `ok` where nothing keeps the draft from being sent. */

@@ -127,13 +127,13 @@ class TurnExaminer:
         turn that it continues, `latest` the one of the session before it, unless that is of a branch beside it."""
         store = self._records.store
         exchange = await load_exchange(store, line, needs_bodies=False)
-        usage = exchange.usage
+        usage = _counted_usage(exchange)
         if usage is None or usage.input_tokens is None:
             return None
         facts, estimator = self.viewer.measures(exchange)
         if likely is not None and (latest is None or likely is latest):
             before = await load_exchange(store, likely, needs_bodies=False)
-            left = count_left(before.usage, dialect(exchange.spoken).cache, facts)
+            left = count_left(_counted_usage(before), dialect(exchange.spoken).cache, facts)
             read = usage.cached_tokens or 0
             if left and read >= left:  # as a rule: then no body is needed
                 whole = CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=line.at - likely.at)
@@ -172,6 +172,14 @@ class TurnExaminer:
         return None if most == 0 and begins else (before, asked)
 
 
+def _counted_usage(exchange: RecordedExchange) -> Usage | None:
+    """What the provider counted. Of an answer that broke off it may have counted the prompt and what was cached of it,
+    while the output is estimated."""
+    usage = exchange.usage
+    is_guess = usage is not None and usage.is_estimated and usage.cached_tokens is None
+    return None if is_guess else usage
+
+
 def _count_shared(one: Request, other: Request) -> int:
     """How many messages of the conversation are the same from its beginning on."""
     count = 0
@@ -194,7 +202,7 @@ def turn_of(exchange: RecordedExchange, request: Request) -> Turn:
     return Turn(
         request=request,
         at=exchange.summary.at,
-        usage=exchange.usage,
+        usage=_counted_usage(exchange),
         ready=exchange.summary.at + (exchange.summary.first_byte or 0.0),
         provider=exchange.summary.provider,
         model=exchange.model,

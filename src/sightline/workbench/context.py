@@ -88,7 +88,7 @@ class ContextMeter:
             tokens=whole.tokens,
             low=whole.low,
             high=whole.high,
-            counted=summary.input_tokens,
+            counted=None if summary.is_estimated else summary.input_tokens,
             cached=summary.cached_tokens,
             window=window,
             reserve=budget.reserve,

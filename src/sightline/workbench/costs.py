@@ -1,12 +1,13 @@
 """What the recorded exchanges cost: their tokens and money, by day, model, provider, client, session, project or tag.
 
-A cost that is not known is never counted as nothing: the exchanges without one are counted beside the sum.
+A cost that is not known is never counted as nothing: the exchanges without one are counted beside the sum. What the
+provider did not count is in the sum with its estimate, and how much of the sum that is stands beside it.
 """
 
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from math import fsum
@@ -32,7 +33,8 @@ _COUNTING = re.compile(r"(?:/count_tokens|:countTokens|/input_tokens)/*$")
 
 class CostRow(msgspec.Struct, frozen=True, kw_only=True):
     """The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known;
-    `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens.
+    `estimated_cost` of it is that of the `estimated` exchanges, whose tokens are an estimate. `unpriced` exchanges have
+    tokens whose cost is not known, `uncounted` ones were answered without a count of tokens, nor could be estimated.
     `saved` is what the tokens from the cache would have cost more."""
 
     keys: tuple[str, ...] = ()
@@ -45,6 +47,8 @@ class CostRow(msgspec.Struct, frozen=True, kw_only=True):
     saved: float = 0.0
     unpriced: int = 0
     uncounted: int = 0
+    estimated: int = 0
+    estimated_cost: float = 0.0
 
     @property
     def cached_share(self) -> float | None:
@@ -78,21 +82,24 @@ class _Sums:
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
-        self.requests = self.failed = self.unpriced = self.uncounted = 0
+        self.requests = self.failed = self.unpriced = self.uncounted = self.estimated = 0
         self.input = self.cached = self.output = 0
         self.costs: list[float] = []
+        self.estimates: list[float] = []
         self.savings: list[float] = []
 
     def add(self, summary: Summary, saved: float | None) -> None:
         self.requests += 1
         self.failed += summary.state == "failed"
-        if _COUNTING.search(summary.path):
-            return  # what is only counted is not charged
+        if not is_charged(summary):
+            return
         self.input += summary.input_tokens or 0
         self.cached += summary.cached_tokens or 0
         self.output += summary.output_tokens or 0
+        self.estimated += summary.is_estimated
         if summary.cost is not None:
             self.costs.append(summary.cost)
+            self.estimates += [summary.cost] if summary.is_estimated else []
         elif summary.input_tokens is not None or summary.output_tokens is not None:
             self.unpriced += 1
         elif summary.state == "finished":
@@ -113,7 +120,22 @@ class _Sums:
             saved=fsum(self.savings),
             unpriced=self.unpriced,
             uncounted=self.uncounted,
+            estimated=self.estimated,
+            estimated_cost=fsum(self.estimates),
         )
+
+
+def is_charged(summary: Summary) -> bool:
+    """Whether it can cost anything: to have the tokens of a prompt counted is free."""
+    return not _COUNTING.search(summary.path)
+
+
+def add_up(summaries: Iterable[Summary]) -> CostRow:
+    """The sums of these exchanges, without what an older record does not say of its savings."""
+    sums = _Sums(())
+    for summary in summaries:
+        sums.add(summary, summary.saved)
+    return sums.row()
 
 
 class Accounting:

@@ -122,8 +122,8 @@ def _sha256_of_passed(facts: list[Fact]) -> str | None:
 
 
 def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
-    """The provider's counts, and the estimate."""
-    ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed))
+    """What the provider counted or an estimate of it, and the estimate before it was sent."""
+    ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed | ExchangeCancelled))
     usage = next((usage for usage in ended if usage is not None), Usage())
     counted = msgspec.convert(usage, TokensShown, from_attributes=True)
     if budget is None:

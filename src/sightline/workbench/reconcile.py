@@ -47,7 +47,8 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One model on one day, theirs and ours. `filter` finds the exchanges behind it."""
+    """One model on one day, theirs and ours. `filter` finds the exchanges behind it; of the `estimated` ones the
+    provider did not count the tokens."""
 
     day: str
     model: str
@@ -57,6 +58,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     unpriced: int
     filter: str
+    estimated: int = 0
 
     @property
     def agrees(self) -> bool:
@@ -71,13 +73,14 @@ def reconcile(reported: Iterable[Reported], ours: CostsShown) -> tuple[Differenc
     theirs = _sum_up(reported)
     own: dict[tuple[str, str], list[int | float]] = {}
     for row in ours.rows:
-        sums = own.setdefault((row.keys[0], base_name(row.keys[1])), [0, 0, 0.0, 0, 0])
-        for index, count in enumerate((row.input_tokens, row.output_tokens, row.cost, row.requests, row.unpriced)):
+        sums = own.setdefault((row.keys[0], base_name(row.keys[1])), [0, 0, 0.0, 0, 0, 0])
+        counts = (row.input_tokens, row.output_tokens, row.cost, row.requests, row.unpriced, row.estimated)
+        for index, count in enumerate(counts):
             sums[index] += count
     days = {each.day for each in theirs.values()}
     differences = []
     for day, model in sorted({*theirs, *(key for key in own if key[0] in days)}):
-        given, sums = theirs.get((day, model)), own.get((day, model), [0, 0, 0.0, 0, 0])
+        given, sums = theirs.get((day, model)), own.get((day, model), [0, 0, 0.0, 0, 0, 0])
         differences.append(
             Difference(
                 day=day,
@@ -88,6 +91,7 @@ def reconcile(reported: Iterable[Reported], ours: CostsShown) -> tuple[Differenc
                 requests=int(sums[3]),
                 unpriced=int(sums[4]),
                 filter=f"date:{day} & model:*{model}*",
+                estimated=int(sums[5]),
             )
         )
     return tuple(differences)

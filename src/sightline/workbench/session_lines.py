@@ -1,7 +1,6 @@
 """The lines of sessions in the record: all sessions, the lines of one, newest first, or its latest turn."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from math import fsum
 from typing import Final
 
 import msgspec
@@ -12,7 +11,7 @@ from sightline.exchange.recording.records import Records, read_summaries
 from sightline.filters.parsing import parse
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
-from sightline.workbench.costs import list_filter
+from sightline.workbench.costs import add_up, list_filter
 
 TURNS: Final = "!side:yes"
 """The filter of requests that are no errand of a client, such as a title."""
@@ -65,7 +64,8 @@ MOST_LISTED: Final = 50_000
 
 class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
     """A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation;
-    `unpriced` ones have tokens whose cost is not known."""
+    `unpriced` ones have tokens whose cost is not known. `estimated_cost` of the cost is that of requests which the
+    provider did not count."""
 
     key: str
     session: str
@@ -79,6 +79,7 @@ class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     cost: float
     unpriced: int
+    estimated_cost: float
     began: float
     ended: float
 
@@ -98,6 +99,7 @@ def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
 
 def _brief(key: str, lines: list[Summary]) -> SessionBrief:
     turns = [line for line in lines if not line.is_side and not line.origin and is_turn(line)]
+    sums = add_up(lines)
     return SessionBrief(
         key=key,
         session=lines[-1].session,
@@ -106,13 +108,12 @@ def _brief(key: str, lines: list[Summary]) -> SessionBrief:
         project=project_of(lines[-1].session),
         turns=len(turns),
         requests=len(lines),
-        failed=sum(line.state == "failed" for line in lines),
-        input_tokens=sum(line.input_tokens or 0 for line in lines),
-        output_tokens=sum(line.output_tokens or 0 for line in lines),
-        cost=fsum(line.cost or 0.0 for line in lines),
-        unpriced=sum(
-            line.cost is None and (line.input_tokens is not None or line.output_tokens is not None) for line in lines
-        ),
+        failed=sums.failed,
+        input_tokens=sums.input_tokens,
+        output_tokens=sums.output_tokens,
+        cost=sums.cost,
+        unpriced=sums.unpriced,
+        estimated_cost=sums.estimated_cost,
         began=lines[0].at,
         ended=max(line.at + (line.elapsed or 0.0) for line in lines),
     )

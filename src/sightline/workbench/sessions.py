@@ -24,6 +24,7 @@ from sightline.tokens.cache_autopsy import Cause
 from sightline.web.bodies import Query
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
+from sightline.workbench.costs import add_up
 from sightline.workbench.session_lines import not_on_record
 
 MOST_REQUESTS: Final = 5_000
@@ -40,7 +41,8 @@ ThreadKind = Literal["conversation", "agent", "side", "replay"]
 
 class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools.
-    `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused."""
+    `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused.
+    `is_estimated`: the provider did not count its tokens."""
 
     id: str
     at: float
@@ -56,6 +58,7 @@ class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None
     total: float
     elapsed: float | None
+    is_estimated: bool = False
     below: tuple["SessionThread", ...] = ()
 
 
@@ -72,7 +75,8 @@ class SessionThread(msgspec.Struct, frozen=True, kw_only=True):
 
 class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
     """A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation
-    without one. `unpriced` requests have tokens whose cost is not known; `is_cut` where older requests are left out."""
+    without one. `unpriced` requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the
+    requests which the provider did not count; `is_cut` where older requests are left out."""
 
     key: str
     session: str
@@ -87,6 +91,7 @@ class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     cost: float
     unpriced: int
+    estimated_cost: float
     is_cut: bool
     threads: tuple[SessionThread, ...]
 
@@ -239,6 +244,7 @@ def _turn(line: Summary, asked: str, total: float, below: tuple[SessionThread, .
         cached_tokens=line.cached_tokens,
         output_tokens=line.output_tokens,
         cost=line.cost,
+        is_estimated=line.is_estimated,
         total=total,
         elapsed=line.elapsed,
         below=below,
@@ -248,7 +254,7 @@ def _turn(line: Summary, asked: str, total: float, below: tuple[SessionThread, .
 def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False) -> SessionShown:
     """A session of at least one request."""
     lines = sorted(summaries, key=lambda line: (line.at, line.id))
-    threads = arrange(lines)
+    threads, sums = arrange(lines), add_up(lines)
     return SessionShown(
         key=key,
         session=lines[-1].session,
@@ -258,13 +264,12 @@ def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False
         ended=max(line.at + (line.elapsed or 0.0) for line in lines),
         turns=sum(len(thread.turns) for thread in threads),
         requests=len(lines),
-        input_tokens=sum(line.input_tokens or 0 for line in lines),
-        cached_tokens=sum(line.cached_tokens or 0 for line in lines),
-        output_tokens=sum(line.output_tokens or 0 for line in lines),
-        cost=fsum(line.cost or 0.0 for line in lines),
-        unpriced=sum(
-            line.cost is None and (line.input_tokens is not None or line.output_tokens is not None) for line in lines
-        ),
+        input_tokens=sums.input_tokens,
+        cached_tokens=sums.cached_tokens,
+        output_tokens=sums.output_tokens,
+        cost=sums.cost,
+        unpriced=sums.unpriced,
+        estimated_cost=sums.estimated_cost,
         is_cut=is_cut,
         threads=threads,
     )

@@ -34,13 +34,15 @@ class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokensShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The provider's own counts, if there are any, and the estimate with its band."""
+    """The provider's own counts, or with `is_estimated` an estimate in their place, and the estimate of the prompt with
+    its band."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+    is_estimated: bool = False
     estimate: int | None = None
     low: int | None = None
     high: int | None = None

@@ -104,14 +104,21 @@ def test_what_the_provider_tells_counts_before_what_was_estimated() -> None:
     assert usage_of(None, guess) == guess
     assert usage_of(told, None) == told
     assert usage_of(None, None) is None
-    assert usage_of(Usage(input_tokens=1), guess) == Usage(input_tokens=1, output_tokens=9)
-    assert usage_of(Usage(output_tokens=2), guess) == Usage(input_tokens=8, output_tokens=2)
+    assert usage_of(Usage(input_tokens=1), guess) == Usage(input_tokens=1, output_tokens=9, is_estimated=True)
+    assert usage_of(Usage(output_tokens=2), guess) == Usage(input_tokens=8, output_tokens=2, is_estimated=True)
 
 
 def test_a_count_that_cannot_be_is_none() -> None:
     assert usage_of(Usage(input_tokens=-5, output_tokens=1), Usage(input_tokens=3)) == Usage(
-        input_tokens=3, output_tokens=1
+        input_tokens=3, output_tokens=1, is_estimated=True
     )
+
+
+def test_a_sum_is_estimated_where_one_of_its_usages_is() -> None:
+    counted = Usage(input_tokens=1, output_tokens=2)
+    assert not total_usage([counted, None]).is_estimated
+    guessed = total_usage([counted, Usage(input_tokens=3, output_tokens=4, is_estimated=True)])
+    assert (guessed.input_tokens, guessed.output_tokens, guessed.is_estimated) == (4, 6, True)
 
 
 def test_a_reply_is_charged_for_its_tokens_and_their_price() -> None:
@@ -137,13 +144,12 @@ def test_without_prices_only_the_cost_is_unknown() -> None:
     assert (spent.tokens, spent.unmeasured, cost) == (2, ("cost",), None)
 
 
-def test_an_estimate_holds_limits_and_is_no_known_cost() -> None:
+def test_an_estimate_is_charged_and_marked() -> None:
     spent, cost = charge(RunUsage(), Usage(input_tokens=10, output_tokens=5), PRICES, is_estimated=True)
-    assert (spent.tokens, spent.unmeasured, cost, spent.known_cost) == (15, (), None, None)
-    assert spent.cost == pytest.approx(0.00002)
-    later, cost = charge(spent, Usage(input_tokens=10, output_tokens=5), PRICES)
-    assert cost == pytest.approx(0.00002)
-    assert later.known_cost is None
+    assert (spent.tokens, spent.unmeasured, spent.is_estimated) == (15, (), True)
+    assert (spent.known_cost, cost) == (pytest.approx(0.00002), pytest.approx(0.00002))
+    later, _ = charge(spent, Usage(input_tokens=10, output_tokens=5), PRICES)
+    assert (later.known_cost, later.is_estimated) == (pytest.approx(0.00004), True)
 
 
 def test_the_same_call_is_the_same_however_its_arguments_are_ordered() -> None:

@@ -139,7 +139,7 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a run has used. `unmeasured` are the counts that are not known, so that their limits cannot be checked.
-    If `is_estimated`, a provider reported no usage: limits are checked against the estimate, the cost is unknown."""
+    If `is_estimated`, a provider reported no usage: tokens and cost are partly an estimate."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -153,8 +153,8 @@ class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def known_cost(self) -> float | None:
-        """The US dollars, None where the price or the usage of a reply is not known."""
-        return None if self.is_estimated or "cost" in self.unmeasured else self.cost
+        """The US dollars, None where the price of a reply is not known."""
+        return None if "cost" in self.unmeasured else self.cost
 
     def of(self, name: LimitName) -> float:
         """What was used of this."""
@@ -209,11 +209,12 @@ def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
         usage,
         input_tokens=estimate.input_tokens if usage.input_tokens is None else usage.input_tokens,
         output_tokens=estimate.output_tokens if usage.output_tokens is None else usage.output_tokens,
+        is_estimated=usage.is_estimated or None in (usage.input_tokens, usage.output_tokens),
     )
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage:
-    """The sum of these usages; a count that none of them has is None."""
+    """The sum of these usages; a count that none of them has is None. It is estimated where one of them is."""
     known = [each for each in usages if each is not None]
 
     def total(name: str) -> int | None:
@@ -221,7 +222,7 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
         return sum(counts) if counts else None
 
     counted = {name: total(name) for name in Usage.__struct_fields__ if name.endswith("_tokens")}
-    return msgspec.structs.replace(Usage(), **counted)
+    return msgspec.structs.replace(Usage(), **counted, is_estimated=any(each.is_estimated for each in known))
 
 
 def charge(
@@ -232,8 +233,8 @@ def charge(
     cost: float | None = None,
     is_estimated: bool = False,
 ) -> tuple[RunUsage, float | None]:
-    """The usage after a reply, and what the reply cost (None for an estimate): `cost` if that is known already. What
-    cannot be counted is marked."""
+    """The usage after a reply, and what the reply cost: `cost` if that is known already. What cannot be counted is
+    marked, and so is what is estimated."""
     tokens = None
     if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
         tokens = usage.input_tokens + usage.output_tokens
@@ -251,7 +252,7 @@ def charge(
         unmeasured=tuple(dict.fromkeys((*spent.unmeasured, *unmeasured))),
         is_estimated=spent.is_estimated or is_estimated,
     )
-    return after, None if is_estimated else cost
+    return after, cost
 
 
 class Repeats:

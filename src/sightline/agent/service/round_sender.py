@@ -134,12 +134,15 @@ class RoundSender:
     def _estimate(self, prepared: Prepared, reply: Reply) -> Usage | None:
         """The estimated usage if the provider does not report all of it."""
         usage = usage_of(reply.usage, None)
+        if usage is not None and usage.is_estimated:
+            return usage
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return None
         message = Message("assistant", reply.choice.parts)
         return Usage(
             input_tokens=self.engine.estimate(prepared).tokens,
             output_tokens=self.engine.counter.estimator(self.choice).message(message).tokens,
+            is_estimated=True,
         )
 
 

@@ -130,8 +130,6 @@ def _began(facts: Sequence[TimedFact]) -> RunBegan:
 def _show_usage(standing: RunState) -> SpentShown:
     spent = standing.run.spent
     shown = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
-    if spent.is_estimated:  # the provider reported no usage, so the counts are an estimate
-        shown["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
     return SpentShown(**shown | {"cost": spent.known_cost})
 
 

@@ -17,8 +17,8 @@ State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 
 
 class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0, and
-    `tokens` are partly estimated."""
+    """What a run has used. `unmeasured` are the counts that are not known; an unknown `cost` is null, and never 0. With
+    `is_estimated` a provider did not count, and tokens and cost are partly an estimate."""
 
     requests: int
     tool_calls: int
@@ -26,6 +26,7 @@ class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None
     seconds: float
     unmeasured: tuple[LimitName, ...]
+    is_estimated: bool = False
 
 
 class LimitsShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,12 @@ from sightline.evals.core.statistics.intervals import (
     usable_ks,
     wilson_interval,
 )
-from sightline.evals.core.statistics.paired import describe_excluded, describe_mean, describe_unknown_costs
+from sightline.evals.core.statistics.paired import (
+    describe_estimates,
+    describe_excluded,
+    describe_mean,
+    describe_unknown_costs,
+)
 from sightline.model.usage import Usage
 
 Why: TypeAlias = Literal["error", "not_graded", "skipped"]
@@ -267,6 +272,7 @@ def _of_target(target: str, results: list[CaseResult], draw: Draw, level: float,
                 describe_mean(mean),
                 excluded,
                 describe_unknown_costs(cost.unknown, cost.known, "answer"),
+                describe_estimates(sum(usage.is_estimated for usage in usages), len(usages)),
                 describe_unknown_costs(grading.unknown, grading.known, "judgement"),
             )
             if sentence

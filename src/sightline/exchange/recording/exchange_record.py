@@ -135,8 +135,10 @@ class RecordedExchange:
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider counted."""
-        return None if self.end is None else self.end.usage
+        """What the provider counted, or an estimate that is marked as one."""
+        ends = (ExchangeFinished, ExchangeFailed, ExchangeCancelled)
+        ended = (entry.fact for entry in self.facts if isinstance(entry.fact, ends))
+        return next((fact.usage for fact in ended if fact.usage is not None), None)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.recording.page import pretty
+from sightline.exchange.recording.page import cost_words, pretty
 from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 
 _FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
@@ -21,14 +21,16 @@ def markdown(exchanges: Sequence[RecordedExchange]) -> bytes:
 
 def _exchange(recorded: RecordedExchange) -> str:
     summary = recorded.summary
-    when = datetime.fromtimestamp(summary.at, UTC)
+    when, about = datetime.fromtimestamp(summary.at, UTC), "~" if summary.is_estimated else ""
     facts = [
         f"{when:%Y-%m-%d %H:%M:%S} UTC",
         summary.model + (f" → {summary.provider}" if summary.provider else ""),
         summary.session and f"session {summary.session}",
         " ".join(filter(None, (summary.state, str(summary.status or ""), summary.finish, summary.fault))),
-        "" if summary.input_tokens is None else f"{summary.input_tokens:,} → {summary.output_tokens or 0:,} tokens",
-        "" if summary.cost is None else f"${summary.cost:.6f}",
+        ""
+        if summary.input_tokens is None
+        else f"{about}{summary.input_tokens:,} → {about}{summary.output_tokens or 0:,} tokens",
+        cost_words(summary),
         recorded.id,
     ]
     lines = [f"# {_one_line(summary.title) or recorded.id}", " · ".join(filter(None, facts)), *_request(recorded)]

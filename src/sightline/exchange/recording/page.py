@@ -229,7 +229,7 @@ def _head(recorded: RecordedExchange, title: str) -> str:
         "session": summary.session,
         "origin": summary.origin,
         "tokens": "" if usage is None else _counts(msgspec.to_builtins(usage)),
-        "cost": _cost(summary),
+        "cost": cost_words(summary),
         "time": _times(recorded),
         "attempts": str(summary.attempts) if summary.attempts > 1 else "",
         "note": summary.message,
@@ -239,16 +239,20 @@ def _head(recorded: RecordedExchange, title: str) -> str:
     return f'<header><h1>{escape(title)}</h1><p class="{kind}">{escape(outcome)}</p><dl>{rows}</dl></header>\n'
 
 
-def _cost(summary: Summary) -> str:
+def cost_words(summary: Summary) -> str:
+    """What it cost. Without a known price it is unknown, which is not said of what took no tokens, or was not sent."""
     if summary.cost is None:
-        return "unknown" if summary.input_tokens else ""
-    return f"${summary.cost:.6f}" if summary.cost else "free"
+        is_unknown = summary.input_tokens or (summary.state == "finished" and summary.provider)
+        return "unknown" if is_unknown else ""
+    about = "~" if summary.is_estimated else ""
+    return f"{about}${summary.cost:.6f}" if summary.cost else "free"
 
 
 def _counts(usage: JsonObject) -> str:
     names = ("input", "output", "cached", "cache_write", "reasoning")
     counted = [(name, usage.get(f"{name}_tokens")) for name in names]
-    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted if isinstance(count, int))
+    shown = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted if isinstance(count, int))
+    return f"{shown} (estimated)" if usage.get("is_estimated") else shown
 
 
 def _times(recorded: RecordedExchange) -> str:

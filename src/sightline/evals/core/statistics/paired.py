@@ -241,6 +241,12 @@ def describe_unknown_costs(unknown: int, known: int, noun: str) -> str:
     return f"What {unknown} of {pluralize(unknown + known, noun)} cost is not known." if unknown else ""
 
 
+def describe_estimates(estimated: int, answers: int) -> str:
+    """How many answers the provider did not count; empty where it counted all."""
+    counted = f"{estimated} of {pluralize(answers, 'answer')}"
+    return f"The provider did not count {counted}: tokens and cost are an estimate there." if estimated else ""
+
+
 def describe_excluded(
     reasons: Iterable[Literal["error", "not_graded", "skipped"]], bounds: tuple[float, float] | None, what: str
 ) -> str:

@@ -45,6 +45,33 @@ export function money(dollars) {
   return `${dollars < 0 ? "−" : ""}$${size.toFixed(places)}`;
 }
 
+/** What one answer cost, with a tilde where that is estimated. @param {{ cost?: number | null, is_estimated?: boolean }} of */
+export function costOf({ cost, is_estimated: isEstimated }) {
+  return cost == null ? "" : `${isEstimated ? "~" : ""}${money(cost)}`;
+}
+
+/**
+ * What many answers cost: a tilde where some of it is estimated, a plus sign where it is only the least.
+ * @param {{ cost?: number | null, unpriced?: number, estimated_cost?: number }} sums
+ */
+export function sumOfCosts({ cost, unpriced, estimated_cost: estimated }) {
+  if (cost == null) return "";
+  return !cost && unpriced ? "unknown" : `${estimated ? "~" : ""}${money(cost)}${unpriced ? "+" : ""}`;
+}
+
+/**
+ * What is to be known of such a sum.
+ * @param {{ unpriced?: number, estimated_cost?: number }} sums
+ */
+export function aboutCosts({ unpriced, estimated_cost: estimated }) {
+  return [
+    estimated ? `${money(estimated)} of it estimated` : "",
+    unpriced ? `${countOf(unpriced, "request")} without a known price` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
 /** A length of time: 43 ms, 1.23 s, 12.3 s, 2 m 05 s, 1 h 02 m. @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds == null) return "";

@@ -1,7 +1,7 @@
 // @ts-check
 /** What recorded exchanges cost: a bar for each group, with its tokens, its money and what the cache saved. */
 
-import { countOf, money, short, whole } from "../../kit/core/format.js";
+import { aboutCosts, countOf, money, short, sumOfCosts, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { go } from "../../kit/navigation.js";
@@ -182,16 +182,13 @@ function Line({ row, by, filter, most }) {
 
 /** A sum without the costs that are not known says so. @param {CostRow} row */
 function costWords(row) {
-  if (!row.cost && row.unpriced + row.uncounted >= row.requests - row.failed) return "unknown";
-  return money(row.cost) + (row.unpriced ? " +" : "");
+  const isUnknown = !row.cost && row.unpriced + row.uncounted >= row.requests - row.failed;
+  return isUnknown ? "unknown" : sumOfCosts(row);
 }
 
 /** @param {CostRow} row */
 function gapWords(row) {
-  return [
-    row.unpriced ? `${countOf(row.unpriced, "request")} without a known price` : "",
-    row.uncounted ? `${countOf(row.uncounted, "request")} not counted by the provider` : "",
-  ]
+  return [aboutCosts(row), row.uncounted ? `${countOf(row.uncounted, "request")} without a count or an estimate` : ""]
     .filter(Boolean)
     .join(", ");
 }

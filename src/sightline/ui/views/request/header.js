@@ -5,7 +5,7 @@ import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
-import { clientName, duration, money, stamp } from "../../kit/core/format.js";
+import { clientName, costOf, duration, stamp } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
@@ -85,7 +85,11 @@ function Facts({ view }) {
   const details = [
     view.status ? html`<span class=${view.status >= 400 ? "bad" : ""}>${view.status}</span>` : null,
     view.elapsed != null ? html`<span title="Until the last byte">${duration(view.elapsed)}</span>` : null,
-    typeof view.cost === "number" ? html`<span title="Cost">${money(view.cost)}</span>` : null,
+    typeof view.cost === "number"
+      ? html`<span title=${view.tokens?.is_estimated ? "Cost, estimated" : "Cost"}>
+          ${costOf({ cost: view.cost, is_estimated: view.tokens?.is_estimated })}
+        </span>`
+      : null,
     html`<span title=${stamp(view.at)} class="faint">${new Date(view.at * 1000).toLocaleTimeString("en-GB")}</span>`,
   ].filter(Boolean);
   return html`<span class="request-facts number soft">${details}</span>`;

@@ -103,7 +103,8 @@ export const Meter = memo(function Meter(
 function usageLine(tokens) {
   if (tokens?.input_tokens == null && tokens?.output_tokens == null) return null;
   const cached = tokens.cached_tokens ? `, ${short(tokens.cached_tokens)} of it cached` : "";
+  const source = tokens.is_estimated ? "not counted by the provider, estimated" : "counted by the provider";
   return html`<span class="meter-usage soft number">
-    counted by the provider: ${short(tokens.input_tokens)} in${cached} · ${short(tokens.output_tokens)} out
+    ${source}: ${short(tokens.input_tokens)} in${cached} · ${short(tokens.output_tokens)} out
   </span>`;
 }

@@ -161,7 +161,9 @@ export function RequestView({ id, tab, against }) {
             ${h(Budget, { desk })}
             ${
               // Once the provider has counted, what it read says more than what an edit was going to cost.
-              view.tokens?.input_tokens == null || isWaiting ? h(CostOfEdit, { view }) : h(CacheLine, { id })
+              view.tokens?.input_tokens == null || view.tokens.is_estimated || isWaiting
+                ? h(CostOfEdit, { view })
+                : h(CacheLine, { id })
             }
           </div>`
     }

@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of runs, the newest first. */
 
-import { countOf, duration, money, short, stamp, when } from "../../kit/core/format.js";
+import { costOf, countOf, duration, short, stamp, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -139,7 +139,7 @@ function Line({ run, isHere, isChosen, onToggle }) {
       ${short(run.spent?.tokens)}
     </td>
     <td class="wide-cell number">
-      ${run.spent?.cost ? money(run.spent.cost) : run.spent?.cost === null ? "unknown" : ""}
+      ${run.spent?.cost ? costOf(run.spent) : run.spent?.cost === null ? "unknown" : ""}
     </td>
     <td class="wide-cell number">${run.spent?.seconds ? duration(run.spent.seconds) : ""}</td>
     <td class="number soft" title=${stamp(run.at)}>${when(run.at, Date.now() / 1000)}</td>

@@ -2,7 +2,7 @@
 /** All sessions: who asked, how often, what it took, and when last. */
 
 import { onFact } from "../../kit/api.js";
-import { clientName, money, short, stamp, when, whole } from "../../kit/core/format.js";
+import { aboutCosts, clientName, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { onValue } from "../../kit/fields.js";
 import { useResource } from "../../kit/resource.js";
@@ -100,8 +100,8 @@ export function Sessions() {
                     <td class="cut wide-cell">${each.project}</td>
                     <td class="number" title=${`${whole(each.requests)} requests`}>${whole(each.turns)}</td>
                     <td class="number">${short(each.input_tokens)} → ${short(each.output_tokens)}</td>
-                    <td class="number">
-                      ${each.cost || !each.unpriced ? money(each.cost) + (each.unpriced ? "+" : "") : "unknown"}
+                    <td class="number" title=${aboutCosts(each) || null}>
+                      ${sumOfCosts(each)}
                     </td>
                     <td class="number" title=${stamp(each.ended)}>${when(each.ended, now)}</td>
                   </tr>`,

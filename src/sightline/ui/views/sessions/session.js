@@ -3,7 +3,19 @@
 
 import { get, onFact } from "../../kit/api.js";
 import { CacheAdviceList } from "../../kit/cache-advice.js";
-import { clientName, countOf, duration, money, short, stamp, when, whole } from "../../kit/core/format.js";
+import {
+  aboutCosts,
+  clientName,
+  costOf,
+  countOf,
+  duration,
+  money,
+  short,
+  stamp,
+  sumOfCosts,
+  when,
+  whole,
+} from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -185,8 +197,8 @@ function Head({ session, breaks }) {
       ${h(Total, { name: "Output", value: short(session.output_tokens), note: "" })}
       ${h(Total, {
         name: "Cost",
-        value: session.cost || !session.unpriced ? money(session.cost) + (session.unpriced ? "+" : "") : "unknown",
-        note: session.unpriced ? `${countOf(session.unpriced, "request")} without a known price` : "",
+        value: sumOfCosts(session),
+        note: aboutCosts(session),
       })}
       ${h(Total, {
         name: "Cache breaks",
@@ -352,7 +364,7 @@ function TurnRow({ row, most, details }) {
       </div>
     </th>
     <td class="c-tokens">${h(Tokens, { turn, most })}</td>
-    <td class="number">${money(turn.cost)}</td>
+    <td class="number">${costOf(turn)}</td>
     <td class="number wide-cell soft">${turn.cost == null && !turn.total ? "" : money(turn.total)}</td>
     <td class="number wide-cell">${duration(turn.elapsed)}</td>
     <td class="number wide-cell faint" title=${stamp(turn.at)}>${when(turn.at, Date.now() / 1000)}</td>

@@ -3,13 +3,15 @@
 
 import { dialectOf } from "../../kit/about.js";
 import {
+  aboutCosts,
   clientName,
+  costOf,
   countOf,
   duration,
-  money,
   formatRunning,
   short,
   stamp,
+  sumOfCosts,
   when,
   whole,
 } from "../../kit/core/format.js";
@@ -19,7 +21,7 @@ import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html } from "../../vendor/preact.js";
 import { CacheCause } from "./cache-cause.js";
-import { costWords, labelOf, stateOf, titleOf, totals, transportWord } from "./core/lines.js";
+import { labelOf, stateOf, titleOf, totals, transportWord } from "./core/lines.js";
 
 /** @import { Snippet } from "../../api-types.d.ts" */
 /** @import { Line, Row } from "./core/lines.js" */
@@ -117,7 +119,13 @@ function lineRow(props, row) {
       ${h(Route, { line })}
     </span>
     <span class="cell c-tokens" role="gridcell">${h(Tokens, { line, most: props.most })}</span>
-    <span class="cell c-cost number" role="gridcell">${money(line.cost)}</span>
+    <span
+      class="cell c-cost number"
+      role="gridcell"
+      title=${line.is_estimated ? "Estimated: the provider did not count the tokens" : null}
+    >
+      ${costOf(line)}
+    </span>
     <span class="cell c-first number" role="gridcell">${duration(line.first_byte)}</span>
     <span class="cell c-time number" role="gridcell">${h(ElapsedTime, { line, now: props.now })}</span>
     <span class="cell c-losses number" role="gridcell">
@@ -146,7 +154,7 @@ function narrowLine(props, row, kind) {
     line.model,
     row.isInside ? "" : line.session || clientName(line.client),
     tokenWords(line),
-    money(line.cost),
+    costOf(line),
     duration(line.elapsed),
   ];
   return html`<div ...${{ ...attributes(props, kind), "aria-level": row.isInside ? 2 : 1 }}>
@@ -183,7 +191,7 @@ function conversationRow(props, row) {
   const liveliest = stateOf(conversation);
   const state = isFolded && liveliest !== "finished" ? h(State, { line: { ...newest, state: liveliest } }) : null;
   if (props.isNarrow) {
-    const facts = [newest.session || clientName(newest.client), tokenWords(sums), costWords(sums)]
+    const facts = [newest.session || clientName(newest.client), tokenWords(sums), sumOfCosts(sums)]
       .filter(Boolean)
       .join(" · ");
     return html`<div ...${own}>
@@ -209,13 +217,9 @@ function conversationRow(props, row) {
     <span
       class="cell c-cost number"
       role="gridcell"
-      title=${
-        sums.unpriced && sums.cost != null
-          ? `At least: the price of ${countOf(sums.unpriced, "exchange")} is not known`
-          : null
-      }
+      title=${(sums.cost != null && aboutCosts(sums)) || null}
     >
-      ${costWords(sums)}
+      ${sumOfCosts(sums)}
     </span>
     <span class="cell c-first" role="gridcell"></span>
     <span class="cell c-time number" role="gridcell">${duration(sums.elapsed)}</span>

@@ -1,10 +1,9 @@
 // @ts-check
 /** What all that the filter takes adds up to, above the list; and what is folded away. */
 
-import { countOf, short, whole } from "../../kit/core/format.js";
+import { aboutCosts, countOf, short, sumOfCosts, whole } from "../../kit/core/format.js";
 import { go } from "../../kit/navigation.js";
 import { html } from "../../vendor/preact.js";
-import { costWords } from "./core/lines.js";
 import { foldedEvals, showEvals, showsEvals, sums } from "./feed.js";
 
 /** @param {{ filter: string }} props */
@@ -13,7 +12,6 @@ export function Totals({ filter }) {
   const folded = foldedEvals.value;
   if (!found || (!found.requests && !folded && !showsEvals.value)) return null;
   const share = found.input_tokens ? Math.round((100 * found.cached_tokens) / found.input_tokens) : 0;
-  const cost = found.cost || !found.unpriced ? costWords(found) : "unknown";
   return html`<div class="traffic-totals number" role="status" aria-label="Totals">
     <span><b>${whole(found.requests)}</b> ${found.requests === 1 ? "request" : "requests"}</span>
     ${
@@ -32,9 +30,7 @@ export function Totals({ filter }) {
       <b>${short(found.input_tokens)}</b> tokens in${found.cached_tokens ? `, ${share} % cached` : ""}
     </span>
     <span title=${`${whole(found.output_tokens)} tokens out`}><b>${short(found.output_tokens)}</b> out</span>
-    <span title=${found.unpriced ? `The price of ${countOf(found.unpriced, "request")} is not known` : null}>
-      <b>${cost}</b> cost
-    </span>
+    <span title=${aboutCosts(found) || null}><b>${sumOfCosts(found)}</b> cost</span>
     ${
       folded || showsEvals.value
         ? html`<button

@@ -1,7 +1,7 @@
 // @ts-check
 /** Words and numbers of the chat: usage, standing of a pair, why an answer is incomplete, the groups of the HUD. */
 
-import { countOf, money, duration, whole } from "../../../kit/core/format.js";
+import { costOf, countOf, duration, whole } from "../../../kit/core/format.js";
 
 /** @typedef {import("../../../api-types.d.ts").Block} Block */
 /** @typedef {import("../../../api-types.d.ts").AnswerShown} AnswerShown */
@@ -88,7 +88,8 @@ export function standingOf(pair, index, start) {
 export function usageOf(answer) {
   const found = [];
   const usage = answer.usage;
-  const reported = usage?.input_tokens ?? null;
+  const isCounted = !usage?.is_estimated;
+  const reported = (isCounted && usage?.input_tokens) || null;
   if (answer.run && answer.predicted != null && reported != null) {
     found.push({
       text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted in all`,
@@ -107,9 +108,15 @@ export function usageOf(answer) {
   else if (reported != null)
     found.push({ text: `${whole(reported)} in`, help: "Tokens of the prompt, as the provider reports" });
   if (usage?.output_tokens != null)
-    found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
+    found.push({
+      text: `${isCounted ? "" : "~"}${whole(usage.output_tokens)} out`,
+      help: `Tokens of the answer, ${isCounted ? "as the provider reports" : "estimated: the provider reports none"}`,
+    });
   if (answer.cost != null)
-    found.push({ text: answer.cost ? money(answer.cost) : "free", help: "By the provider's prices in the catalogue" });
+    found.push({
+      text: answer.cost ? costOf({ cost: answer.cost, is_estimated: usage?.is_estimated }) : "free",
+      help: `By the provider's prices in the catalogue${isCounted ? "" : ", from estimated tokens"}`,
+    });
   if (answer.seconds != null)
     found.push({ text: duration(answer.seconds), help: "From the question to the end of the answer" });
   return found;

@@ -21,6 +21,7 @@ const USUAL_RATE = 0.27;
  * @property {number | null} [cached_tokens]
  * @property {number | null} [cache_write_tokens]
  * @property {number | null} [reasoning_tokens]
+ * @property {boolean} [is_estimated] the provider did not count, and these are an estimate
  */
 /**
  * @typedef {{ name: string, label: string, tokens: number, low: number, high: number, start: number, width: number }}

@@ -1,8 +1,6 @@
 // @ts-check
 /** The list of exchanges: its lines, conversations, and the rows that show them. */
 
-import { money } from "../../../kit/core/format.js";
-
 /**
  * One exchange in a list, as the server gives it; what is nothing is left out.
  * @typedef {{
@@ -10,8 +8,8 @@ import { money } from "../../../kit/core/format.js";
  *   client?: string, path?: string, status?: number | null, finish?: string, fault?: string, message?: string,
  *   is_stream?: boolean, input_tokens?: number, output_tokens?: number, cached_tokens?: number, cost?: number,
  *   losses?: number, attempts?: number, tools?: string[], first_byte?: number, elapsed?: number, origin?: string,
- *   previous?: string, is_side?: boolean, is_masked?: boolean, title?: string, method?: string,
- *   transport?: string, stored?: string
+ *   previous?: string, is_side?: boolean, is_masked?: boolean, is_estimated?: boolean, title?: string,
+ *   method?: string, transport?: string, stored?: string
  * }} Line
  */
 
@@ -290,7 +288,7 @@ export function nextSort(sort, column, isNumber) {
 
 /**
  * Sums over a conversation; a sum is there where at least one figure is. `unpriced` is how many exchanges were counted
- * whose cost is not known: with any, `cost` is the least that all of them cost.
+ * whose cost is not known: with any, `cost` is the least that all of them cost. `estimated_cost` of it is estimated.
  * @param {Conversation} conversation
  */
 export function totals(conversation) {
@@ -305,6 +303,7 @@ export function totals(conversation) {
     output_tokens: sum("output_tokens"),
     cached_tokens: sum("cached_tokens"),
     cost: sum("cost"),
+    estimated_cost: all.reduce((total, line) => total + (line.is_estimated ? (line.cost ?? 0) : 0), 0),
     unpriced: all.filter((line) => line.cost == null && (line.input_tokens != null || line.output_tokens != null))
       .length,
     elapsed: sum("elapsed"),
@@ -326,15 +325,8 @@ export function sumLines(lines) {
     output_tokens: sums.output_tokens ?? 0,
     cost: sums.cost ?? 0,
     unpriced: sums.unpriced,
+    estimated_cost: sums.estimated_cost,
   };
-}
-
-/**
- * The cost of a conversation in words: a plus sign where it is only the least. Nothing is said where no cost is known.
- * @param {{ cost?: number, unpriced: number }} sums
- */
-export function costWords({ cost, unpriced }) {
-  return cost == null ? "" : `${money(cost)}${unpriced ? "+" : ""}`;
 }
 
 /** What a line is about: its words, or the call of what passed as it was. @param {Line} line */

@@ -1,0 +1,156 @@
+"""What a provider does not count is estimated, recorded and marked; what was counted is left as it is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.exchange.request_counter import RequestCounter
+from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
+from sightline.model.usage import Usage
+from tests.relay_stage import Stage, asks, play
+from tests.upstream import LAST, chunk, cut, head, pieces, says, stall
+
+SSE = [("Content-Type", "text/event-stream")]
+WORDS = "The quick brown fox jumps over the lazy dog, and then it rests in the shade of a tree."
+
+
+def frame(delta: dict[str, Any], **more: Any) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": more.pop("finish_reason", None)}
+    body = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice], **more}
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+def whole(**more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": WORDS}, "finish_reason": "stop"}
+    return {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **more}
+
+
+STREAM = [frame({"content": WORDS}), frame({}, finish_reason="stop"), b"data: [DONE]\n\n"]
+NOTHING = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+NEGATIVE = {"prompt_tokens": -3, "completion_tokens": 2, "total_tokens": -1}
+COUNTED = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+
+
+def usage_in(stage: Stage) -> Usage | None:
+    end = stage.facts()[-1]
+    assert isinstance(end, ExchangeFinished | ExchangeFailed | ExchangeCancelled)
+    return end.usage
+
+
+def check_estimate(usage: Usage | None) -> None:
+    """About as many tokens as the words have: a word has one or two."""
+    assert usage is not None
+    assert usage.is_estimated
+    assert usage.input_tokens is not None
+    assert 1 <= usage.input_tokens < 60
+    assert usage.output_tokens is not None
+    assert 15 <= usage.output_tokens <= 40
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(says(whole()), id="whole"),
+        pytest.param(says(whole(usage=None)), id="null"),
+        pytest.param(says(whole(usage=NOTHING)), id="zeros"),
+        pytest.param(says(whole(usage=NEGATIVE)), id="negative"),
+        pytest.param(pieces(head(200, SSE), *map(chunk, STREAM), LAST), id="stream"),
+    ],
+)
+def test_an_answer_without_a_count_has_an_estimate_on_record(tmp_path: Path, answer: Any) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer]
+        got = await stage.ask(asks("openai-chat", stream=True))
+        assert got.status == 200
+        assert b"is_estimated" not in got.body  # the client gets what the provider wrote
+        check_estimate(usage_in(stage))
+
+    play(story, tmp_path)
+
+
+def test_a_count_stays_as_it_is(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(whole(usage=COUNTED))]
+        await stage.ask(asks("openai-chat"))
+        usage = usage_in(stage)
+        assert usage is not None
+        assert (usage.input_tokens, usage.output_tokens, usage.is_estimated) == (9, 4, False)
+
+    play(story, tmp_path)
+
+
+def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(whole(usage={"prompt_tokens": 7}))]
+        await stage.ask(asks("openai-chat"))
+        usage = usage_in(stage)
+        check_estimate(usage)
+        assert usage is not None
+        assert usage.input_tokens == 7
+
+    play(story, tmp_path)
+
+
+def test_an_answer_that_breaks_off_has_used_what_had_come(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [cut(head(200, SSE), chunk(STREAM[0]))]
+        await stage.ask(asks("openai-chat", stream=True))
+        assert stage.kinds()[-1] == "failed"
+        check_estimate(usage_in(stage))
+
+    play(story, tmp_path)
+
+
+def test_a_client_that_leaves_has_used_what_had_come(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [stall(head(200, SSE), chunk(STREAM[0]))]
+        async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
+            await anext(aiter(relayed))
+        assert stage.kinds()[-1] == "cancelled"
+        check_estimate(usage_in(stage))
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(says({"error": {"message": "no"}}, 429), id="refused"),
+        pytest.param(
+            pieces(head(200, SSE), chunk(b'data: {"error":{"message":"no"}}\n\n'), LAST), id="error-in-stream"
+        ),
+    ],
+)
+def test_what_was_refused_has_used_nothing(tmp_path: Path, answer: Any) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer]
+        await stage.ask(asks("openai-chat", stream=True))
+        assert stage.kinds()[-1] == "failed"
+        assert usage_in(stage) is None
+
+    play(story, tmp_path)
+
+
+def test_a_body_that_takes_too_long_to_count_is_not_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such an exchange is counted beside the sums."""
+    monkeypatch.setattr("sightline.exchange.request_counter._LARGEST_COUNTED", 10)
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(whole())]
+        await stage.ask(asks("openai-chat"))
+        assert usage_in(stage) is None
+
+    play(story, tmp_path)
+
+
+def test_estimates_teach_nothing(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(whole())]
+        await stage.ask(asks("openai-chat"))
+        await stage.relay.wait_until_learned()
+        assert isinstance(stage.relay._counter, RequestCounter)
+        assert not list(stage.relay._counter.memory.lessons())
+
+    play(story, tmp_path)
