@@ -23,6 +23,7 @@ from sightline.wire.pointer import join
 
 _PREFIX = "sightline:"
 _CODED = "c2lnaHRsaW5lO"
+_PREFIX_BYTES, _CODED_BYTES = _PREFIX.encode(), _CODED.encode()
 """How base64 of a wrapped seal begins: Google's field takes nothing else."""
 
 NEXT = "next"
@@ -118,7 +119,7 @@ _PARTS = ("content", "parts")
 
 def may_hold_seals(body: bytes) -> bool:
     """Whether a body may hold seals that we have wrapped; a glance for the many that hold none."""
-    return _PREFIX.encode() in body or _CODED.encode() in body
+    return _PREFIX_BYTES in body or _CODED_BYTES in body
 
 
 def without_foreign_seals(wire: WireDocument, spoken: str, report: Report) -> WireDocument:

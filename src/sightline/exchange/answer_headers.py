@@ -22,7 +22,7 @@ def request_id(
     """The header that names the request, for a client of one dialect and a provider of another or the same: the
     provider's id, else our `own`. None where the dialect has no such header, or it is among those that are `passed`."""
     name = dialect(client).clients.request_id
-    if not name or any(each.lower() == name.encode() for each, _ in passed):
+    if not name or name.encode() in (known := dict(passed)) or name.encode() in map(bytes.lower, known):
         return []
     wanted = dialect(provider).clients.request_id if provider else ""
     given = next((value for each, value in came if wanted and each.lower() == wanted and value), own)

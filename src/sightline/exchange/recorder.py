@@ -259,7 +259,7 @@ class Recorder:
     def _hide_split_secrets(self, reply: Reply) -> None:
         """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
         redacted reply is recorded in place of the frames."""
-        if not any(choice.parts for choice in reply.choices):
+        if not _has_parts(reply):
             return
         parts = (part for choice in reply.choices for part in choice.parts)
         text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
@@ -364,9 +364,16 @@ class Recorder:
         return self._clock.monotonic() - self.request.received
 
 
+def _has_parts(reply: Reply) -> bool:
+    """Whether what the reply says was read; of most it is not, because nothing needs it before the recorder does."""
+    if len(reply.choices) == 1:
+        return bool(reply.choices[0].parts)
+    return any(choice.parts for choice in reply.choices)
+
+
 def _tools_of(reply: Reply) -> tuple[str, ...]:
     """The tools that it calls, each once."""
-    if not any(each.parts for each in reply.choices):
+    if not _has_parts(reply):
         return ()
     return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
 

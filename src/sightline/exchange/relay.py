@@ -103,7 +103,7 @@ class Relay:
         self._make_id = make_id
         self._active: set[Exchange] = set()
         self._is_empty = asyncio.Event()
-        self._is_empty.set()
+        """Set when the last exchange has ended, once someone waits for that."""
         self._is_closing = False
         self._stored: StoredReplies | None = None
 
@@ -194,7 +194,6 @@ class Relay:
             if self._is_closing:
                 raise _closing()
             self._active.add(exchange)
-            self._is_empty.clear()
             return await run(exchange, self._services)
         except Fault as fault:
             return exchange.refuse(exchange.abort_reason or fault)
@@ -325,6 +324,8 @@ class Relay:
         await self._services.responder.learning.close()
 
     async def _wait_until_empty(self, seconds: float) -> None:
+        if not self._active:
+            return
         try:
             async with asyncio.timeout(seconds):
                 await self._is_empty.wait()
@@ -333,7 +334,7 @@ class Relay:
 
     def _forget(self, exchange: Exchange) -> None:
         self._active.discard(exchange)
-        if not self._active:
+        if self._is_closing and not self._active:
             self._is_empty.set()
 
 

@@ -93,7 +93,7 @@ async def read_request(
     known = scope.get("head")
     head = _KNOWN.get(known)
     if head is None:
-        head = _read_head(place.path, scope)
+        head = _read_head(place, scope)
         if known is not None:
             if len(_KNOWN) >= _MOST_KNOWN:
                 _KNOWN.clear()
@@ -124,27 +124,32 @@ async def read_request(
         counts=place.counts,
         received=received,
         head=known,
-        upstream=scope["upstream"].origin if "upstream" in scope else "",
-        transport="tls" if "upstream" in scope else "http",
+        upstream=head.upstream,
+        transport="tls" if head.upstream else "http",
     )
 
 
 def place_of(scope: AsgiScope) -> GatewayPath:
     """What the path of a request asks for."""
+    head = _KNOWN.get(scope.get("head"))
+    if head is not None:
+        return head.place
     path = scope["raw_path"].decode("latin-1")
     return parse_upstream_path(path, scope["upstream"]) if "upstream" in scope else parse_path(path)
 
 
 class _Head(NamedTuple):
     """What follows from a request's path and headers. `coding` is empty where the body is not coded; `is_waiting` says
-    that the client waits for leave to send it."""
+    that the client waits for leave to send it; `upstream` is the address that it has connected to by itself."""
 
+    place: GatewayPath
     headers: TextHeaders
     query: str
     coding: str
     strict: bool
     is_waiting: bool
     can_stray: bool
+    upstream: str
 
 
 _MOST_KNOWN: Final = 512
@@ -152,17 +157,19 @@ _KNOWN: dict[object, _Head] = {}
 """By the object that the server has for each head: a client sends the same one with all of its requests."""
 
 
-def _read_head(path: str, scope: AsgiScope) -> _Head:
+def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
     """The head without the length of the body, which the body tells."""
     listed = [each for each in scope["headers"] if each[0] != b"content-length"]
     coding = header(listed, b"content-encoding").strip().lower()
     return _Head(
+        place,
         tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in listed),
         scope["query_string"].decode("latin-1"),
         "" if coding == "identity" else coding,
         header(listed, b"x-sightline-strict").strip().lower() in ("1", "true"),
         bool(header(listed, b"expect")),
-        can_stray(path),
+        can_stray(place.path),
+        scope["upstream"].origin if "upstream" in scope else "",
     )
 
 
@@ -319,7 +326,7 @@ class Gateway:
             await refused.to(send)
             return
         headers = list(headers_for_provider(scope["headers"]))
-        head = _read_head(place.path, {**scope, "headers": headers})
+        head = _read_head(place, {**scope, "headers": headers})
         template = ClientRequest(
             dialect=place.dialect,
             body=b"",
@@ -331,7 +338,7 @@ class Gateway:
             session=place.session,
             strict=head.strict,
             transport="websocket",
-            upstream=scope["upstream"].origin if "upstream" in scope else "",
+            upstream=head.upstream,
         )
         client = ClientSocket(scope, cast("Upgradable", send), self._longest)
         response = await ResponsesSocket(self._relay, client, template, self._elapsed, self._longest).run()

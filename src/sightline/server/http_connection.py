@@ -82,10 +82,11 @@ class ClientConnection(asyncio.Protocol):
             self.upgrade.feed(data)
         if self._refusal is not None:
             return
-        is_between = not (self._calls or self._is_within_request or self._missing)
-        if self.other is not None and is_between and self.other.wants(data):
-            self.other.take(self, data)
-            return
+        if self.other is not None:
+            is_between = not (self._calls or self._is_within_request or self._missing)
+            if is_between and self.other.wants(data):
+                self.other.take(self, data)
+                return
         is_first = False
         if self._missing:
             data = self._add_missing(data)
@@ -268,7 +269,8 @@ class ClientConnection(asyncio.Protocol):
                     if self._refusal is not None:
                         self.transport.write(self._refusal)
                         return
-                    await self.next_change()
+                    waiter = self._waiter = self._loop.create_future()
+                    await waiter
                 call = calls[0]
                 await call.run(self._app)
                 calls.popleft()
@@ -280,7 +282,8 @@ class ClientConnection(asyncio.Protocol):
                     self.idle_since = self._loop.time()
                 if self.is_writing_paused:  # a client that only asks and never reads is not asked for more
                     await self.until_writable()
-                self.resume_reading()
+                if self._is_reading_paused:
+                    self.resume_reading()
         except asyncio.CancelledError:
             # The client has gone, or the server ends: both are ways for a request to end, and no failure of it.
             return

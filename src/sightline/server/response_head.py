@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from http import HTTPStatus
+from operator import add
 from typing import Final, NamedTuple
 
 from sightline.web.asgi import Headers
@@ -21,13 +22,15 @@ class HeaderLines(NamedTuple):
 
 def lines_of(headers: Headers) -> HeaderLines:
     """These headers as lines."""
-    begins, length_at, connection_at = _begin_lines(tuple([name for name, _ in headers]))
-    closes = connection_at is not None and b"close" in headers[connection_at][1].lower()
-    if closes:
-        headers = [each for each in headers if each[0].lower() != b"connection"]
-        begins, length_at, _ = _begin_lines(tuple([name for name, _ in headers]))
-    length = None if length_at is None else int(headers[length_at][1])
-    return HeaderLines([begin + each[1] for begin, each in zip(begins, headers, strict=True)], length, closes)
+    if not headers:
+        return HeaderLines([], None, closes=False)
+    names, values = zip(*headers, strict=True)
+    begins, length_at, connection_at = _begin_lines(names)
+    length = None if length_at is None else int(values[length_at])
+    if connection_at is None or b"close" not in values[connection_at].lower():
+        return HeaderLines(list(map(add, begins, values)), length, closes=False)
+    kept = [begin + value for begin, value in zip(begins, values, strict=True) if begin != b"connection: "]
+    return HeaderLines(kept, length, closes=True)
 
 
 def join_head(status: int, lines: list[bytes]) -> bytes:

@@ -63,16 +63,18 @@ def join_frames(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
     if not count:
         return list(entries)
     start = kinds.index(FrameArrived)
-    run: list[FactEntry] = entries[start : start + count]  # type: ignore[assignment]
     first = entries[start]
     assert type(first) is FactEntry
-    if kinds[start : start + count].count(FrameArrived) < count or [
-        entry.n for entry in run if entry.exchange == first.exchange
-    ] != [*range(first.n, first.n + count)]:
-        return list(entries)
-    frames: list[FrameArrived] = [entry.fact for entry in run]  # type: ignore[misc]
-    after, data = [each.after for each in frames], [each.data for each in frames]
-    whole = FramesEntry(first.exchange, first.n, [entry.at for entry in run], after, data)
+    if count == 1 and type(first.fact) is FrameArrived:  # as in a whole answer
+        whole = FramesEntry(first.exchange, first.n, [first.at], [first.fact.after], [first.fact.data])
+    else:
+        run: list[FactEntry] = entries[start : start + count]  # type: ignore[assignment]
+        numbers = [entry.n for entry in run if entry.exchange == first.exchange]
+        if kinds[start : start + count].count(FrameArrived) < count or numbers != [*range(first.n, first.n + count)]:
+            return list(entries)
+        frames: list[FrameArrived] = [entry.fact for entry in run]  # type: ignore[misc]
+        after, data = [each.after for each in frames], [each.data for each in frames]
+        whole = FramesEntry(first.exchange, first.n, [entry.at for entry in run], after, data)
     return [*entries[:start], whole, *entries[start + count :]]
 
 

@@ -5,6 +5,7 @@ Usage is counted in slots of time, so that memory stays bounded however much is 
 
 from collections import deque
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -116,7 +117,8 @@ class SlidingWindow:
         return [(slot.start, slot.requests, slot.tokens) for slot in self._slots]
 
     def _change(self, slot: Slot, requests: int, tokens: int) -> None:
-        requests, tokens = max(requests, -slot.requests), max(tokens, -slot.tokens)
+        if requests < 0 or tokens < 0:
+            requests, tokens = max(requests, -slot.requests), max(tokens, -slot.tokens)
         slot.requests += requests
         slot.tokens += tokens
         self._requests += requests
@@ -194,6 +196,7 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _MOST_UNREAD = 32
+_NAME = itemgetter(0)
 
 
 @dataclass(slots=True)
@@ -221,13 +224,16 @@ class Account:
         self._observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
         self._unread: dict[tuple[bytes, ...], _UnreadHeaders] = {}
         """By the names of the headers: what answers of one kind said before is of no interest."""
+        self._reports: list[AllowanceObservation | _UnreadHeaders] = []
+        """All of both."""
         self.quiet_until = 0.0
         self._latest = 0.0
         self._ahead = 0.0
 
     def time(self, at: float) -> float:
         """It is this time on the machine's clock; the account's own time."""
-        self._ahead += max(0.0, self._latest - at)
+        if at < self._latest:
+            self._ahead += self._latest - at
         self._latest = at
         return at + self._ahead
 
@@ -235,7 +241,7 @@ class Account:
         """A request went out."""
         self.minute.add(at, 1, tokens)
         self.day.add(at, 1, tokens)
-        for seen in self._reports():
+        for seen in self._reports:
             seen.requests += 1
             seen.tokens += tokens
 
@@ -243,22 +249,25 @@ class Account:
         """What went out at that time is so much more."""
         self.minute.correct(at, tokens, requests=requests)
         self.day.correct(at, tokens, requests=requests)
-        for seen in self._reports():
+        for seen in self._reports:
             if seen.at <= at:  # a later report includes it already
                 seen.requests = max(0, seen.requests + requests)
                 seen.tokens = max(0, seen.tokens + tokens)
 
-    def _reports(self) -> "list[AllowanceObservation | _UnreadHeaders]":
-        if not self._unread:
-            return list(self._observations.values())
-        return [*self._observations.values(), *self._unread.values()]
-
     def observe(self, seen: AllowanceObservation) -> None:
         self._observations.put((seen.allowance.counted, seen.allowance.window), seen)
+        self._reports = [*self._observations.values(), *self._unread.values()]
 
     def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float, at: float) -> None:
         """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
-        self._unread[tuple([name for name, _ in headers])] = _UnreadHeaders(headers, reported, at)
+        names = tuple(map(_NAME, headers))
+        unread = self._unread.get(names)
+        if unread is not None:  # as nearly always
+            unread.headers, unread.reported, unread.at = headers, reported, at
+            unread.requests = unread.tokens = 0
+            return
+        self._unread[names] = unread = _UnreadHeaders(headers, reported, at)
+        self._reports.append(unread)
         if len(self._unread) > _MOST_UNREAD:
             self._read_headers()
 
@@ -271,6 +280,7 @@ class Account:
 
     def _read_headers(self) -> None:
         waiting, self._unread = sorted(self._unread.values(), key=lambda seen: seen.at), {}
+        self._reports = list(self._observations.values())
         for seen in waiting:
             for allowance in allowances(lower_case(seen.headers), seen.reported):
                 self.observe(AllowanceObservation(allowance, seen.at, seen.requests, seen.tokens))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -165,12 +165,8 @@ class Sender:
     async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
-        url = _address_for_record(outgoing.request.url, outgoing.secrets)
-        headers = _headers_for_record(outgoing.request.headers, outgoing.secrets)
-        key = _key_name(outgoing)
-        attempt = AttemptStarted(
-            1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url, headers, key
-        )
+        seen = _for_record(outgoing.request.url, outgoing.request.headers, outgoing.secrets)
+        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, *seen)
         while True:
             on_attempt(attempt)
             outcome = await self._attempt(outgoing, attempt.number)
@@ -194,9 +190,7 @@ class Sender:
                 wait,
                 outgoing.model,
                 outgoing.dialect,
-                url,
-                headers,
-                key,
+                *seen,
             )
 
     async def pass_on(
@@ -211,7 +205,7 @@ class Sender:
         """Send a request with this body as it comes, once, and return whatever answer there is; the caller closes it.
         Raises a fault where there is none."""
         assert isinstance(self._client, HttpClient), "a socket takes no body that is still coming"
-        url = _address_for_record(outgoing.request.url, outgoing.secrets)
+        url = _for_record(outgoing.request.url, outgoing.request.headers, outgoing.secrets).url
         on_attempt(
             AttemptStarted(
                 1, outgoing.provider, outgoing.sha256, model=outgoing.model, dialect=outgoing.dialect, url=url
@@ -382,9 +376,23 @@ def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], bo
     )
 
 
+class _SeenRequest(NamedTuple):
+    """What the record has of a request's head. `key` tells its own credential from others; empty where it has none."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    key: str
+
+
 @lru_cache(maxsize=512)
+def _for_record(url: str, headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> _SeenRequest:
+    """The head for the record. A client sends the same one again and again."""
+    own = _credentials(url, headers)
+    key = sha256(own[0].encode()).hexdigest()[:8] if own else ""
+    return _SeenRequest(_address_for_record(url, secrets), _headers_for_record(headers, secrets), key)
+
+
 def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
-    """The address for the record. A client asks for the same ones again and again."""
     place, mark, query = url.partition("?")
     pieces = [
         f"{name}={MASK}" if is_secret_parameter(name) and value else piece
@@ -394,9 +402,8 @@ def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
     return redact_text(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
 
 
-@lru_cache(maxsize=512)
 def _headers_for_record(headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The headers for the record. Those that are credentials by their names are masked, others where they hold one."""
+    """The headers, with those masked that are credentials by their names, and others where they hold one."""
     credentials = (value for name, value in headers if is_secret_header(name))
     return Redaction((*secrets, *map(without_scheme, credentials))).headers(headers)
 
@@ -429,14 +436,11 @@ def redact_fault(fault: Fault, secrets: tuple[str, ...]) -> None:
 
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
-    """The given secrets, and every credential of the request without its scheme (`Bearer`)."""
-    headers = [value for name, value in outgoing.request.headers if is_secret_header(name)]
-    query = parse_qsl(urlsplit(outgoing.request.url).query)
-    keys = (value for name, value in query if is_secret_parameter(name))
-    return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
+    """The given secrets, and the request's own credentials."""
+    return (*outgoing.secrets, *_credentials(outgoing.request.url, outgoing.request.headers))
 
 
-def _key_name(outgoing: Outgoing) -> str:
-    """What tells the request's own credential from others; empty where it has none."""
-    own = _secrets_of(outgoing)[len(outgoing.secrets) :]
-    return sha256(own[0].encode()).hexdigest()[:8] if own else ""
+def _credentials(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Every credential of a request, without its scheme (`Bearer`)."""
+    named = [value.rpartition(" ")[2] for name, value in headers if is_secret_header(name)]
+    return (*named, *(value for name, value in parse_qsl(urlsplit(url).query) if is_secret_parameter(name)))

@@ -46,7 +46,7 @@ class SecretForms:
         """The text without the secrets."""
         # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
         # Escapes are looked for first as they begin: that takes a tenth of the time of a pattern that finds nothing.
-        has_escape = ("\\u" in text or "%" in text) and self._escaped.search(text) is not None
+        has_escape = ("%" in text or ("\\" in text and "\\u" in text)) and self._escaped.search(text) is not None
         if has_escape:
             return self._pattern.sub(MASK, text)
         for form in self.literal:
@@ -72,7 +72,9 @@ class SecretBytes:
             # `in` takes bytes for a number first, and fails over that each time.
             if data.find(form) >= 0:
                 return self._pattern.sub(MASK.encode(), data), True
-        if (data.find(b"\\u") < 0 and data.find(b"%") < 0) or self._escaped.search(data) is None:
+        # One byte is found at a hundredth of the time of two.
+        has_unicode = data.find(b"\\") >= 0 and data.find(b"\\u") >= 0
+        if not (has_unicode or data.find(b"%") >= 0) or self._escaped.search(data) is None:
             return data, False
         shown, count = self._pattern.subn(MASK.encode(), data)
         return shown, count > 0
@@ -285,9 +287,12 @@ class Redaction:
 
     def raw_headers(self, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[str, str], ...]:
         """The same for headers as they came. All values are looked at together: as a rule there is no secret."""
-        names, has_secret = _decode_names(tuple([name for name, _ in headers]))
-        joined = b"\n".join([value for _, value in headers]).decode("latin-1")  # no header has a line break
-        text = tuple(zip(names, joined.split("\n"), strict=False))  # without headers, there is one empty value
+        if not headers:
+            return ()
+        names, values = zip(*headers, strict=True)
+        known, has_secret = _decode_names(names)
+        joined = b"\n".join(values).decode("latin-1")  # no header has a line break
+        text = tuple(zip(known, joined.split("\n"), strict=True))
         if has_secret or "@" in joined or self.words(joined) != joined:
             return self.headers(text)
         return text

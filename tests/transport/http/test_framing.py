@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.transport.http.framing import HEAD_LIMIT, AnswerParser, request_head
+from sightline.transport.http.framing import HEAD_LIMIT, AnswerParser, AnswerShape, request_head
 from sightline.transport.http.target import Proxies, Proxy, target
 from sightline.wire.call import HttpRequest
 from tests.transport.http.asking import kind
@@ -376,3 +376,88 @@ def test_no_headers_make_a_second_header_or_a_second_request(headers: list[tuple
     ours = len(heard.headers) - len(headers)
     assert 0 <= ours <= 4
     assert heard.headers[ours:] == [(name, value.strip(" \t")) for name, value in headers]
+
+
+# --- answers of a known shape -----------------------------------------------------------------------
+
+KNOWN = b"HTTP/1.1 200 OK\r\nX-One: a b\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi"
+
+
+def known_shape(data: bytes) -> AnswerShape | None:
+    """The shape of an answer after it was read three times."""
+    shape = None
+    for _ in range(3):
+        parser = AnswerParser(PLACE, shape=shape)
+        parser.feed(data)
+        shape = parser.shape
+    return shape
+
+
+def said(parser: AnswerParser) -> dict[str, object]:
+    fault = parser.fault and parser.fault.message
+    head = (parser.status, parser.reason, parser.headers, parser.named, parser.has_head)
+    return {"head": head, "body": parser.pieces, "end": (parser.is_complete, parser.keeps_alive, fault)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        KNOWN,
+        KNOWN.replace(b"a b", b"another \xfc"),
+        KNOWN.replace(b"a b", b""),
+        KNOWN.replace(b": a b", b":a b"),
+        KNOWN.replace(b"a b", b" a b\t "),
+        KNOWN.replace(b"a b", b"a\x00b"),
+        KNOWN.replace(b"a b", b"a\r\n b"),
+        KNOWN.replace(b"a b", b"a\r\nX-Two: b"),
+        KNOWN.replace(b"a b", b"a\r\nContent-Length: 2"),
+        KNOWN.replace(b"a b", b"a\r\nTransfer-Encoding: chunked"),
+        KNOWN.replace(b"keep-alive", b"close"),
+        KNOWN.replace(b": 2", b": 0")[:-2],
+        KNOWN.replace(b": 2", b": 1"),
+        KNOWN.replace(b": 2", b": 20"),
+        KNOWN.replace(b": 2", b": +2"),
+        KNOWN.replace(b": 2", b": 2, 2"),
+        KNOWN.replace(b"200 OK", b"404 Not Found"),
+        KNOWN.replace(b"1.1", b"1.0"),
+        KNOWN + b"HTTP/1.1 200 OK\r\n",
+        KNOWN[:-1],
+        KNOWN[:30],
+    ],
+)
+def test_after_an_answer_of_a_known_shape_any_other_is_what_llhttp_says(data: bytes) -> None:
+    shape = known_shape(KNOWN)
+    assert shape is not None
+    parser = AnswerParser(PLACE, shape=shape)
+    parser.feed(data)
+    assert said(parser) == said(heard(data))
+
+
+def test_an_answer_of_a_known_shape_keeps_it_and_another_loses_it() -> None:
+    shape = known_shape(KNOWN)
+    again, other = AnswerParser(PLACE, shape=shape), AnswerParser(PLACE, shape=shape)
+    again.feed(KNOWN.replace(b"a b", b"c"))
+    assert again.shape is shape
+    other.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    assert other.shape is None
+
+
+def test_the_answer_to_a_request_for_the_head_alone_is_never_of_a_known_shape() -> None:
+    parser = AnswerParser(PLACE, bodiless=True, shape=known_shape(KNOWN))
+    parser.feed(KNOWN[:-2])
+    assert said(parser) == said(heard(KNOWN[:-2], bodiless=True))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        KNOWN.replace(b"200 OK", b"204 No Content").replace(b": 2", b": 0")[:-2],
+        KNOWN.replace(b"Content-Length: 2", b"X-Two: 2"),
+        KNOWN.replace(b"Connection: keep-alive", b"X-One: b"),
+        KNOWN.replace(b": a b", b":a b"),
+        KNOWN.replace(b"keep-alive", b"close"),
+    ],
+    ids=["no body", "no length", "twice the same name", "no space", "the last one"],
+)
+def test_an_answer_that_its_lines_alone_do_not_tell_has_no_shape(data: bytes) -> None:
+    assert known_shape(data) is None

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from sightline.dialects.dialect import PlainTexts
-from sightline.dialects.streaming import read_frames
+from sightline.dialects.streaming import join_texts, read_frames
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Finish, Reply
 from sightline.model.usage import Usage, unusual
@@ -188,6 +188,7 @@ def read_stream(data: bytes) -> Reply | None:
     decoded as one list, at the speed of C."""
     if not (data.startswith(_BEGIN) and data.endswith(_DONE)):
         return None
+    data = join_texts(data)
     try:
         chunks = _CHUNKS.decode(b"[" + data[len(_BEGIN) : -len(_DONE)].replace(_BETWEEN, b",") + b"]")
     except (ValueError, RecursionError):

@@ -40,6 +40,7 @@ class ConnectionPool:
         """A connection that is open and free, if there is one."""
         while self._idle and not self._is_closed:
             connection, since = self._idle.popitem()
+            # The timer that sweeps the others may be late.
             if self._loop.time() - since < self._keep_alive and connection.is_usable():
                 return connection
             connection.abort()
@@ -184,7 +185,8 @@ class Response:
 
     def header(self, name: str) -> str:
         """The first value of a header, whatever the case of its name; nothing where it is absent."""
-        return self.named.get(name.lower().encode("latin-1"), b"").decode("latin-1")
+        value = self.named.get(name.lower().encode("latin-1"))
+        return "" if value is None else value.decode("latin-1")
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -302,6 +304,13 @@ class _Way(NamedTuple):
     heads: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[bytes, bytes, str | None]]
 
 
+async def _refuse_proxy(response: Response, aim: HttpTarget, proxy: Proxy | None) -> None:
+    """Raise the fault of an answer that is the proxy's own and not the provider's."""
+    if proxy is not None and not aim.origin.is_tls:
+        await response.close()
+        raise faults.proxy_refused(proxy.place, proxy.variable, response.status, aim.origin.place)
+
+
 class HttpClient:
     """Sends requests. It belongs to the loop in which it sends the first one.
 
@@ -336,7 +345,10 @@ class HttpClient:
         head = with_length(request, *parts)
         connection = pool.take_idle() or await pool.acquire(timeouts.connect)
         answer = await connection.exchange(head, request.body, timeouts, bodiless=request.method == "HEAD")
-        return await self._response(Response(connection, answer, pool), aim, proxy)
+        response = Response(connection, answer, pool)
+        if response.status == _PROXY_AUTHENTICATION_REQUIRED:
+            await _refuse_proxy(response, aim, proxy)
+        return response
 
     async def send_open(
         self,
@@ -356,12 +368,9 @@ class HttpClient:
         answer = await connection.exchange_open(
             head, body, timeouts, bodiless=request.method == "HEAD", on_interim=on_interim
         )
-        return await self._response(Response(connection, answer, pool), aim, proxy)
-
-    async def _response(self, response: Response, aim: HttpTarget, proxy: Proxy | None) -> Response:
-        if response.status == _PROXY_AUTHENTICATION_REQUIRED and proxy is not None and not aim.origin.is_tls:
-            await response.close()
-            raise faults.proxy_refused(proxy.place, proxy.variable, response.status, aim.origin.place)
+        response = Response(connection, answer, pool)
+        if response.status == _PROXY_AUTHENTICATION_REQUIRED:
+            await _refuse_proxy(response, aim, proxy)
         return response
 
     def _way(self, url: str, *, direct: bool) -> "_Way":

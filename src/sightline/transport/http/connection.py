@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from sightline.errors import Fault
 from sightline.platform.processes import readiness_check
 from sightline.transport.http import faults
-from sightline.transport.http.framing import AnswerParser, OnInterim, chunk, last_chunk
+from sightline.transport.http.framing import AnswerParser, AnswerShape, OnInterim, chunk, last_chunk
 from sightline.transport.http.target import Timeouts
 
 # More than this is not held for a reader that is slower than the network.
@@ -55,6 +55,8 @@ class HttpConnection(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
+        self._shape: AnswerShape | None = None
+        """That of the last answer: the next one is likely to have it too."""
         self._waiter: asyncio.Future[None] | None = None
         self._lost_waiters: list[asyncio.Future[None]] = []
         self._has_ended = False
@@ -82,19 +84,17 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._heard = self._loop.time()
-        if answer.has_head:
-            answer.feed(data)
-        else:
-            begun = answer.has_begun()
-            answer.feed(data)
-            if not begun:
-                self._watch(self._timeouts.idle)
+        is_first = not answer.has_head and not answer.has_begun()
+        answer.feed(data)
         self._buffered += len(data)
         if answer.is_over():
             if not answer.keeps_alive:
                 self.abort()
-        elif self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
-            self._pause_reading(answer)
+        else:
+            if is_first:
+                self._watch(self._timeouts.idle)
+            if self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
+                self._pause_reading(answer)
         if self.listener is not None:
             self.listener()
         else:
@@ -156,7 +156,7 @@ class HttpConnection(asyncio.Protocol):
 
     async def exchange(self, head: bytes, body: bytes, timeouts: Timeouts, *, bodiless: bool) -> AnswerParser:
         """Send a request and wait for the head of its answer. However this fails, the connection is closed."""
-        answer = self._answer = AnswerParser(self.place, bodiless=bodiless)
+        answer = self._answer = AnswerParser(self.place, bodiless=bodiless, shape=self._shape)
         self._timeouts = timeouts
         self._buffered = 0
         self._has_sent = False
@@ -322,6 +322,7 @@ class HttpConnection(asyncio.Protocol):
         if self._upload is not None:
             self._upload.cancel()
             self._upload = None
+        self._shape = None if answer is None else answer.shape
         transport = self._transport
         if transport is None or answer is None or not answer.is_complete or not answer.keeps_alive:
             return False

@@ -26,6 +26,52 @@ OnInterim: TypeAlias = Callable[[int, list[tuple[bytes, bytes]]], None]
 """Gets the status and the headers of each answer of 1xx before the answer itself."""
 
 
+_FRAMED_OTHERWISE = frozenset({b"transfer-encoding", b"upgrade", b"trailer"})
+_MOST_SHAPES = 256
+_SHAPES: "dict[tuple[bytes, ...], AnswerShape | None]" = {}
+"""The shapes of answers by the beginnings of their lines; None for those that were seen once."""
+
+
+class AnswerShape:
+    """The head of an answer that llhttp has read, but for the values of its headers. A server answers with the same
+    headers in the same order again and again: an answer that has this shape, and came with its whole body, need not be
+    parsed. What frames the body is the length alone, and what is said of the connection has to be the same."""
+
+    def __init__(self, first_line: bytes, headers: list[tuple[bytes, bytes]], status: int, reason: bytes) -> None:
+        self.status, self.reason = status, reason
+        self.names = [name for name, _ in headers]
+        self.low = [name.lower() for name in self.names]
+        self.length_at = self.low.index(b"content-length")
+        lines = [b"%b: %b" % (re.escape(name), _value_pattern(name.lower(), value)) for name, value in headers]
+        self.match = re.compile(b"\r\n".join([re.escape(first_line), *lines, b"\r\n"])).match
+
+
+def _value_pattern(name: bytes, value: bytes) -> bytes:
+    if name == b"connection":
+        return b"(" + re.escape(value) + b")"
+    return rb"(\d{1,12})" if name == b"content-length" else rb"(?! )([ -~\x80-\xff]*)(?<! )"
+
+
+def _find_shape(data: bytes, answer: "AnswerParser") -> AnswerShape | None:
+    """The shape of an answer that begins with these bytes and of which llhttp has read the head, if it is seen not for
+    the first time; None where it may be read in another way than by its lines."""
+    named, headers = answer.named, answer.headers
+    if b"content-length" not in named or len(named) != len(headers) or not named.keys().isdisjoint(_FRAMED_OTHERWISE):
+        return None
+    first_line, *lines = data[: data.find(b"\r\n\r\n")].split(b"\r\n")
+    is_framed_by_length = answer.keeps_alive and answer.status not in _NO_BODY
+    if not is_framed_by_length or lines != [b"%b: %b" % each for each in headers]:
+        return None
+    key = (first_line, named.get(b"connection", b""), *(name for name, _ in headers))
+    if key not in _SHAPES:
+        if len(_SHAPES) >= _MOST_SHAPES:
+            _SHAPES.clear()
+        _SHAPES[key] = None
+    elif _SHAPES[key] is None:
+        _SHAPES[key] = AnswerShape(first_line, headers, answer.status, answer.reason)
+    return _SHAPES[key]
+
+
 class _EnoughError(Exception):
     """Stops llhttp, and goes no further than `feed`."""
 
@@ -33,11 +79,19 @@ class _EnoughError(Exception):
 class AnswerParser:
     """One answer. `feed` it what comes and tell it when the connection `ended`; take the body from `pieces`.
 
-    Answers with a status of 1xx are given to `on_interim` and are no answer. A parser serves one answer only, so that
+    Answers with a status of 1xx are given to `on_interim` and are no answer. One that has the `shape` of the answer
+    before it is not parsed. A parser serves one answer only, so that
     nothing of an answer, such as its `trailers`, can turn up in the next.
     """
 
-    def __init__(self, place: str, *, bodiless: bool = False, on_interim: "OnInterim | None" = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        *,
+        bodiless: bool = False,
+        on_interim: "OnInterim | None" = None,
+        shape: AnswerShape | None = None,
+    ) -> None:
         self.status = 0
         self.reason = b""
         self.headers: list[tuple[bytes, bytes]] = []
@@ -57,7 +111,9 @@ class AnswerParser:
         self._until_close = False
         self._head_size = 0
         self._framing_size = 0
-        self._llhttp: HttpResponseParser | None = HttpResponseParser(self)
+        self._llhttp: HttpResponseParser | None = None
+        self.shape = shape
+        """The shape that the last answer had, and then the one that this has, if it can be known by it."""
 
     def is_over(self) -> bool:
         """Whether nothing more can come of it."""
@@ -85,13 +141,36 @@ class AnswerParser:
     def _feed_head(self, data: bytes) -> None:
         # Up to the limit and not further, so that the limit does not depend on how the bytes were split.
         room = HEAD_LIMIT - self._head_size
+        is_first = not self._head_size
         self._head_size += len(data)
+        if is_first:
+            if self.shape is not None and self._take_known(self.shape, data):
+                return
+            self._llhttp = HttpResponseParser(self)
         self._parse(data[:room])
+        if is_first:
+            self.shape = _find_shape(data, self) if self.has_head and self.fault is None else None
         if self._head_size > HEAD_LIMIT and not self.is_over():
             if self.has_head:
                 self._parse(data[room:])
             else:
                 self._give_up(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
+
+    def _take_known(self, shape: AnswerShape, data: bytes) -> bool:
+        """Take an answer that has this shape and is whole. False where llhttp has to read it."""
+        found = None if self._bodiless else shape.match(data, 0, HEAD_LIMIT)
+        if found is None:
+            return False
+        values, end = found.groups(), found.end()
+        if len(data) - end != int(values[shape.length_at]):
+            return False
+        self.status, self.reason = shape.status, shape.reason
+        self.headers = list(zip(shape.names, values, strict=True))
+        self.named = dict(zip(shape.low, values, strict=True))
+        if len(data) > end:
+            self.pieces.append(data[end:])
+        self.has_head = self.is_complete = self.keeps_alive = True
+        return True
 
     def feed_eof(self, *, clean: bool) -> None:
         """The connection ended; `clean` when the other side said so."""
