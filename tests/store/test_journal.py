@@ -1,3 +1,4 @@
+import errno
 import os
 import tempfile
 import zlib
@@ -57,6 +58,44 @@ def test_a_record_is_in_its_file_without_a_system_call_after_the_first(
         append(journal, number)
     monkeypatch.undo()
     assert written_to(tmp_path) == [f"x_{number}" for number in range(9)]
+    journal.close()
+
+
+@pytest.mark.parametrize("most", [None, 5000])
+def test_a_large_record_is_written_by_a_system_call_whether_or_not_that_takes_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None
+) -> None:
+    journal = JournalWriter(tmp_path)
+    sizes: list[int] = []
+    pwrite = os.pwrite
+
+    def write_some(file: int, data: bytes, at: int) -> int:
+        sizes.append(len(data))
+        return pwrite(file, data[:most], at)
+
+    monkeypatch.setattr(os, "pwrite", write_some)
+    append(journal, 0)
+    append(journal, 1, size=100_000)
+    append(journal, 2)
+    assert len(sizes) == 1
+    assert written_to(tmp_path) == ["x_0", "x_1", "x_2"]
+    journal.close()
+
+
+def test_a_large_record_that_cannot_be_written_is_a_fault_and_the_next_one_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    journal = JournalWriter(tmp_path)
+    append(journal, 0)
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(Fault):
+        append(journal, 1, size=100_000)
+    monkeypatch.undo()
+    append(journal, 2, size=100_000)
+    assert written_to(tmp_path) == ["x_0", "x_2"]
     journal.close()
 
 

@@ -34,6 +34,8 @@ _HEAD = struct.Struct("<8sQQQ")
 _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
 _MOST_SPARES = 16
+_LARGE = 16 << 10 if hasattr(os, "pwrite") else SEGMENT_SIZE << 20
+"""A record from this size on is written by a system call: to fault in its pages one by one costs five times as much."""
 _SCRUB = "scrub.lock"
 _SCRUB_TRIES, _SCRUB_WAIT = 200, 0.01
 _DRAFT = ".draft"
@@ -89,6 +91,8 @@ class JournalWriter:
         self._at = 0
         self._writing = threading.Lock()
         self._map: mmap.mmap | None = None
+        self._file = -1
+        """The segment that is mapped."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -97,15 +101,18 @@ class JournalWriter:
     def append(self, record: bytes) -> None:
         """Write a record that `frame_record` made; the end of this process cannot lose it any more."""
         with self._writing:
-            if self._map is None or self._at + len(record) > len(self._map):
-                try:
+            written = 0
+            try:
+                if self._map is None or self._at + len(record) > len(self._map):
                     mapped = self._start_segment(len(record))
-                except OSError as error:
-                    raise unwritable(self._folder, error) from None
-            else:
-                mapped = self._map
+                else:
+                    mapped = self._map
+                if len(record) >= _LARGE:
+                    written = os.pwrite(self._file, record, self._at)
+            except OSError as error:
+                raise unwritable(self._folder, error) from None
             end = self._at + len(record)
-            mapped[self._at : end] = record
+            mapped[self._at + written : end] = record[written:]
             _NUMBER.pack_into(mapped, _END, end)
             if self._is_forced:
                 mapped.flush()
@@ -136,21 +143,25 @@ class JournalWriter:
             finally:
                 os.close(file)
             draft.replace(path)
-            with path.open("r+b", buffering=0) as segment:
-                mapped = mmap.mmap(segment.fileno(), 0)  # last, because Windows renames no file that is mapped
+            file = os.open(path, os.O_RDWR | BINARY)
+            try:
+                mapped = mmap.mmap(file, 0)  # last, because Windows renames no file that is mapped
+            except OSError:
+                os.close(file)
+                raise
         except OSError:
             draft.unlink(missing_ok=True)
             raise
         # Only now: until there is a next one, the old segment is not at its end.
         if self._map is not None:
             self._seal(self._map)
-        self._map, self._number, self._at = mapped, number, _HEAD.size
+        self._map, self._file, self._number, self._at = mapped, file, number, _HEAD.size
         return mapped
 
-    @staticmethod
-    def _seal(mapped: mmap.mmap) -> None:
+    def _seal(self, mapped: mmap.mmap) -> None:
         _NUMBER.pack_into(mapped, _SEALED, 1)
         mapped.close()
+        os.close(self._file)
 
 
 def _allocate(file: int, least: int, most: int) -> None:
