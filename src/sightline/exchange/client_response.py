@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from copy import copy
 from functools import lru_cache
 from math import ceil
+from operator import itemgetter
 from typing import Protocol, Self
 
 from sightline.dialects.registry import dialect
@@ -134,6 +135,7 @@ class RequestHandler(Protocol):
 
 _FRAMING = frozenset(name.encode() for name in HOP_BY_HOP) | {b"content-length", b"proxy-connection"}
 _JSON = (b"content-type", b"application/json")
+_NAME = itemgetter(0)
 EVENT_STREAM: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 _ARRAY: Headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -176,7 +178,7 @@ def whole(
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
-    places, has_connection = _places_for_client(tuple([name for name, _ in headers]))
+    places, has_connection = _places_for_client(tuple(map(_NAME, headers)))
     passed = [headers[place] for place in places]
     if has_connection:
         values = [value for name, value in headers if name.lower() == b"connection"]

@@ -174,8 +174,9 @@ class Responder:
         it streams."""
         response = accepted.response
         is_same = exchange.choice.dialect == exchange.request.dialect
-        is_empty = response.status == _NO_CONTENT or response.header("content-length").strip() == "0"
-        is_framed = response.header("content-type").lower().startswith(_EVENTS) and not is_empty
+        is_framed = response.header("content-type").lower().startswith(_EVENTS)
+        if is_framed and (response.status == _NO_CONTENT or response.header("content-length").strip() == "0"):
+            is_framed = False  # there is no event in it
         if exchange.request.is_stream or (is_same and is_framed):
             tap = self._tap(exchange, response, outbound, is_framed=is_framed)
             return await self._stream(exchange, tap, accepted, turn)

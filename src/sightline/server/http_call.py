@@ -201,7 +201,7 @@ class HttpCall:
     def write_interim(self, status: int, headers: Headers, /) -> None:
         """Write a response of 1xx, which comes before the response itself. HTTP/1.0 has none."""
         if not self._is_http_1_0 and not self.has_begun:
-            self._connection.transport.write(join_head(status, lines_of(headers).lines))
+            self._connection.transport.write(join_head(status, lines_of(headers)[0]))
 
     def write_body(self, body: bytes, *, is_last: bool, trailers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         """Write a piece of the body, and behind the last one of a chunked body its trailers."""

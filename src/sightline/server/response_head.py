@@ -3,7 +3,7 @@
 from functools import lru_cache
 from http import HTTPStatus
 from operator import add
-from typing import Final, NamedTuple
+from typing import Final
 
 from sightline.web.asgi import Headers
 
@@ -11,26 +11,18 @@ STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".en
 _CONTROLS: Final = bytes({*range(32), 127} - {9})
 
 
-class HeaderLines(NamedTuple):
-    """Headers as lines without their ends; the `length` of the body that they name, and whether the connection `closes`
-    after it, which has no line here."""
-
-    lines: list[bytes]
-    length: int | None
-    closes: bool
-
-
-def lines_of(headers: Headers) -> HeaderLines:
-    """These headers as lines."""
+def lines_of(headers: Headers) -> tuple[list[bytes], int | None, bool]:
+    """These headers as lines without their ends, the length of the body that they name, and whether the connection
+    closes after it, which has no line here."""
     if not headers:
-        return HeaderLines([], None, closes=False)
+        return [], None, False
     names, values = zip(*headers, strict=True)
     begins, length_at, connection_at = _begin_lines(names)
     length = None if length_at is None else int(values[length_at])
     if connection_at is None or b"close" not in values[connection_at].lower():
-        return HeaderLines(list(map(add, begins, values)), length, closes=False)
+        return list(map(add, begins, values)), length, False
     kept = [begin + value for begin, value in zip(begins, values, strict=True) if begin != b"connection: "]
-    return HeaderLines(kept, length, closes=True)
+    return kept, length, True
 
 
 def join_head(status: int, lines: list[bytes]) -> bytes:

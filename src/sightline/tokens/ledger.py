@@ -76,7 +76,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._accounts: BoundedCache[tuple[str, str], Account] = BoundedCache(MOST_ACCOUNTS)
-        self._latest: tuple[tuple[str, str], Account] | None = None
+        self._latest: tuple[str, str, Account | None] = ("", "", None)
         self._has_news = False
         self.catch_up: Callable[[], None] | None = None
         """Called before a limit is looked at, if others count for this ledger: it counts in what they have sent."""
@@ -204,13 +204,12 @@ class Ledger:
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
         """The account, and this moment by its own clock."""
-        key = provider, model
-        if self._latest is not None and key == self._latest[0]:  # as for each step of a request
-            account = self._latest[1]
-        else:
-            found = self._accounts.get(key)
-            account = found or Account()
-            if found is None:
+        name, asked, account = self._latest
+        if name != provider or asked != model or account is None:  # else it is another step of one request
+            key = provider, model
+            account = self._accounts.get(key)
+            if account is None:
+                account = Account()
                 self._accounts.put(key, account)
-            self._latest = key, account
+            self._latest = provider, model, account
         return account, account.time(at)
