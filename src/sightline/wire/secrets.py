@@ -63,7 +63,7 @@ class SecretBytes:
     _plain: tuple[bytes, ...]
     _pattern: re.Pattern[bytes]
     _escaped: re.Pattern[bytes]
-    _ends: frozenset[int]
+    ends: frozenset[int]
     """The bytes with which a piece of a secret may end."""
 
     def mask(self, data: bytes) -> tuple[bytes, bool]:
@@ -80,9 +80,8 @@ class SecretBytes:
         return shown, count > 0
 
     def begins_at(self, data: bytes) -> int:
-        """Where a secret may have begun at the end of these bytes; their length where none has."""
-        if not data or data[-1] not in self._ends:
-            return len(data)  # as at the end of a frame: no secret has a line break in it
+        """Where a secret may have begun at the end of these bytes, which is one of `ends`; their length where none
+        has."""
         window = max(0, len(data) - _LONGEST_ESCAPE * max(map(len, self._plain)))
         tail = data[window:]
         half = _HALF.search(tail)
@@ -337,9 +336,12 @@ class Masking:
         data, has_found = known.mask(data)
         if has_found:
             self.has_found = True
+        if not data or data[-1] not in known.ends:
+            self._held = b""  # as at the end of a frame: no secret has a line break in it
+            return data
         cut = known.begins_at(data)
         self._held = data[cut:]
-        return data[:cut] if self._held else data
+        return data[:cut]
 
     def close(self) -> bytes:
         """What was held back and is no secret after all."""
