@@ -87,7 +87,9 @@ NOTED = [FactEntry("x_1", 3 + n, 100.0 + n, frame) for n, frame in enumerate(FRA
 
 def test_frames_come_back_with_their_numbers_and_times() -> None:
     codec = Codec()
-    data = pack_frames(codec, zip(NOTED, FRAMES, strict=True))
+    data = pack_frames(
+        codec, [(entry.n, entry.at, frame.after, frame.data) for entry, frame in zip(NOTED, FRAMES, strict=True)]
+    )
     assert unpack_frames(codec, "x_1", data) == NOTED
     assert raw_bytes(codec, data) == b"".join(frame.data for frame in FRAMES)
     assert len(data) < 3000

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from random import Random
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,9 +14,10 @@ from sightline.filters.predicate import matches, occurs
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Held
 from sightline.model.usage import Usage
 from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
-from sightline.store.postgres_connection import UNFIT, address_of, index_texts
+from sightline.store.postgres_connection import UNFIT, PostgresConnection, address_of, index_texts
+from sightline.store.postgres_digest import LEFT_BEHIND
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
-from sightline.store.postgres_sink import LEFT_BEHIND, PostgresBodies, PostgresSink, body_of
+from sightline.store.postgres_sink import PostgresBodies, PostgresSink, body_of
 from sightline.store.summary import ExchangeSubject, Summary, Unfinished
 from tests.postgres_server import execute, fetch
 from tests.store.postgres_tables import connected, connection_to, sink, tables
@@ -196,7 +198,8 @@ def values(url: str, query: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in fetch(url, query)]
 
 
-def test_requests_and_replies_are_read_a_few_at_a_time() -> None:
+def test_requests_and_replies_are_read_a_number_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.store.postgres_digest._AT_ONCE", 16)
     with tables() as url, sink(url) as target:
         for number in range(20):
             target.apply(whole(f"x_{number:02}", chat_body(f"question {number}"), "answer"))
@@ -226,6 +229,40 @@ def test_instructions_are_kept_in_the_first_exchange_that_has_them() -> None:
         assert not target.tidy()
         texts = "SELECT exchange, words FROM sightline.texts ORDER BY exchange"
         assert values(url, texts) == [("x_1", "Be brief.\ngo on"), ("x_2", "go on")]
+
+
+def test_turns_of_a_conversation_that_come_in_together_follow_each_other() -> None:
+    said = ["hi", "hello", "and then?", "this", "and now?"]
+    with tables() as url, sink(url) as target:
+        turns = [received(f"x_{n}", chat_body(*said[: 2 * n + 1]), session="s") for n in range(3)]
+        other = received("x_3", chat_body(*said), session="another")
+        target.apply([entry for turn in (*turns, other) for entry in turn])
+        assert not target.tidy()
+        found = values(url, "SELECT id, previous FROM sightline.exchanges ORDER BY id")
+        assert found == [("x_0", ""), ("x_1", "x_0"), ("x_2", "x_1"), ("x_3", "")]
+
+
+def test_an_exchange_that_another_process_begins_at_the_same_moment_is_added_to() -> None:
+    entries = whole("x_1", chat_body("question"), "an", "swer")
+
+    async def begin(connection: PostgresConnection) -> None:
+        async with connection.transaction():
+            await connection.execute("INSERT INTO sightline.exchanges (id, replica, slot) VALUES ('x_1', 'other', 1)")
+            adding = asyncio.get_running_loop().run_in_executor(None, target.apply, entries)
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = $1"
+            async with connection_to(url) as looking:
+                while not await looking.fetchval(waiting, urlsplit(url).path[1:]):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        await adding
+
+    with tables() as url, sink(url) as target:
+        connected(url, begin)
+        facts = [each for each in entries if hasattr(each, "fact")]
+        assert connected(url, lambda connection: facts_of(connection, "x_1")) == facts
+        assert values(url, "SELECT replica, state, next_n FROM sightline.exchanges") == [
+            ("other", "finished", len(facts))
+        ]
+        assert not target.tidy()
 
 
 def test_what_a_replica_leaves_unread_is_read_by_another_after_a_while() -> None:

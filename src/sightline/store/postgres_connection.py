@@ -26,6 +26,8 @@ TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 """What a server, the way to it, or the driver in between raises."""
 UNFIT = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError)
 """What is raised because of the values that were sent, and would be at any other time."""
+CROSSED: type[Exception] = asyncpg.DeadlockDetectedError
+"""What is raised where two wait for each other."""
 REFUSAL: type[Exception] = asyncpg.PostgresError
 """What a server raises that was reached."""
 
@@ -227,6 +229,18 @@ def _unreachable_fault(error: OSError, where: str) -> Fault:
 def _first_line(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:
     """The first line of the other side's words."""
     return str(error).partition("\n")[0]
+
+
+def arrays(*kinds: str) -> str:
+    """The parameters of a statement as rows of these types. One statement for all rows costs the server a fraction of
+    one for each."""
+    return f"unnest({', '.join(f'${number}::{kind}[]' for number, kind in enumerate(kinds, 1))})"
+
+
+async def send_rows(connection: PostgresConnection, statement: str, rows: Sequence[Sequence[object]]) -> None:
+    """Run a statement whose parameters are the columns of these rows."""
+    if rows:
+        await connection.execute(statement, *map(list, zip(*rows, strict=True)))
 
 
 # The server knows locks by number; these are ours, and any other program's in the same database are likely not.

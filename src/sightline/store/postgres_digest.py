@@ -1,0 +1,234 @@
+"""What requests and replies in a PostgreSQL record tell: read after they came in, in transactions of their own.
+
+`todo` marks what is left, so that a process that ends in between, or never comes back, leaves nothing unread.
+"""
+
+import hashlib
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from sightline.dialects.stored import exchange_in
+from sightline.model.exchange import Fact, Received
+from sightline.store.digest import REPLY, REQUEST, Digest, DigestReader, read_reply, reply_dialect
+from sightline.store.entries import Codec, raw_bytes
+from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, Row, arrays, send_rows, writing
+from sightline.store.summary import storable
+
+BodyReader: TypeAlias = Callable[[PostgresConnection, str], Awaitable[bytes | None]]
+"""Returns the body with a hash."""
+
+LEFT_BEHIND = 600.0
+"""After so many seconds, what a replica has not read is read by others: it may never come back."""
+
+_AT_ONCE = 128
+_LOG = logging.getLogger(__name__)
+_BEGINNINGS = 256
+_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+_WRONG = (UnicodeError, ValueError, OverflowError, RecursionError, *UNFIT)
+
+_OWN = """
+SELECT id, todo, session FROM sightline.exchanges
+WHERE todo > 0 AND replica = $1 ORDER BY id LIMIT $2 FOR UPDATE
+"""
+_LEFT = """
+SELECT id, todo, session FROM sightline.exchanges
+WHERE todo > 0 AND at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+"""
+_FACTS = "SELECT exchange, data FROM sightline.facts WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
+_FRAMES = "SELECT exchange, data FROM sightline.frames WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
+_DONE = f"""
+UPDATE sightline.exchanges AS e SET todo = 0, reply_id = coalesce(new.reply_id, e.reply_id),
+    title = coalesce(new.title, e.title), is_side = coalesce(new.is_side, e.is_side),
+    thread = coalesce(new.thread, e.thread), previous = coalesce(new.previous, e.previous),
+    continues = coalesce(new.continues, e.continues)
+FROM {arrays("text", "text", "text", "boolean", "bytea", "text", "text")}
+    AS new (id, reply_id, title, is_side, thread, previous, continues)
+WHERE e.id = new.id
+"""
+_UNREADABLE = "UPDATE sightline.exchanges SET todo = 0 WHERE id = $1"
+_NAMED = """
+SELECT id, reply_id FROM sightline.exchanges
+WHERE reply_id = ANY($1::text[]) AND reply_id <> '' OR id = ANY($2::text[])
+"""
+_LINKED = f"""
+UPDATE sightline.exchanges AS e SET previous = new.id FROM {arrays("text", "text")} AS new (id, reply_id)
+WHERE e.continues = new.reply_id AND e.continues <> '' AND e.previous = '' AND e.id > new.id
+"""
+_CONTINUED = """
+SELECT thread, session, id FROM sightline.exchanges WHERE thread = ANY($1::bytea[]) AND session = ANY($2::text[])
+"""
+_INSTRUCT = f"""
+INSERT INTO sightline.instructions (hash, exchange) SELECT * FROM {arrays("bytea", "text")} ORDER BY 1
+ON CONFLICT DO NOTHING RETURNING hash
+"""
+_WORDS = f"""
+INSERT INTO sightline.texts (exchange, part, words) SELECT * FROM {arrays("text", "smallint", "text")}
+ON CONFLICT DO NOTHING
+"""
+
+
+class Recorded(NamedTuple):
+    """What there is to read of an exchange: its facts but for the frames, and the raw reply."""
+
+    facts: Sequence[Fact]
+    raw: bytes
+
+
+class PostgresDigests:
+    """Does what is left to do for the exchanges of a replica, many at a time. `fresh` are those that came in last: they
+    need not be fetched."""
+
+    def __init__(self, codec: Codec, read_body: BodyReader, replica: str) -> None:
+        self.fresh: dict[str, Recorded] = {}
+        self._codec = codec
+        self._read_body = read_body
+        self._replica = replica
+        self._requests = DigestReader()
+
+    async def advance(self, connection: PostgresConnection, now: float) -> bool:
+        """Read some; False where none was left."""
+        try:
+            return await self._read_many(connection, now)
+        except (*_WRONG, CROSSED):
+            # One that cannot be read must not keep others from it; and replicas that note the same instructions, or
+            # whose exchanges name each other's, then wait for each other, never both ways.
+            return await self._read_one_by_one(connection, now)
+
+    async def _read_many(self, connection: PostgresConnection, now: float) -> bool:
+        for whose in ((_OWN, self._replica), (_LEFT, now - LEFT_BEHIND)):
+            async with writing(connection):
+                rows = await connection.fetch(*whose, _AT_ONCE)
+                await self._read(connection, rows)
+            if len(rows) == _AT_ONCE:
+                return True
+        self.fresh.clear()
+        return False
+
+    async def _read_one_by_one(self, connection: PostgresConnection, now: float) -> bool:
+        for _ in range(_AT_ONCE):
+            rows: list[Row] = []
+            try:
+                async with writing(connection):
+                    rows = await connection.fetch(_OWN, self._replica, 1)
+                    rows = rows or await connection.fetch(_LEFT, now - LEFT_BEHIND, 1)
+                    await self._read(connection, rows)
+            except _WRONG:
+                if not rows:
+                    raise
+                _LOG.exception("an exchange could not be read for search; it is on record all the same")
+                await connection.execute(_UNREADABLE, rows[0]["id"])
+            if not rows:
+                return False
+        return True
+
+    async def _read(self, connection: PostgresConnection, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        sessions = {row["id"]: row["session"] for row in rows}
+        recorded = await self._load(connection, list(sessions))
+        digests: dict[str, Digest] = {}
+        words: list[tuple[str, int, str]] = []
+        names: dict[str, str] = {}
+        for row in rows:
+            exchange, (facts, raw) = row["id"], recorded[row["id"]]
+            if row["todo"] & REQUEST and (digest := await self._read_request(connection, facts)) is not None:
+                digests[exchange] = digest
+            if row["todo"] & REPLY and raw:
+                text, name = read_reply(reply_dialect(facts), raw)
+                words.append((exchange, 1, text))
+                if name:
+                    names[exchange] = storable(name)
+        previous = await self._find_previous(connection, sessions, digests, names)
+        new = await self._note_instructions(connection, digests)
+        words += [(exchange, 0, "\n".join([*new[exchange], each.new_text])) for exchange, each in digests.items()]
+        fit = [(exchange, part, storable(text.encode("utf-8", "replace").decode())) for exchange, part, text in words]
+        await send_rows(connection, _WORDS, [each for each in fit if each[2]])
+        await send_rows(
+            connection, _DONE,
+            [(each, names.get(each), *_digest_columns(digests.get(each), previous.get(each))) for each in sessions],
+        )  # fmt: skip
+        # Those that name a reply may have been read before it, by another replica.
+        await send_rows(connection, _LINKED, list(names.items()))
+
+    async def _load(self, connection: PostgresConnection, exchanges: Sequence[str]) -> dict[str, Recorded]:
+        found = {each: self.fresh[each] for each in exchanges if each in self.fresh}
+        missing = [each for each in exchanges if each not in found]
+        if missing:
+            facts: defaultdict[str, list[Fact]] = defaultdict(list)
+            raw: defaultdict[str, bytes] = defaultdict(bytes)
+            for row in await connection.fetch(_FACTS, missing):
+                facts[row["exchange"]].append(_DECODER.decode(row["data"]))
+            for row in await connection.fetch(_FRAMES, missing):
+                raw[row["exchange"]] += raw_bytes(self._codec, row["data"])
+            found |= {each: Recorded(facts[each], raw[each]) for each in missing}
+        return found
+
+    async def _read_request(self, connection: PostgresConnection, facts: Sequence[Fact]) -> Digest | None:
+        received = next((fact for fact in facts if isinstance(fact, Received)), None)
+        if received is None or not received.sha256:
+            return None
+        body = await self._read_body(connection, received.sha256)
+        return None if body is None else self._requests.read(received.dialect, body)
+
+    async def _find_previous(
+        self,
+        connection: PostgresConnection,
+        sessions: Mapping[str, str],
+        digests: Mapping[str, Digest],
+        names: Mapping[str, str],
+    ) -> dict[str, str]:
+        """For each, the exchange whose reply it names; else the latest of its session that asked the longest beginning
+        of its conversation. Both may be among these."""
+        called: defaultdict[str, set[str]] = defaultdict(set)
+        if continues := {storable(each.continues) for each in digests.values() if each.continues}:
+            own = {exchange_in(each): each for each in continues}
+            for row in await connection.fetch(_NAMED, list(continues), list(own)):
+                called[row["reply_id"]].add(row["id"])
+                called[own.get(row["id"], "")].add(row["id"])
+        for exchange, name in names.items():
+            called[name].add(exchange)
+        beginnings = {x: each.thread[-_BEGINNINGS:-1] for x, each in digests.items() if not each.is_side}
+        asked: defaultdict[tuple[str, bytes], set[str]] = defaultdict(set)
+        if wanted := {beginning for each in beginnings.values() for beginning in each}:
+            for row in await connection.fetch(_CONTINUED, list(wanted), list(set(sessions.values()))):
+                asked[row["session"], row["thread"]].add(row["id"])
+        for exchange in beginnings:
+            if thread := digests[exchange].thread:
+                asked[sessions[exchange], thread[-1]].add(exchange)
+        previous: dict[str, str] = {}
+        for exchange, digest in digests.items():
+            found = called[storable(digest.continues)] if digest.continues else set()
+            longest = (asked[sessions[exchange], each] for each in reversed(beginnings.get(exchange, ())))
+            earlier = ([other for other in others if other < exchange] for others in (found, *longest))
+            previous[exchange] = max(next(filter(None, earlier), [""]))
+        return previous
+
+    async def _note_instructions(
+        self, connection: PostgresConnection, digests: Mapping[str, Digest]
+    ) -> dict[str, list[str]]:
+        """The instructions of each that no exchange had before it."""
+        first: dict[bytes, tuple[str, str]] = {}
+        for exchange, digest in digests.items():
+            for text in digest.system:
+                name = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+                first.setdefault(name, (exchange, text))
+        new: dict[str, list[str]] = {exchange: [] for exchange in digests}
+        if first:
+            exchanges = [exchange for exchange, _ in first.values()]
+            noted = {row["hash"] for row in await connection.fetch(_INSTRUCT, list(first), exchanges)}
+            for name, (exchange, text) in first.items():
+                if name in noted:
+                    new[exchange].append(text)
+        return new
+
+
+def _digest_columns(digest: Digest | None, previous: str | None) -> tuple[object, ...]:
+    """Title, kind, thread, predecessor and the reply that it names; None where the request was not read."""
+    if digest is None:
+        return None, None, None, None, None
+    thread = digest.thread[-1] if digest.thread and not digest.is_side else None
+    return storable(digest.title), digest.is_side, thread, previous, storable(digest.continues)
