@@ -1,9 +1,15 @@
-"""Rules that hold for every view of the page, read from the elements themselves: where they are, and what axe says."""
+"""Rules that hold for every view of the page, read from the elements themselves: where they are, and what axe says.
 
+`docs/design/014-look.md` has the reasons for geometry in place of stored pictures.
+"""
+
+import json
+import os
 import tomllib
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page
 
@@ -11,6 +17,11 @@ WIDTHS = {1440: 900, 1024: 768, 768: 1024, 390: 844}
 """The height of a window by its width."""
 AXE = Path(__file__).parent / "ui" / "axe"
 LAWS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+
+FRAMES = Path(__file__).parent / "ui" / "frames.json"
+"""Where the chief parts of each view are, by the width of the window: left edge and width in pixels."""
+SLACK = 0.05
+"""By so much of the window a part may stand elsewhere: fonts are not the same on every machine."""
 
 LAYOUT = """() => {
   const found = [];
@@ -35,6 +46,13 @@ LAYOUT = """() => {
     if (box.right <= innerWidth + 1 && box.left >= -1) continue;
     if (![...above(each)].some((up) => scrolls(style(up).overflowX) || style(up).overflowX === "hidden"))
       say("outside of the window", each);
+  }
+
+  // Nothing scrolls sideways but what is as wide as its data: code, tables of data, answers side by side.
+  for (const each of all) {
+    if (!scrolls(style(each).overflowX) || each.scrollWidth <= each.clientWidth + 1) continue;
+    if (!each.closest("pre, textarea, input, .table-scroll, .matrix-scroll, .results, .json, .wire-rows, .formula"))
+      say("scrolls sideways", each);
   }
 
   // What is cut ends in an ellipsis, and there is a way to see it whole: a title, or something to open.
@@ -65,6 +83,7 @@ LAYOUT = """() => {
     );
     if (clipped) continue;
     const hit = document.elementFromPoint(x, y);
+    if (hit?.closest(".dialog-foot")) continue; // the body of the dialog scrolls below its foot
     if (hit && !each.contains(hit) && !hit.contains(each) && !each.closest("label")?.contains(hit))
       say(`covered by ${name(hit)}`, each);
   }
@@ -93,15 +112,49 @@ LAYOUT = """() => {
   return [...new Set(found)];
 }"""
 
-CHECK = """async (laws) => {
-  const { violations } = await axe.run(document, {
-    runOnly: { type: "tag", values: laws },
+THEMES = """() => {
+  const root = document.documentElement;
+  const before = root.dataset.theme;
+  const boxes = () =>
+    [...document.querySelectorAll("body *")].map((each) => {
+      const { left, top, width, height } = each.getBoundingClientRect();
+      return [left, top, width, height].map(Math.round).join(" ");
+    });
+  root.dataset.theme = "light";
+  const light = boxes();
+  root.dataset.theme = "dark";
+  const dark = boxes();
+  if (before === undefined) delete root.dataset.theme;
+  else root.dataset.theme = before;
+  return [...document.querySelectorAll("body *")]
+    .filter((_, index) => light[index] !== dark[index])
+    .slice(0, 5)
+    .map((each) => `elsewhere in the dark theme: ${each.outerHTML.slice(0, 120)}`);
+}"""
+
+PARTS = """() => {
+  const found = {};
+  const parts = "main, header, nav, aside, table, footer, form, section, [role=tablist], [role=grid], [role=search]";
+  for (const each of document.querySelectorAll(parts)) {
+    const box = each.getBoundingClientRect();
+    const name = `${each.tagName.toLowerCase()}.${each.classList[0] ?? each.getAttribute("role") ?? ""}`;
+    if (!box.width || !box.height || name in found || each.closest("article, li, tr, .unseen, dialog")) continue;
+    found[name] = [Math.round(box.left), Math.round(box.width)];
+  }
+  return found;
+}"""
+
+CHECK = """async ({ laws, only, within }) => {
+  const { violations } = await axe.run(document.querySelector(within) ?? document, {
+    runOnly: only.length ? { type: "rule", values: only } : { type: "tag", values: laws },
     resultTypes: ["violations"],
   });
   return violations.flatMap((each) =>
     each.nodes.map((node) => `${each.id} (${each.help}): ${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`),
   );
 }"""
+COLOURS = ["color-contrast", "link-in-text-block"]
+"""The rules of axe that a theme can break."""
 
 
 def axe_source() -> str:
@@ -119,16 +172,44 @@ STILL = """() => {
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
-def problems(page: Page) -> Iterator[str]:
-    """What is in the wrong place in any width, and what axe finds against WCAG A and AA, in both themes."""
+def problems(page: Page, *, is_whole: bool = True) -> Iterator[str]:
+    """What is in the wrong place in any width and either theme, and what axe finds against WCAG A and AA.
+
+    axe takes most of the time. If not `is_whole`, it looks at the view alone, whose frame another state has shown, and
+    in the dark theme at the colours alone.
+    """
     if not page.evaluate("() => 'axe' in globalThis"):
         page.evaluate(axe_source())
         page.evaluate(STILL)
-    for width, scheme in ((1440, "light"), (1024, "dark"), (768, "light"), (390, "dark")):
-        page.set_viewport_size({"width": width, "height": WIDTHS[width]})
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for width, height in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if width == 390 else "light")
         page.evaluate(SETTLED)
-        found: list[str] = page.evaluate(LAYOUT)
+        found: list[str] = page.evaluate(LAYOUT) + page.evaluate(THEMES)
         if width in (1440, 390):
-            found += page.evaluate(CHECK, LAWS)
-        yield from (f"{width} {scheme}: {each}" for each in found)
+            only = COLOURS if width == 390 and not is_whole else []
+            within = "html" if is_whole else ".shell-view"
+            found += page.evaluate(CHECK, {"laws": LAWS, "only": only, "within": within})
+        yield from (f"{width}: {each}" for each in found)
+
+
+def moved_parts(page: Page, view: str) -> Iterator[str]:
+    """Chief parts of this view that are not where they are on record. FRAMES=record writes the record anew."""
+    record: dict[str, Any] = json.loads(FRAMES.read_text("utf-8"))
+    seen: dict[str, dict[str, list[int]]] = {}
+    for width, height in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate(SETTLED)
+        seen[str(width)] = page.evaluate(PARTS)
+    if os.environ.get("FRAMES") == "record":
+        record[view] = seen
+        FRAMES.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", "utf-8")
+        return
+    for wide, parts in record.get(view, {}).items():
+        for name, place in parts.items():
+            now = seen[wide].get(name)
+            slack = int(wide) * SLACK
+            if now is None:
+                yield f"{wide}: {name} is not there any more"
+            elif any(abs(old - new) > slack for old, new in zip(place, now, strict=True)):
+                yield f"{wide}: {name} was at {place[0]}, {place[1]} wide; it is at {now[0]}, {now[1]} wide"

@@ -292,7 +292,7 @@ def test_rules_that_cannot_be_kept_are_not_followed_either(desk: Desk, capsys: T
         ('{"path": "b"}', ["e"], Allowed({"path": "b"}), ""),
         (None, ["e", '{"path": "c"}'], Allowed({"path": "c"}), ""),
         (None, ["e", "", "y"], Allowed(), "Nothing is changed."),
-        ("{", ["e", "y"], Allowed(), "This is no JSON"),
+        ("{", ["e", "y"], Allowed(), "This is not JSON"),
         ("[1]", ["e", "y"], Allowed(), "must be a JSON object"),
     ],
 )

@@ -329,7 +329,7 @@ def test_call_of_a_tool_that_was_not_offered_is_noted(acme: Upstream, capsysbina
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     acme.script = [streams(event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)]
     assert main(["ask", "hi"]) == 0
-    assert b"wants to call a tool" in capsysbinary.readouterr().err
+    assert b"called a tool" in capsysbinary.readouterr().err
 
 
 def test_token_counting_endpoint_of_the_provider_is_used(
@@ -420,7 +420,7 @@ def test_unwritable_data_folder_is_noted(acme: Upstream, capsys: pytest.CaptureF
 def test_empty_answer_is_noted(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
     acme.script = [streams(event({}, "stop"), DONE)]
     assert main(["ask", "hi"]) == 0
-    assert "note: the model said nothing" in capsys.readouterr().err
+    assert "note: the model's answer is empty" in capsys.readouterr().err
 
 
 def test_a_schema_that_is_no_json_is_named(acme: Upstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ def test_at_a_terminal_it_asks_twice(
     with seated(["forget", "id:*"], tmp_path, os.environ) as seat:
         for question, answer in zip(questions, answers, strict=False):
             seat.answer(question, answer)
-        seat.until("2 exchanges forgotten" if not left else "nothing was forgotten")
+        seat.until("2 exchanges forgotten" if not left else "nothing was deleted")
     assert len(ids(capsysbinary)) == left
 
 

@@ -82,7 +82,7 @@ def test_chain_without_messages_gives_an_empty_input() -> None:
 
 def test_what_is_not_known_is_refused_with_the_reason() -> None:
     link = ChainLink(ASKED, whole(ANSWERED))
-    assert "goes on from no earlier response" in refused(ASKED, [link]).message
+    assert "continues no earlier response" in refused(ASKED, [link]).message
     assert "'resp_1' is not in the record" in refused(GOING_ON, []).message
     other = b'{"previous_response_id":"resp_9","input":[]}'
     assert "'resp_9' is not in the record" in refused(other, [link]).message

@@ -68,7 +68,7 @@ def test_show_and_export_know_a_raw_exchange(
     assert b"data:image/png;base64," in page
     for form in ("canonical", "events"):
         assert shown(folder, "show", name, "--as", form) == 2
-        assert b"passed on as it came" in capfdbinary.readouterr().err
+        assert b"forwarded unchanged" in capfdbinary.readouterr().err
 
 
 def test_a_raw_exchange_is_found_by_its_method_and_dialect(gateway: Served) -> None:

@@ -113,12 +113,12 @@ def test_identity_is_no_coding() -> None:
         (b"{", "not JSON"),
         (b'{"model":"m"', "not JSON"),
         (b"\xff", "UTF-8"),
-        (b'[{"model":"m"}]', "no JSON object"),
-        (b'"model"', "no JSON object"),
+        (b'[{"model":"m"}]', "not a JSON object"),
+        (b'"model"', "not a JSON object"),
         (b"{}", "names no model"),
         (b'{"model":""}', "names no model"),
-        (b'{"model":null}', "no text"),
-        (b'{"model":7}', "no text"),
+        (b'{"model":null}', "not a text"),
+        (b'{"model":7}', "not a text"),
         (b'{"model":"m","x":' + b"[" * 2000 + b"]" * 2000 + b"}", "1,000 levels"),
         (b"[" * 100_000, "1,000 levels"),
     ],
@@ -148,7 +148,7 @@ def test_what_clients_really_send_is_taken(body: bytes, is_stream: bool) -> None
 
 
 def test_a_body_of_google_must_still_be_an_object() -> None:
-    assert "no JSON object" in refusal(b"[]", "/v1beta/models/m:generateContent").message
+    assert "not a JSON object" in refusal(b"[]", "/v1beta/models/m:generateContent").message
     assert "not JSON" in refusal(b"x", "/v1beta/models/m:generateContent").message
 
 

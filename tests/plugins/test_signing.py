@@ -156,13 +156,17 @@ def example_key() -> str:
 def test_rs256_as_in_rfc_7515() -> None:
     found = base64.urlsafe_b64encode(sign_rs256(SIGNED, example_key())).rstrip(b"=").decode()
     assert found == EXPECTED
-    with pytest.raises(Fault, match="no RSA key in PEM"):
+    with pytest.raises(Fault, match="not an RSA key in PEM"):
         sign_rs256(SIGNED, "no key")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "No such file"), ("{}", "holds no key of a service account"), ("", "holds no key of a service account")],
+    [
+        (None, "No such file"),
+        ("{}", "does not contain the key of a service account"),
+        ("", "does not contain the key of a service account"),
+    ],
 )
 def test_a_file_that_is_no_service_account_is_named(tmp_path: Path, text: str | None, words: str) -> None:
     file = tmp_path / "account.json"

@@ -158,7 +158,7 @@ def test_a_limit_is_raised_or_ends_the_run(desk: AgentDesk, tmp_path: Path) -> N
         chat.call(pair, "add").get_by_role("button", name="Allow for this run").click()
         expect(pair).to_contain_text("The limit of 5 identical calls with the same result is reached.")
         chat.keep(tmp_path, "agent-limit")
-        pair.get_by_role("button", name="Go on, up to 8").click()
+        pair.get_by_role("button", name="Continue, up to 8").click()
         expect(pair).to_contain_text("Two, I am sure.")
 
         desk.says(*[calls(add(1, 1))] * 7)

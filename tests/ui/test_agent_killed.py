@@ -23,7 +23,7 @@ def test_killed_run_offers_a_choice_and_can_be_resumed_to_its_answer(tmp_path: P
                 "ERR_CONNECTION_RESET",
             ]
             desk.kill()
-            expect(chat.page.get_by_role("alert").first).to_contain_text("Sightline does not answer.")
+            expect(chat.page.get_by_role("alert").first).to_contain_text("Sightline does not respond.")
             desk.start()
             expect(pair).to_contain_text("They may have done their work, or part of it.", timeout=60_000)
             expect(pair).to_contain_text("the program ended before the answer arrived")

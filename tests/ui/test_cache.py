@@ -31,7 +31,7 @@ def test_a_request_says_what_broke_its_cache_and_leads_to_the_difference(stage: 
         expect(page.get_by_role("link", name="cache: system prompt changed")).to_have_count(1)
         stage.keep(shown, "cache-in-traffic")
         stage.open(page, first)
-        expect(page.get_by_text("counted by the provider")).to_be_visible()
+        expect(page.get_by_text("provider's count")).to_be_visible()
         expect(page.get_by_text("Cache: read")).to_have_count(0)
         stage.open(page, second)
         line = page.get_by_text(re.compile(r"Cache: read 0 of 3\.\dk .*lost"))

@@ -67,9 +67,9 @@ def test_a_cap_is_shown_warned_of_and_raised_and_holds_what_does_not_fit(tmp_pat
         assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
         assert ask() == 200
         page.reload()
-        page.get_by_text("What token estimates have learned").click()
+        page.get_by_text("Learned corrections of token estimates").click()
         row = page.get_by_role("row", name="acme/m text")
         expect(row).to_be_visible()
         row.get_by_role("button", name="Forget what was learned about acme/m").click()
-        expect(page.get_by_text("What token estimates have learned")).to_have_count(0)
+        expect(page.get_by_text("Learned corrections of token estimates")).to_have_count(0)
         assert server.api("/api/learned") == {"lessons": []}

@@ -174,7 +174,7 @@ def sums_up(chat: ChatPage) -> None:
     chat.tab_to(asked.get_by_role("textbox", name="Summary"))
     chat.press("Control+a")
     chat.page.keyboard.insert_text("We greeted each other and spoke of a city.")
-    chat.tab_to(asked.get_by_role("button", name="Put it in their place"))
+    chat.tab_to(asked.get_by_role("button", name="Replace the pairs"))
     expect(asked.get_by_role("status")).to_contain_text("fewer")
     chat.press("Enter")
     expect(asked).to_have_count(0)

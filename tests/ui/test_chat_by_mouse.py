@@ -149,7 +149,7 @@ def sums_up(chat: ChatPage) -> None:
     expect(asked.get_by_role("button", name="Draft again")).to_be_visible()
     asked.get_by_role("textbox", name="Summary").click(click_count=3)
     chat.page.keyboard.insert_text("We greeted each other. ")
-    asked.get_by_role("button", name="Put it in their place").click()
+    asked.get_by_role("button", name="Replace the pairs").click()
     summary = chat.feed.get_by_role("article").filter(has_text="summary of 2")
     expect(summary).to_contain_text("We greeted each other.")
     choose(summary, "Undo the summary")

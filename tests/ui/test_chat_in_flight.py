@@ -78,7 +78,7 @@ def test_other_settings_are_for_the_next_question(stage: Stage) -> None:
         expect(chat.pair("Two.")).to_contain_text("Half of it")
         chat.press("Control+,")
         asked = chat.dialog("Chat settings")
-        allowance = asked.get_by_label("Kept for your question")
+        allowance = asked.get_by_label("Reserved for your question")
         allowance.fill("7900")
         allowance.press("Enter")
         expect(asked.get_by_text("saved", exact=True)).to_be_visible()

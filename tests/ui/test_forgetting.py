@@ -17,7 +17,7 @@ def free(stage: PageStage) -> PageStage:
 
 def confirm(page: Page, title: str, count: str) -> None:
     dialog = page.get_by_role("dialog", name=title)
-    expect(dialog.get_by_role("status")).to_contain_text(re.compile(rf"{count} with everything recorded .* (bytes|kB)"))
+    expect(dialog.get_by_role("status")).to_contain_text(re.compile(rf"{count} and everything recorded .* (bytes|kB)"))
     dialog.get_by_role("button", name=f"Delete {count}…").click()
     dialog.get_by_role("button", name=f"Yes, delete {count} for good").click()
     expect(dialog).to_have_count(0)

@@ -110,7 +110,7 @@ def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageS
         page, places = shown.page, shown.page.get_by_role("navigation", name="Places")
         shown.expected.append("404")
         page.goto(f"{stage.desk.server.url}/#/x/x_nowhere/sections")
-        expect(page.get_by_role("heading", name="This exchange is not on record")).to_be_visible()
+        expect(page.get_by_role("heading", name="This exchange is not in the record")).to_be_visible()
         expect(places.get_by_role("link", name="Request")).to_have_count(0)
         stage.keep(shown, "request-not-on-record")
         page.get_by_role("button", name="Back to traffic").click()

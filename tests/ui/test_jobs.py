@@ -291,7 +291,7 @@ def test_agent_with_tools(stage: PageStage) -> None:
             page.keyboard.press("Enter")
             pair = page.get_by_role("article", name=re.compile("Add two and two"))
             expect(pair).to_contain_text("The model wants to call add.")
-            expect(page.get_by_placeholder("Write on; the answer waits for you above")).to_be_visible()
+            expect(page.get_by_placeholder("The answer waits for you above")).to_be_visible()
             pair.get_by_role("button", name="Allow", exact=True).click()
             expect(pair).to_contain_text("Four.")
     finally:

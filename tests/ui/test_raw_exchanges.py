@@ -95,7 +95,7 @@ def test_bodies_are_shown_as_what_they_are(gateway: Served, pictures: Path) -> N
             ("/v1/audio", lambda card: card.locator("audio[controls]")),
             ("/v1/page", lambda card: card.get_by_text("<h1 id=evil>hello</h1>")),
             ("/v1/interactions", lambda card: card.get_by_text("interaction.start")),
-            ("/v1/blob", lambda card: card.get_by_text("It is no text")),
+            ("/v1/blob", lambda card: card.get_by_text("This page cannot display it")),
         ):
             page.goto(f"{gateway.url}/#/x/{ids[path]}")
             expect(page.get_by_role("heading", level=1)).to_have_text(f"POST {path}")

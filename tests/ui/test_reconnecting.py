@@ -60,7 +60,7 @@ def test_nothing_is_missed_while_the_server_was_away(tmp_path: Path) -> None:
             expect(page.get_by_role("row", name="Before it stopped.")).to_be_visible()
             page.evaluate(PATIENT)
         lost = page.get_by_role("alert")
-        expect(lost).to_contain_text("Sightline does not answer.")
+        expect(lost).to_contain_text("Sightline does not respond.")
         shown.picture(gallery(tmp_path), "disconnected")
         with served(tmp_path, config, port) as server:
             said(server, "While nobody listened.")
@@ -87,9 +87,9 @@ def test_a_hold_does_not_outlive_the_server_and_the_page_says_so(tmp_path: Path)
             page.goto(f"{server.url}/#/x/{exchange}")
             expect(page.get_by_role("button", name="Send").first).to_be_visible()
         assert waiting.result(30) >= 400
-        expect(page.get_by_role("alert").first).to_contain_text("Sightline does not answer.")
+        expect(page.get_by_role("alert").first).to_contain_text("Sightline does not respond.")
         with served(tmp_path, config, port):
             expect(page.get_by_text("cancelled", exact=True)).to_be_visible()
             expect(page.get_by_role("button", name="Send").first).to_have_count(0)
-            expect(page.get_by_text("Sightline does not answer.")).to_have_count(0)
+            expect(page.get_by_text("Sightline does not respond.")).to_have_count(0)
             opened.__exit__(None, None, None)

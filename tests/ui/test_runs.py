@@ -78,7 +78,7 @@ def test_two_runs_are_compared_round_by_round(
         chat.page.get_by_role("checkbox", name="Compare Second of two.").check()
         chat.page.get_by_role("button", name="Compare", exact=True).click()
         both = chat.page.get_by_role("main", name="Two runs compared")
-        expect(both).to_contain_text("They part in round 1; 2 of 3 rounds are the same.")
+        expect(both).to_contain_text("They differ from round 1 on; 2 of 3 rounds are the same.")
         expect(both.get_by_role("region", name="Round 1")).to_contain_text("other arguments")
         chat.keep(tmp_path, f"compare-{name}")
         chat.fits()

@@ -66,7 +66,7 @@ def test_what_is_no_address_is_a_matter_of_configuration(given: str) -> None:
 
 
 def test_an_address_that_is_optional_is_still_needed() -> None:
-    with pytest.raises(Fault, match="holds no address"):
+    with pytest.raises(Fault, match="is not an address"):
         RequestTemplate("POST", Variable("ACME_URL", optional=True), (), b"").fill({})
 
 

@@ -70,7 +70,7 @@ def test_a_key_on_the_way_must_be_utf8():
 
 @pytest.mark.parametrize("data", [b"7", b'"a"', b'"\\ud800"'])
 def test_a_scalar_has_no_places_within(data: bytes):
-    with pytest.raises(Fault, match="no object and no array"):
+    with pytest.raises(Fault, match="neither an object nor an array"):
         find(data, "/0")
 
 

@@ -113,7 +113,7 @@ def compose(
 ) -> Request:
     """The request that asks this model for it, in the terms of the dialect in which it will be written."""
     if all(_is_empty(message) for message in prompt.messages):
-        raise Fault(Code.INVALID_REQUEST, "the input is empty", hint="Say something for the model to answer.")
+        raise Fault(Code.INVALID_REQUEST, "the input is empty", hint="Write something for the model to answer.")
     composing = _Composing(prompt, provider, family, facts, model, dialect, support)
     request = Request(
         model=model,

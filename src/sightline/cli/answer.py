@@ -130,9 +130,9 @@ def exit_code_of(reply: Reply, *, is_replay: bool = False) -> int:
             say("note: the provider's filter stopped the answer")
             return EXIT_FAILED
         case "tool_calls":
-            say("note: the model wants to call a tool; --json shows the call")
+            say("note: the model called a tool; --json shows the call")
         case _ if not reply.choice.parts and not is_replay:
-            say("note: the model said nothing")
+            say("note: the model's answer is empty")
         case _:
             pass
     return 0

@@ -279,7 +279,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         _write_json(chats)
         return 0
     if not chats:
-        say("no chat has these words")
+        say("no chat contains these words")
     width = max((len(chat["id"]) for chat in chats), default=0)
     for chat in chats:
         mark = ", an answer is on its way" if chat["is_sending"] else ""
@@ -350,7 +350,9 @@ def run_delete(arguments: argparse.Namespace) -> int:
         say(f"{chat['title']}: {many(chat['pairs'], 'pair')}{kept} will be deleted for good")
         if not arguments.yes:
             if not is_terminal(sys.stdin):
-                raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to delete it unasked.")
+                raise Fault(
+                    Code.USAGE, "there is no terminal to ask at", hint="Add --yes to delete it without confirmation."
+                )
             say("Delete it? [y/N] ", end="")
             if sys.stdin.readline().strip().lower() not in ("y", "yes"):
                 say("nothing was deleted")

@@ -34,7 +34,7 @@ def add_config(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     forget = actions.add_parser(
         "forget-learned",
         help="reset the calibration of token estimates",
-        description="Forget what providers' counts have taught about the estimates of a model, or of all models.",
+        description="Forget the learned corrections of the token estimates of a model, or of all models.",
     )
     forget.add_argument("model", nargs="?", default="", metavar="MODEL", help="provider/model, or a model's name")
     add_shared(forget)
@@ -117,7 +117,7 @@ def add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command = commands.add_parser(
         "doctor",
         help="check everything that an answer needs",
-        description="Look at the configuration, keys, proxies, certificates, tokenizer and the embedded model.",
+        description="Check the configuration, keys, proxies, certificates, tokenizer and the embedded model.",
     )
     add_shared(command)
     command.set_defaults(run=run_doctor)

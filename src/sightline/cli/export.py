@@ -49,7 +49,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--keep", action="append", default=[], metavar="VALUE|ID", help="do not replace this value, or this section"
     )
-    command.add_argument("--preview", action="store_true", help="only list what --redact would replace, and by what")
+    command.add_argument(
+        "--preview", action="store_true", help="only list what --redact would replace, and the replacements"
+    )
     command.add_argument(
         "--sections", action="store_true", help="only list the sections, with the ids that --without and --keep take"
     )

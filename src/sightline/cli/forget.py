@@ -17,16 +17,16 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command = commands.add_parser(
         "forget",
         help="remove recorded exchanges for good",
-        description="Remove the exchanges that a filter takes from the record, its journal and its search, so that no "
-        "file holds them any more. It says how many they are and how much room they take, and asks twice. It works "
-        "while a server runs and when none does. `id:*` takes every exchange.",
+        description="Remove the exchanges that a filter matches from the record, its journal and its search index, so "
+        "that no file contains them any more. Prints their number and size, and asks twice. It works with and without "
+        "a running server. `id:*` matches every exchange.",
     )
-    command.add_argument("--dry-run", action="store_true", help="only say what would go")
+    command.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
     command.add_argument(
         "--copies",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="also remove runs and eval runs that hold copies, and what chats have of them (default)",
+        help="also delete runs and eval runs that hold copies, and the copies in chats (default)",
     )
     command.add_argument("--yes", action="store_true", help="do not ask")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
@@ -44,13 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     configuration(arguments.config)  # first: plug-ins add fields to filters
     parse_filter(arguments.filter)  # what is wrong with it is said here, with its place
     if not " ".join(arguments.filter).strip():
-        raise Fault(Code.USAGE, "the filter is empty", hint="`id:*` takes every exchange.")
+        raise Fault(Code.USAGE, "the filter is empty", hint="`id:*` matches every exchange.")
     planned = _forget(arguments, is_dry_run=True)
     _describe(planned, arguments, "would be forgotten" if arguments.dry_run else "will be forgotten")
     if arguments.dry_run:
         return 0
     if planned.exchanges and not arguments.yes and not _confirm(planned):
-        say("nothing was forgotten")
+        say("nothing was deleted")
         return EXIT_FAILED
     gone = _forget(arguments, is_dry_run=False)
     if gone.exchanges:
@@ -79,7 +79,7 @@ def _describe(planned: "ForgetResult", arguments: argparse.Namespace, verb: str)
 
 def _confirm(planned: "ForgetResult") -> bool:
     if not is_terminal(sys.stdin):
-        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to forget without being asked.")
+        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to delete without confirmation.")
     count = planned.exchanges
     if _ask(f"Forget {many(count, 'exchange')}? [y/N] ").lower() not in ("y", "yes"):
         return False

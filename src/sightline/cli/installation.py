@@ -163,7 +163,7 @@ def add_upgrade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command = commands.add_parser(
         "upgrade",
         help="check that your record and settings fit this version",
-        description="Compare what an earlier version has left with what this one uses. Nothing is changed or sent.",
+        description="Compare your data and settings with what this version uses. Nothing is changed or sent.",
     )
     actions = command.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
@@ -292,7 +292,7 @@ def add_uninstall(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     """Add `uninstall`."""
     command = commands.add_parser(
         "uninstall",
-        help="say what Sightline has put where, and remove it",
+        help="list what Sightline stored on this machine, and remove it",
         description="Without --remove, list the program, the data and the settings with their places and sizes, and "
         "change nothing. With it, remove what you name, after asking. A record in PostgreSQL and the configuration "
         "file of a project are never removed.",
@@ -347,7 +347,7 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
 
 def _confirm(names: str) -> bool:
     if not is_terminal(sys.stdin):
-        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to remove it without being asked.")
+        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to remove it without confirmation.")
     say(f"Remove {names} for good? [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

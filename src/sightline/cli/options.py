@@ -119,7 +119,10 @@ def add_tool_sources(command: argparse.ArgumentParser) -> None:
         "--folder", default="", metavar="DIR", help="a folder for the built-in tools (default: the current one)"
     )
     tools.add_argument(
-        "--builtin", default="", metavar="NAMES", help="built-in tools, with commas (default for --folder: which read)"
+        "--builtin",
+        default="",
+        metavar="NAMES",
+        help="built-in tools, separated by commas (default with --folder: those that only read)",
     )
     tools.add_argument("--hooks", action="append", default=[], metavar="FILE", help="hooks of the run; repeatable")
     approval = tools.add_mutually_exclusive_group()

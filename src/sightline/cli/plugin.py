@@ -21,15 +21,15 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     listing = actions.add_parser(
         "list",
         help="list what is loaded, and from where",
-        description="List each plug-in that [plugins] names, where it is from, what it adds, and what of it failed.",
+        description="List each plug-in that [plugins] names, its location, what it adds, and which parts failed.",
     )
     add_shared(listing)
     listing.set_defaults(run=run_list)
     testing = actions.add_parser(
         "test",
-        help="check that a plug-in does what its kinds ask for",
-        description="Load a plug-in and check all that it adds; each problem names the law or the rule that is broken. "
-        "Nothing is sent.",
+        help="check that a plug-in follows the rules of its kinds",
+        description="Load a plug-in and check everything that it adds; each problem names the law or rule that is "
+        "broken. Nothing is sent.",
     )
     testing.add_argument("file", metavar="FILE", help="the Python file of the plug-in, or the name of an entry point")
     testing.add_argument(

@@ -25,7 +25,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command = commands.add_parser(
         "run",
         help="start a client with its base URLs pointed at Sightline",
-        description="Start any command so that what it says to a model goes through Sightline and is recorded. Claude "
+        description="Start any command so that its requests to a model go through Sightline and are recorded. Claude "
         "Code, Codex, Gemini CLI and opencode get what they need besides. A server is started if none runs. The exit "
         "status is the command's.",
         usage="sightline run [--tls] [--hold] [--session NAME] [--tag TAG] [--config FILE] [--data DIR] "
@@ -34,7 +34,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--tls",
         action="store_true",
-        help="leave its base URLs alone and open its connections to providers instead (docs/guide/tls.md)",
+        help="keep its base URLs, and decrypt its connections to providers instead (docs/guide/tls.md)",
     )
     command.add_argument("--hold", action="store_true", help="hold each of its requests until you decide")
     command.add_argument(
@@ -133,7 +133,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     words: list[str] = arguments.words
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
-        raise Fault(Code.USAGE, "there is no command to run", hint="Put it behind `--`: sightline run -- claude.")
+        raise Fault(Code.USAGE, "there is no command to run", hint="Put it after `--`: sightline run -- claude.")
     if shutil.which(words[0]) is None:
         hint = "Check its spelling, install it, or give its path."
         raise Fault(Code.USAGE, f"the command {words[0]!r} cannot be found", hint=hint)

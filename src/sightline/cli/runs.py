@@ -22,7 +22,7 @@ def add_runs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     command = commands.add_parser(
         "runs",
         help="list runs with tools, or show one",
-        description="List the runs with tools that are on record, newest first, or show one of them round by round.",
+        description="List the recorded runs with tools, newest first, or show one of them round by round.",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object per line")
     command.add_argument(

@@ -229,8 +229,8 @@ def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `replay`."""
     command = commands.add_parser(
         "replay",
-        help="send a recorded request again, or show its recorded answer as it came",
-        description="Send a recorded request again: the very bytes to the same provider, or with --to the same request "
+        help="send a recorded request again, or play its recorded answer",
+        description="Send a recorded request again: the same bytes to the same provider, or with --to the same request "
         "to another model. It is recorded as a new exchange that names this one. Credentials are not on record, so the "
         "provider needs key_env. With --offline nothing is sent: the recorded answer comes as it came then.",
     )

@@ -22,7 +22,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """Add `translate` with a command for each kind of input."""
     command = commands.add_parser(
         "translate",
-        help="turn a request, a reply or a stream of one API into another's",
+        help="translate a request, a reply or a stream from one API to another",
         description="Turn a request, a reply or a live stream of one provider's API into another's. The result goes to "
         "stdout; what could not be carried goes to stderr, or as JSON to --report.",
         epilog=f"Dialects: {', '.join(names())}.",

@@ -61,7 +61,7 @@ def read_openai_request(document: Json, _path: str) -> EmbeddingRequest:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         hint = "Send texts: lists of tokens mean something to one model alone."
-        raise _wrong("the input is no text and no list of texts", hint)
+        raise _wrong("the input is neither a text nor a list of texts", hint)
     report = Report()
     for name, value in body.items():
         if name not in ("input", "model", "dimensions", "encoding_format") and value is not None:

@@ -234,7 +234,7 @@ def in_path(model: str) -> str:
     name = model.removeprefix("models/")
     if not name or can_stray(name):
         hint = "Give the name that the provider uses."
-        raise Fault(Code.MODEL_UNKNOWN, f"{model!r} is no name of a model", hint=hint, status=400)
+        raise Fault(Code.MODEL_UNKNOWN, f"{model!r} is not the name of a model", hint=hint, status=400)
     return quote(name, safe="/:@")
 
 

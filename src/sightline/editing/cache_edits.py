@@ -80,7 +80,7 @@ def _hold_words(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
     old = text_in(section, part)
     text = replace_spans(old, edit.spans)
     if text is None:
-        raise CacheEditMissing("the words that it is about are not in this section")
+        raise CacheEditMissing("the text that it concerns is not in this section")
     after = draft.with_edit(SetText(section=section.id, part=part or None, text=text))
     taken = [old[start:stop].strip() for start, stop in filter(None, (find_span(old, span) for span in edit.spans))]
     words = "\n".join(each for each in taken if each)

@@ -76,7 +76,9 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
     new = Counter(map(_mask_numbers, found)) - known
     if new:
         why = next(message for message in found if _mask_numbers(message) in new)
-        raise edit_refusal(f"the request would be rejected: {why}", "Change what that names first; nothing was done.")
+        raise edit_refusal(
+            f"the request would be rejected: {why}", "Change what the message names first. Nothing was done."
+        )
 
 
 def errors_among(problems: Sequence[Problem]) -> list[str]:
@@ -357,9 +359,9 @@ def _duplicate(draft: "Draft", operation: Duplicate) -> WholeDocument:
     whole = draft.whole
     message = target_of(whole, operation.section, None).message
     if message is None or not _is_item(whole, message.at):
-        raise edit_refusal("this cannot be doubled", "Only an item of the conversation can be duplicated.")
+        raise edit_refusal("this cannot be duplicated", "Only an item of the conversation can be duplicated.")
     if whole.deletions.holds(message.at):
-        raise edit_refusal("what is deleted cannot be doubled", "Restore it first.")
+        raise edit_refusal("what is deleted cannot be duplicated", "Restore it first.")
     shown = whole.deletions.to_screen(message.at)
     text = WireDocument(draft.data).text_of(shown)
     behind = f"{parent_of(message.at)}/{int(parse_pointer(message.at)[-1]) + 1}"

@@ -159,7 +159,7 @@ class Draft:
         for section in self.sections:
             if section.id == name:
                 return section
-        raise edit_refusal(f"there is no section {name!r}", "Look at the request as it stands: its sections have ids.")
+        raise edit_refusal(f"there is no section {name!r}", "Look at the current request: its sections have ids.")
 
     def section_at(self, pointer: str) -> str:
         """The id of the section that covers a place of `data`, empty if none does."""
@@ -399,7 +399,7 @@ class EditHistory(Generic[D]):
     def _step(self, source: list[D], target: list[D], word: str) -> None:
         if not source:
             raise Fault(
-                Code.INVALID_REQUEST, f"there is nothing to {word}", hint="The document is as it stands.", status=409
+                Code.INVALID_REQUEST, f"there is nothing to {word}", hint="The document is unchanged.", status=409
             )
         target.append(self.draft)
         self.draft = source.pop()

@@ -323,7 +323,9 @@ def _sound(before: Draft, after: Draft, name: str) -> Draft:
         check_sound(before, after)
     for problem in _useless(after):
         if problem.message not in {known.message for known in _useless(before)}:
-            raise Fault(Code.INVALID_REQUEST, problem.message, hint="Take the mask away, or make it anew.", status=422)
+            raise Fault(
+                Code.INVALID_REQUEST, problem.message, hint="Remove the kept edit, or make it again.", status=422
+            )
     return after
 
 

@@ -38,7 +38,7 @@ def expand_request(data: bytes, chain: Sequence[ChainLink]) -> bytes:
     """
     reference = previous_of(data)
     if not reference:
-        raise _refusal("this request goes on from no earlier response", "There is nothing to write out.")
+        raise _refusal("this request continues no earlier response", "There is nothing to write out.")
     _check_state(data)
     items: list[bytes] = []
     expected = ""

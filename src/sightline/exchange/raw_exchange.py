@@ -81,7 +81,7 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     found = home_of(catalog, request, caller, has_key)
     if found is None:
         hint = "Name the provider in front of the path, /p/PROVIDER/…, or write a route with a path."
-        raise Fault(Code.USAGE, f"no provider is the home of {request.path}", hint=hint, status=404)
+        raise Fault(Code.USAGE, f"no provider serves {request.path}", hint=hint, status=404)
     return found
 
 

@@ -54,7 +54,7 @@ class ResendSources:
         if exchange.is_raw:
             exchange.need_whole_request()
             if exchange.received.transport == "websocket":
-                message = f"{exchange.id} is a socket, whose frames answer each other and cannot be sent again"
+                message = f"{exchange.id} is a WebSocket, which cannot be sent again"
                 raise Fault(Code.USAGE, message, hint="Connect again with its client.", status=422)
             if model:
                 exchange.refuse_raw("sent to another model")
@@ -154,7 +154,7 @@ def _with_body(request: ClientRequest, body: bytes) -> ClientRequest:
     """The same request with exactly this body; model and stream flag are read from it where the dialect has them."""
     document = decode(body)
     if not isinstance(document, dict):
-        raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send the request as one JSON object.")
+        raise Fault(Code.INVALID_REQUEST, "the body is not a JSON object", hint="Send the request as one JSON object.")
     if dialect(request.dialect).model_in_path:
         return replace(request, body=body)
     model = document.get("model")

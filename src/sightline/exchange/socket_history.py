@@ -70,7 +70,7 @@ class SocketHistory:
             items = _items_of(fields.get("input"))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = "Send the request as one JSON object whose input is a text or a list."
-            raise Fault(Code.INVALID_REQUEST, f"the frame is no request: {error}", hint=hint, status=400) from None
+            raise Fault(Code.INVALID_REQUEST, f"the frame is not a request: {error}", hint=hint, status=400) from None
         for name in _OF_SOCKET:
             fields.pop(name, None)
         before = self._numbers.get(_text_of(fields.get("previous_response_id")), 0)

@@ -285,7 +285,9 @@ def _metadata_in(body: bytes) -> JsonObject:
     document = decode(body)
     metadata = document.get("metadata") if isinstance(document, dict) else None
     if not isinstance(metadata, dict) or not all(isinstance(each, str) for each in metadata.values()):
-        raise Fault(Code.INVALID_REQUEST, "metadata is no object of texts", hint='Send {"metadata": {…}}.', status=400)
+        raise Fault(
+            Code.INVALID_REQUEST, "metadata is not an object of texts", hint='Send {"metadata": {…}}.', status=400
+        )
     return metadata
 
 

@@ -82,7 +82,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("session", Kind.TEXT, "the label of the traffic that it belongs to", scopes=_EXCHANGES),
     FilterField("client", Kind.TEXT, "the program that asked, as it calls itself", scopes=_EXCHANGES),
     FilterField("path", Kind.TEXT, "the path that the client called", scopes=_EXCHANGES),
-    FilterField("method", Kind.TEXT, "the method of a request that is passed on as it came", scopes=_EXCHANGES),
+    FilterField("method", Kind.TEXT, "the method of a request that is forwarded unchanged", scopes=_EXCHANGES),
     FilterField(
         "transport", Kind.TEXT, "how the request came", values=lambda: ("http", "websocket", "tls"), scopes=_EXCHANGES
     ),
@@ -103,7 +103,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("cached", Kind.NUMBER, "tokens of the prompt that came from the provider's cache", scopes=_LISTS),
     FilterField("cost", Kind.MONEY, "US dollars, where the prices are known", scopes=_TRAFFIC),
     FilterField("losses", Kind.NUMBER, "how much a translation did not carry", aliases=("loss",), scopes=_EXCHANGES),
-    FilterField("saved", Kind.MONEY, "US dollars that tokens from the cache would have cost more", scopes=_TRAFFIC),
+    FilterField("saved", Kind.MONEY, "US dollars that reading from the cache saved", scopes=_TRAFFIC),
     FilterField("tag", Kind.TEXT, "the tag that the client gave the request", scopes=_TRAFFIC),
     FilterField("attempts", Kind.NUMBER, "how often it was sent", scopes=_TRAFFIC),
     FilterField("time", Kind.SECONDS, "from the request to the end of the reply", aliases=("elapsed",), scopes=_LISTS),
@@ -141,7 +141,7 @@ def check_field_name(name: str) -> None:
         raise Fault(Code.USAGE, f"the filter field {name!r} is built in", hint="Give yours another name.")
     if not _NAME.fullmatch(name):
         hint = "Write two or more small letters, digits and underscores, and begin with a letter."
-        raise Fault(Code.USAGE, f"{name!r} is no name for a filter field", hint=hint)
+        raise Fault(Code.USAGE, f"{name!r} is not a valid name for a filter field", hint=hint)
 
 
 def add_field(field: FilterField) -> None:

@@ -233,10 +233,10 @@ def _patiently_named(body: bytes) -> tuple[str, bool]:
     """The same where the quick reader gave up: for a fault that says where, or for what it is too strict about."""
     document = decode(body)
     if not isinstance(document, dict):
-        raise _bad("the body is no JSON object", "Send the request as one JSON object.")
+        raise _bad("the body is not a JSON object", "Send the request as one JSON object.")
     model, stream = document.get("model", ""), document.get("stream")
     if not isinstance(model, str):
-        raise _bad("the model's name is no text", 'Say which model is to answer: {"model": "…"}.')
+        raise _bad("the model's name is not a text", 'Say which model is to answer: {"model": "…"}.')
     return model, stream is True
 
 

@@ -55,4 +55,4 @@ def head_too_large() -> Fault:
 def foreign_target() -> Fault:
     """The fault of a request that takes this server for a proxy."""
     hint = "Set its address as the client's base URL, not as its proxy."
-    return Fault(Code.PERMISSION, "this server is no forward proxy", hint=hint, status=403)
+    return Fault(Code.PERMISSION, "this server is not a forward proxy", hint=hint, status=403)

@@ -74,7 +74,9 @@ def check_name(kind: str, name: str) -> None:
     if name in _TAKEN[kind]:
         raise Fault(Code.CONFIG, f"the {kind} {name!r} is built in", hint="Give yours another name.")
     if not _NAME.fullmatch(name):
-        raise Fault(Code.CONFIG, f"{name!r} is no name for a {kind}", hint="Write small letters, digits and dashes.")
+        raise Fault(
+            Code.CONFIG, f"{name!r} is not a valid name for a {kind}", hint="Use lowercase letters, digits and dashes."
+        )
 
 
 MISSING: Final = "the dialect of a plug-in"

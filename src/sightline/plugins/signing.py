@@ -221,7 +221,7 @@ class GoogleServiceAccount:
         except OSError as error:
             raise Fault(Code.AUTH, f"{name}: {error.strerror}", hint=hint) from None
         except msgspec.DecodeError:  # its words could quote the key
-            raise Fault(Code.AUTH, f"{name} holds no key of a service account", hint=hint) from None
+            raise Fault(Code.AUTH, f"{name} does not contain the key of a service account", hint=hint) from None
 
 
 def sign_assertion(account: ServiceAccount, scope: str, now: int) -> str:
@@ -245,7 +245,7 @@ def sign_rs256(data: bytes, private_key: str) -> bytes:
         key = None
     if not isinstance(key, RSAPrivateKey):
         hint = "Take the file as Google gives it out."
-        raise Fault(Code.AUTH, "the private_key of the service account is no RSA key in PEM", hint=hint)
+        raise Fault(Code.AUTH, "the private_key of the service account is not an RSA key in PEM", hint=hint)
     return key.sign(data, PKCS1v15(), SHA256())
 
 

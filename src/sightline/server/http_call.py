@@ -222,7 +222,7 @@ class HttpCall:
                 self._left, body = 0, b""
             self._left -= len(body)
             if self._left < 0 or (is_last and self._left):
-                raise RuntimeError("a response has another length than its head says")
+                raise RuntimeError("a response has another length than its header says")
             head, self._head = self._head, b""
             write(head + body)
         if is_last:

@@ -221,7 +221,7 @@ class ProxyConnection(asyncio.Protocol):
         asked = _REQUEST.fullmatch(line)
         fields = [_FIELD.fullmatch(each) for each in lines]
         if asked is None or not all(fields):
-            raise Fault(Code.INVALID_REQUEST, "this is no request to a proxy", hint="Send CONNECT.", status=400)
+            raise Fault(Code.INVALID_REQUEST, "this is not a request to a proxy", hint="Send CONNECT.", status=400)
         headers: Headers = [(found[1].lower(), found[2]) for found in fields if found is not None]
         session = session_in(header(headers, b"proxy-authorization"), self._settings.token)
         if session is None:

@@ -223,7 +223,7 @@ def _unreachable_fault(error: OSError, where: str) -> Fault:
             return Fault(Code.NETWORK, f"{where} offers no TLS", hint=hint)
         case _:
             reason = error.strerror or type(error).__name__
-            return Fault(Code.NETWORK, f"{where}: {reason}", hint="Is it running, and does it listen there?")
+            return Fault(Code.NETWORK, f"{where}: {reason}", hint="Check that it is running and listens there.")
 
 
 def _first_line(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:

@@ -424,6 +424,7 @@ class _Comparison:
         pairs = enumerate(zip(old, new, strict=False))
         at = next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
         start = max(0, at - _BEFORE)
+        start += old.find(" ", start, at) + 1 - start if start and " " in old[start:at] else 0  # at a word
         return len(old[:at].encode("utf-8", "replace")), old[start : at + _BEHIND], new[start : at + _BEHIND]
 
 

@@ -289,7 +289,7 @@ def _unreadable(why: str) -> Fault:
     return Fault(
         Code.CONFIG,
         f"the calibration of token estimates cannot be read: {why}",
-        hint="Delete the file; it is learned anew from the next requests.",
+        hint="Delete the file; Sightline learns again from the next requests.",
     )
 
 

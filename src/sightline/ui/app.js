@@ -39,7 +39,7 @@ onReconnect(async () => {
   );
   if (own && page && !page.includes(own)) {
     toast("Sightline was updated.", {
-      hint: "Load the page again to use the new one.",
+      hint: "Reload the page to use the new version.",
       action: { label: "Load", run: () => location.reload() },
     });
   }

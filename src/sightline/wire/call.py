@@ -72,7 +72,7 @@ def _address(url: TemplateValue, environment: Mapping[str, str]) -> str:
     value = _value(url, environment, Code.CONFIG) or ""
     if isinstance(url, Variable) and not value.lower().startswith(("http://", "https://")):
         hint = "An address begins with https:// or http://."
-        raise Fault(Code.CONFIG, f"the variable {url.name} holds no address", hint=f"{hint} {url.help}".strip())
+        raise Fault(Code.CONFIG, f"the variable {url.name} is not an address", hint=f"{hint} {url.help}".strip())
     return value
 
 

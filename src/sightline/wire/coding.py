@@ -130,7 +130,7 @@ def _begin_decoding(coding: str, head: bytes, limit: int) -> _Undoing:
 
 
 def _damage_fault(coding: str, why: str) -> Fault:
-    return Fault(Code.INVALID_REQUEST, f"the body is no valid {coding}: {why}", hint=_HINT)
+    return Fault(Code.INVALID_REQUEST, f"the body is not valid {coding}: {why}", hint=_HINT)
 
 
 def _too_large(limit: int) -> Fault:

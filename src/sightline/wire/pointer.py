@@ -48,7 +48,7 @@ def resolve(document: Json, pointer: str) -> Json:
         elif isinstance(value, list):
             value = value[index(token, len(value), pointer)]
         else:
-            raise refusal(pointer, f"{token!r} is looked up in a value that is no object and no array")
+            raise refusal(pointer, f"{token!r} is looked up in a value that is neither an object nor an array")
     return value
 
 
@@ -60,7 +60,7 @@ def covers(outer: str, inner: str) -> bool:
 def index(token: str, length: int, pointer: str) -> int:
     """The position that a token names among `length` elements."""
     if not _INDEX.fullmatch(token):
-        raise refusal(pointer, f"{token!r} is no position in an array")
+        raise refusal(pointer, f"{token!r} is not a position in an array")
     position = int(token)
     if position >= length:
         raise refusal(pointer, f"position {position} is past the end of the array")

@@ -98,7 +98,7 @@ def layout_of(data: bytes, span: Span, pointer: str) -> Layout:
     if opening == b"[":
         return _elements(data, span)
     _check(data, _root(data))
-    raise refusal(pointer, "it lies within a value that is no object and no array")
+    raise refusal(pointer, "it is inside a value that is neither an object nor an array")
 
 
 def _members(data: bytes, span: Span) -> Layout:

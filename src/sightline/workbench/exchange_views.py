@@ -381,7 +381,7 @@ def _fields(value: msgspec.Struct) -> Shown:
 
 def _not_compared() -> Fault:
     hint = "Its bodies are shown as they are."
-    message = "a request that is passed on as it came has no sections to compare"
+    message = "a request that is forwarded unchanged has no sections to compare"
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 

@@ -140,7 +140,7 @@ def _read_json(document: Json) -> Iterator[Reported]:
     for page in pages:
         buckets = page.get("data") if isinstance(page, dict) else None
         if not isinstance(buckets, list):
-            raise Fault(Code.USAGE, "the JSON is no usage or cost report", hint=_HINT)
+            raise Fault(Code.USAGE, "the JSON is not a usage or cost report", hint=_HINT)
         for bucket in buckets:
             if isinstance(bucket, dict):
                 day = _day_of(bucket.get("starting_at") or bucket.get("start_time"))

@@ -233,7 +233,7 @@ async def test_what_cannot_be_done_is_refused_in_words(tmp_path: Path) -> None:
             body = {"decide": {"decisions": {}}, "confirm": {"goes_on": True}, "step": {"on": True}}.get(order, {})
             assert (await desk.call(f"runs/r_9/{order}", body))[0] == 404
         await desk.begin(plan())
-        assert await desk.call("runs/r_1/stop", {}) == (409, "the run 'r_1' is not under way here")
+        assert await desk.call("runs/r_1/stop", {}) == (409, "the run 'r_1' is not in progress here")
         assert (await desk.call("runs/r_1/decide", {"decisions": {}}))[0] == 409
         assert (await desk.call("runs/r_1/confirm", {"goes_on": True}))[0] == 409
         assert await desk.call("runs/r_1/resume", {}) == (409, "the run r_1 has ended")
@@ -304,7 +304,7 @@ async def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer:
     async def joining(chat: str, pair: str, run: str) -> bool:
         joined.append((chat, pair, run))
         if answer == "fault":
-            raise Fault(Code.USAGE, "an answer is still on its way", status=409)
+            raise Fault(Code.USAGE, "an answer is still arriving", status=409)
         return answer == "yes"
 
     async with open_desk(tmp_path, joining=joining) as (desk, upstream):
@@ -315,7 +315,7 @@ async def test_the_run_of_a_pair_goes_on_there_if_it_can(tmp_path: Path, answer:
         taken = await desk.call("runs/r_1/resume", {})
         assert joined == [("main", "p_1", "r_1")]
         if answer == "fault":
-            assert taken == (409, "an answer is still on its way")
+            assert taken == (409, "an answer is still arriving")
         else:
             assert (taken["state"] == "interrupted") is (answer == "yes"), "only what nobody takes runs here alone"
         watch.close()

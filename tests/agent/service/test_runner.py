@@ -67,7 +67,7 @@ async def test_runs_are_named_after_their_time(tmp_path: Path) -> None:
 async def test_a_run_that_is_not_under_way_cannot_be_stopped(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as (stage, _):
         for act in (lambda: stage.runner.stop("r_9", now=True), lambda: stage.runner.step("r_9", is_on=True)):
-            with pytest.raises(Fault, match="not under way here") as caught:
+            with pytest.raises(Fault, match="not in progress here") as caught:
                 act()
             assert caught.value.status == 409
 

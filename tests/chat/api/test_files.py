@@ -54,9 +54,9 @@ def test_what_would_break_the_line_of_a_name_is_taken_out_of_it() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (AttachmentWanted("no base64!", "a.png", "image/png"), "a.png: the data is no base64"),
-        (AttachmentWanted("YQ", "a.png"), "a.png: the data is no base64"),
-        (AttachmentWanted("ä", "a.png"), "a.png: the data is no base64"),
+        (AttachmentWanted("no base64!", "a.png", "image/png"), "a.png: the data is not base64"),
+        (AttachmentWanted("YQ", "a.png"), "a.png: the data is not base64"),
+        (AttachmentWanted("ä", "a.png"), "a.png: the data is not base64"),
         (AttachmentWanted("", "a.png"), "a.png: the file is empty"),
         (
             AttachmentWanted(coded(b"text"), "a.png", "image/png"),

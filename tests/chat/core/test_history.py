@@ -56,8 +56,8 @@ def test_one_answer_is_on_its_way_at_a_time() -> None:
     history = history_of(answered("a"))
     history.apply(PairAsked(answered("b")))
     assert history.sending == "b"
-    assert "on its way" in refused(history, PairAsked(answered("c")))
-    assert "on its way" in refused(history, PairReasked("a"))
+    assert "still arriving" in refused(history, PairAsked(answered("c")))
+    assert "still arriving" in refused(history, PairReasked("a"))
     history.apply(PairCancelled("b"))
     assert history.sending == ""
     history.apply(PairReasked("a"))
@@ -71,11 +71,11 @@ def test_a_run_that_is_taken_up_is_the_one_answer_on_its_way() -> None:
     history.apply(PairAsked(answered("b")))
     history.apply(RunJoined("b", "r_1"))
     assert (history.sending, history.get("b").run) == ("b", "r_1")
-    assert "on its way" in refused(history, RunJoined("a", "r_0"))
+    assert "still arriving" in refused(history, RunJoined("a", "r_0"))
     history.apply(PairCancelled("b"))
     history.apply(RunJoined("b", "r_1"))
     assert history.sending == "b"
-    assert "on its way" in refused(history, PairAsked(answered("c")))
+    assert "still arriving" in refused(history, PairAsked(answered("c")))
 
 
 def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
@@ -180,7 +180,7 @@ def test_what_waits_for_its_answer_cannot_be_summed_up() -> None:
 
 
 def test_only_a_summary_can_be_laid_open() -> None:
-    assert "no summary" in refused(history_of(answered("a")), CompactionUndone("a"))
+    assert "not a summary" in refused(history_of(answered("a")), CompactionUndone("a"))
 
 
 def test_what_is_imported_goes_to_its_place_in_time() -> None:

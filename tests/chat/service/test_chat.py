@@ -123,9 +123,9 @@ async def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(stage
     history = await other.chat.load()
     assert history.sending == name
     await other.views.set_view("w", model="m")
-    with pytest.raises(Fault, match="still on its way"):
+    with pytest.raises(Fault, match="still arriving"):
         await other.sends.send("w", "me too")
-    with pytest.raises(Fault, match="still on its way") as late:  # who was asked before the other had begun
+    with pytest.raises(Fault, match="still arriving") as late:  # who was asked before the other had begun
         await other.chat.happen(PairAsked(MessagePair(id="late", user_text="me too", state="sending")))
     assert (late.value.status, late.value.details) == (409, {"code": "already_sending"})
     with pytest.raises(Fault, match="another process sends it"):

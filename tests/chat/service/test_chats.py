@@ -196,7 +196,7 @@ async def test_a_chat_that_waits_for_an_answer_is_not_deleted(stage: ChatStage) 
     chats = chats_of(stage)
     await stage.begin(script=[says_until(gate, "so ", then=["far"])])
     await stage.service.sends.send("v", "hello")
-    with pytest.raises(Fault, match="still on its way") as caught:
+    with pytest.raises(Fault, match="still arriving") as caught:
         await chats.delete(MAIN)
     assert caught.value.status == 409
     gate.set()

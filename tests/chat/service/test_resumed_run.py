@@ -65,7 +65,7 @@ async def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(
     assert await stage.service.sends.resume_run(pair.id, pair.run)
     so_far = stage.service.sends.so_far(pair.id)
     assert (so_far.run, len(so_far.messages)) == (pair.run, 3), "what it had come to is there from the beginning"
-    with pytest.raises(Fault, match="still on its way"):
+    with pytest.raises(Fault, match="still arriving"):
         await stage.service.sends.send("v", "another")
     with pytest.raises(Fault, match="no send is waiting"):
         stage.service.sends.resume(anyway=True)

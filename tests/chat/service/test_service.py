@@ -64,7 +64,7 @@ async def test_no_summary_is_a_fault(stage: ChatStage) -> None:
         await draft("v", ["a"])
     with pytest.raises(Fault, match="no"):
         await draft("v", ["a"])
-    with pytest.raises(Fault, match="nothing to sum up"):
+    with pytest.raises(Fault, match="nothing to summarize"):
         await draft("v", [])
     with pytest.raises(Fault, match="no pair"):
         await draft("v", ["nobody"])

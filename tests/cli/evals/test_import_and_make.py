@@ -52,7 +52,7 @@ def test_exchanges_are_imported_as_they_are_made(folder: Path, capsys: Captured)
     ("words", "message"),
     [
         (["gone.yaml"], "there is no file gone.yaml"),
-        (["capitals.eval.yaml"], "capitals.eval.yaml is no promptfoo file"),
+        (["capitals.eval.yaml"], "capitals.eval.yaml is not a promptfoo file"),
         (["broken.yaml"], "broken.yaml:1:"),
         (["capitals.eval.yaml", "broken.yaml"], "one file is imported at a time"),
     ],

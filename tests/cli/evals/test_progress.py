@@ -146,7 +146,7 @@ raise SystemExit(asyncio.run(Interrupts().run_work(work())))
 def test_second_signal_prints_what_is_pending_and_third_quits_at_once(times: int, code: int, out: bytes) -> None:
     ended = subprocess.run([sys.executable, "-c", CLEARING.format(times=times)], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (code, out)
-    assert ended.stderr == b"ending what was started; once more leaves it behind\n"
+    assert ended.stderr == b"ending what was started; press Ctrl-C once more to leave it running\n"
 
 
 def test_what_is_ignored_stays_ignored() -> None:

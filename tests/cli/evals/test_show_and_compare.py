@@ -43,7 +43,7 @@ def test_runs_are_listed(ran: Path, capsys: Captured) -> None:
     assert main(["eval", "show", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["done"] == 12
     assert main(["eval", "show", "--suite", "other.yaml"]) == 0
-    assert capsys.readouterr().err == "no runs of suites on record\n"
+    assert capsys.readouterr().err == "no runs of suites are recorded\n"
 
 
 def test_a_run_is_reported_again(ran: Path, capsys: Captured) -> None:
@@ -127,7 +127,7 @@ def test_files_of_results_are_compared_too(runs: tuple[str, str], folder: Path, 
     out, err = capsys.readouterr()
     told = json.loads(out)
     assert (told["before"], told["targets"], len(told["pairs"])) == ("none.jsonl", ["none", "all"], 2)
-    assert err == "note: the last line of cut.jsonl is cut, and left out\n"
+    assert err == "note: the last line of cut.jsonl is incomplete, and left out\n"
     assert main(["eval", "compare", runs[0], "all.jsonl"]) == 0
 
 

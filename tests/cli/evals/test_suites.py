@@ -143,7 +143,7 @@ def test_a_target_that_is_no_model_gets_the_flat_question(files: Path, capsys: C
     assert out.startswith("target    all (mock): it is given the flat question\n")
     assert "nothing: every message goes out as it is written" in out
     assert main(["eval", "preview", "s.yaml", "own", "--as", "wire"]) == 2
-    assert "is no model" in capsys.readouterr().err
+    assert "is not a model" in capsys.readouterr().err
 
 
 def test_unknown_suite_or_case_is_reported(files: Path, capsys: Captured) -> None:

@@ -176,7 +176,7 @@ async def test_a_change_is_looked_at_before_and_taken_back_behind(desk: EvalDesk
     taken = {"case": "spain", "sha256": saved["sha256"]}
     assert (await desk.call("evals/e_1/case/undo", taken))["cases"] == ["spain"]
     assert desk.file.read_text() == text
-    assert await desk.call("evals/e_1/case/undo", taken) == (409, "this change cannot be taken back any more")
+    assert await desk.call("evals/e_1/case/undo", taken) == (409, "this change can no longer be undone")
     again = await desk.call("evals/e_1/case/save", change)
     desk.file.write_text(text + "# somebody else\n")
     status, _ = await desk.call("evals/e_1/case/undo", {"case": "spain", "sha256": again["sha256"]})
@@ -241,7 +241,7 @@ def test_words_that_were_changed_are_values_of_the_case(
 @pytest.mark.parametrize(
     ("source", "asked", "sent", "why"),
     [
-        ({"input": "Hi"}, [said("Hi")], [said("Hi")], "are as they were"),
+        ({"input": "Hi"}, [said("Hi")], [said("Hi")], "are unchanged"),
         ({"input": "Hi"}, [said("Hi")], [said("Hi"), said("Ho")], "messages were added"),
         ({"input": "Hi"}, [said("Hi")], [said("Hi", "Ho")], "parts of a message were added"),
         (
@@ -258,7 +258,7 @@ def test_words_that_were_changed_are_values_of_the_case(
             {"input": [{"role": "user", "content": [{"type": "image", "value": "a.png"}]}]},
             [Message("user", (SENT_BACK_PICTURE,))],
             [Message("user", (Image(Link("https://example.com/b.png")),))],
-            "more than words",
+            "more than text",
         ),
     ],
 )

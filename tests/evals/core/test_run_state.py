@@ -193,7 +193,7 @@ def test_cases_are_chosen_by_name_on_one_target_or_on_all() -> None:
 
 @pytest.mark.parametrize("facts", [[], [EvalTaken("p")]])
 def test_a_log_that_does_not_begin_is_no_run(facts: list[EvalTaken]) -> None:
-    with pytest.raises(Fault, match="does not begin as one"):
+    with pytest.raises(Fault, match="has no valid beginning"):
         fold_facts(facts)
 
 

@@ -118,7 +118,7 @@ def test_the_events_of_codex_are_read() -> None:
     [
         ("codex", lines({"type": "turn.failed", "error": {"message": "no quota"}}), "no quota"),
         ("codex", b"nothing", "did not come to the end of its turn"),
-        ("claude", b"nothing", "did not come to an end"),
+        ("claude", b"nothing", "did not end"),
         ("claude", lines({"type": "result", "is_error": True, "result": "Invalid API key"}), "Invalid API key"),
         ("claude", lines({"type": "result", "is_error": True, "subtype": "error_max_turns"}), "error_max_turns"),
     ],

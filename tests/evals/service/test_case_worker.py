@@ -134,7 +134,7 @@ tests:
     (stage.root / "notes.md").write_text("no picture")
     (result,) = (await stage.run(text)).results
     assert result.status == "execution_error"
-    assert "is no picture" in result.observation.error
+    assert "is not a picture" in result.observation.error
     assert upstream.seen == []
 
 
@@ -245,6 +245,6 @@ async def test_only_the_targets_that_are_wanted_are_opened(stage: EvalStage) -> 
     async with open_case_worker(opening, (MOCK,)) as worker:
         assert list(worker.targets) == ["parrot"]
         assert (await worker.run(("france", "parrot", 0))).score.verdict == "pass"
-    with pytest.raises(Fault, match="which is no folder"):
+    with pytest.raises(Fault, match="which is not a folder"):
         async with open_case_worker(opening, began.targets):
             pass

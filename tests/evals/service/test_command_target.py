@@ -89,7 +89,7 @@ def test_words_for_no_shell_are_filled_as_they_are() -> None:
         ("agent $(cat {PROMPT_FILE}) {PROMPT}", "a command in the command"),
         ('agent "`cat x` {PROMPT}"', "a command in the command"),
         ("agent <<END\n{PROMPT}\nEND", "here-document"),
-        ("agent \\{PROMPT}", "a backslash stands before a place"),
+        ("agent \\{PROMPT}", "a backslash is before a placeholder"),
         ("agent '{PROMPT}", "a quote in it is not closed"),
         ('agent "{FILES}"', "not a word of its own"),
         ("agent --f={FILES}", "not a word of its own"),
@@ -262,8 +262,8 @@ async def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_ru
         for spec, words in (
             (cli("true", healthcheck_command="echo down >&2; exit 1"), "its healthcheck ended with 1: down"),
             (cli("true", healthcheck_url=f"{upstream.url}/health"), "answered with status 503"),
-            (cli("true", cwd="nowhere"), "which is no folder"),
-            (cli("true", cwd=".."), "which is no folder"),
+            (cli("true", cwd="nowhere"), "which is not a folder"),
+            (cli("true", cwd=".."), "which is not a folder"),
             (cli("sh -c {PROMPT}"), "cannot be run safely"),
         ):
             with pytest.raises(Fault, match=words):

@@ -97,7 +97,7 @@ async def test_stopped_run_finishes_running_cases_and_can_be_resumed(stage: Eval
     assert verdicts(standing) == {"france": "pass", "italy": "pass", "spain": "pass"}
     assert len(upstream.seen) == 3
     assert (await stage.evaluation.show("e_1")).state == "ended"
-    with pytest.raises(Fault, match="not under way here"):
+    with pytest.raises(Fault, match="not in progress here"):
         stage.evaluation.stop("e_1")
 
 
@@ -234,7 +234,7 @@ def test_run_is_over_when_its_last_fact_is_announced(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         listener.evaluation = stage.evaluation
         await stage.run(targets=(MOCK,))
-        assert listener.told == "the run 'e_1' is not under way here"
+        assert listener.told == "the run 'e_1' is not in progress here"
 
     listener = Listener()
     play(story, tmp_path, hub=listener)

@@ -94,7 +94,7 @@ def test_a_title_that_ends_within_a_value_is_cut() -> None:
 
 def test_what_is_left_is_a_fault() -> None:
     redactor, _ = redacted(exchange("x_1", chat_body(MAIL), chat_stream("ok")))
-    with pytest.raises(Fault, match="still in what would be written"):
+    with pytest.raises(Fault, match="would still be written"):
         redactor.check(["fine", f"left: {MAIL}"])
 
 

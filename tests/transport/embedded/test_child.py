@@ -106,7 +106,7 @@ def test_damaged_installed_weights_are_detected_by_their_hash(monkeypatch: pytes
     monkeypatch.setattr(child, "load_engine", lambda: RefusingEngine("engine"))
     with pytest.raises(CannotServeError) as caught:
         child.serve(orders())
-    assert caught.value.failed == ChildFailed("bad_weights", "installed.gguf has another SHA-256 than it should")
+    assert caught.value.failed == ChildFailed("bad_weights", "installed.gguf has the wrong SHA-256")
 
 
 class RefusingEngine(ModuleType):

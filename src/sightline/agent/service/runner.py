@@ -269,7 +269,7 @@ class Runner:
         drive = self._drives.get(run)
         if drive is None:
             hint = "GET /api/runs/{id} shows its state; stop a run of another process there."
-            raise Fault(Code.USAGE, f"the run {run!r} is not under way here", hint=hint, status=409)
+            raise Fault(Code.USAGE, f"the run {run!r} is not in progress here", hint=hint, status=409)
         return drive
 
     def _state(self, run: str) -> State | None:

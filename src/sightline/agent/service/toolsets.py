@@ -128,7 +128,9 @@ class KeptRules:
             raise self._wrong(error.strerror or str(error)) from None
 
     def _wrong(self, why: str) -> Fault:
-        return Fault(Code.CONFIG, f"{self.file}: {why}", hint="Correct it, or take it away: then everything is asked.")
+        return Fault(
+            Code.CONFIG, f"{self.file}: {why}", hint="Correct it, or delete it; Sightline then asks about every call."
+        )
 
 
 class RunTools(Tools, Protocol):

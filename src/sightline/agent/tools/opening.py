@@ -191,7 +191,7 @@ def _read(file: Path) -> bytes:
     except OSError as error:
         raise Fault(Code.CONFIG, f"{file}: {error.strerror}", hint="Check the path under `hooks`.") from None
     if len(data) > _LONGEST_FILE:
-        raise Fault(Code.CONFIG, f"{file}: too long for a file of hooks", hint="Is it another file?")
+        raise Fault(Code.CONFIG, f"{file}: too long for a file of hooks", hint="Check that it is the right file.")
     return data
 
 

@@ -231,9 +231,7 @@ class PythonFile:
                 answer = await worker.ask(Load(self._source))
         except OSError as error:  # TimeoutError is an OSError
             words = "it takes too long to load" if isinstance(error, TimeoutError) else str(error.strerror)
-            raise self._fault(
-                FileBroken(words, hint="What a tool needs at length, let it do when it is called.")
-            ) from None
+            raise self._fault(FileBroken(words, hint="Move slow work into the tools themselves.")) from None
         finally:
             if not isinstance(answer, FileLoaded):
                 await self._return_worker(worker, is_whole=False)
@@ -255,5 +253,5 @@ def _text(file: Path, shown: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(Path(shown), error) from None
     if len(text) > _LONGEST_FILE:
-        raise Fault(Code.CONFIG, f"{shown}: too long for a file of tools", hint="Is it another file?")
+        raise Fault(Code.CONFIG, f"{shown}: too long for a file of tools", hint="Check that it is the right file.")
     return text

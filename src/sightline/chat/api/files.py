@@ -46,7 +46,7 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
     try:
         data = base64.b64decode(wanted.data, validate=True)
     except (binascii.Error, ValueError):
-        raise _wrong(f"{name}: the data is no base64", "Send the bytes of the file in base64.") from None
+        raise _wrong(f"{name}: the data is not base64", "Send the bytes of the file in base64.") from None
     if not data:
         raise _wrong(f"{name}: the file is empty", "Leave it out, or check that it was saved.")
     claimed, real = wanted.media_type.partition(";")[0].strip().lower(), sniff(data, name)
@@ -131,7 +131,7 @@ def _bytes(part: Part) -> bytes:
         case Document(source=PlainText(text=text)):
             return text.encode("utf-8", "replace")
         case _:
-            raise _not_found("this file lies elsewhere", "Only what was attached here can be shown.")
+            raise _not_found("this file is elsewhere", "Only what was attached here can be shown.")
 
 
 def _not_found(message: str, hint: str) -> Fault:

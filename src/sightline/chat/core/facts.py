@@ -193,7 +193,7 @@ def after(pair: MessagePair, fact: PairEvent) -> MessagePair:
     match fact:
         case PairAnswered() | PairFailed() | PairCancelled():
             if not is_sending:
-                raise _wrong(pair, "is not waiting for an answer", "It has come to its end already.")
+                raise _wrong(pair, "is not waiting for an answer", "It has already ended.")
             return _end(pair, fact)
         case RunJoined(run=run):
             return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
@@ -209,7 +209,7 @@ def after(pair: MessagePair, fact: PairEvent) -> MessagePair:
             raise _wrong(pair, "is waiting for its answer", "Stop it, or wait for the answer.")
         case PairReasked(model=model):
             if pair.answer is None or pair.state == "error":
-                raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
+                raise _wrong(pair, "has no answer", "Ask it again as a new pair.")
             return msgspec.structs.replace(pair, state="sending", trouble=None, asking=model, run="")
         case AnswerSwapped(index=index):
             return _swap(pair, index)

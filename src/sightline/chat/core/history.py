@@ -221,10 +221,10 @@ class ChatHistory:
         known = self._pairs.get(summary.id)
         is_new = known is None or (bool(known.summary_of) and summary.id in self._deleted)
         if not is_new or len(set(summary.summary_of)) != len(summary.summary_of) or not summary.summary_of:
-            message = "a summary is a new pair that stands for others"
-            raise Fault(Code.USAGE, message, hint="Choose what to sum up.")
+            message = "a summary is a new pair that replaces others"
+            raise Fault(Code.USAGE, message, hint="Choose what to summarize.")
         if any(self._live_pair(each).state == "sending" for each in summary.summary_of):
-            message = "a pair that waits for its answer cannot be summed up"
+            message = "a pair that waits for its answer cannot be summarized"
             raise Fault(Code.USAGE, message, hint="Wait for the answer.")
         self.topics.get(summary.topic)
 
@@ -241,7 +241,7 @@ class ChatHistory:
     def _expand(self, summary: str) -> Applying:
         originals = self._live_pair(summary).summary_of
         if not originals:
-            raise Fault(Code.USAGE, f"the pair {summary!r} is no summary", hint="Choose one.")
+            raise Fault(Code.USAGE, f"the pair {summary!r} is not a summary", hint="Choose one.")
 
         def expand() -> HistoryChange:
             self._leave((summary,))
@@ -312,7 +312,7 @@ class ChatHistory:
     def _check_quiet(self) -> None:
         if self.sending:
             hint, details = "Wait for it, or stop it.", {"code": "already_sending"}
-            raise Fault(Code.USAGE, "an answer is still on its way", hint=hint, status=409, details=details)
+            raise Fault(Code.USAGE, "an answer is still arriving", hint=hint, status=409, details=details)
 
     def _next(self) -> int:
         self._count += 1

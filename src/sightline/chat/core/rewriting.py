@@ -112,7 +112,7 @@ class Compaction:
 def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str) -> Prompt:
     """The request for a draft: the pairs, and the instruction to summarise them."""
     if not pairs:
-        raise Fault(Code.USAGE, "there is nothing to sum up", hint="Choose some pairs.")
+        raise Fault(Code.USAGE, "there is nothing to summarize", hint="Choose some pairs.")
     messages = concatenate(map(sizer.messages, pairs))
     return Prompt((*messages, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
 
@@ -130,7 +130,9 @@ def compaction_fact(history: ChatHistory, ids: Sequence[str], text: str, *, new_
     """The fact that replaces these pairs by the summary: a question without an answer, in the topic and at the time of
     the newest of them."""
     if not ids or not text.strip():
-        raise Fault(Code.USAGE, "a summary needs a text and pairs to stand for", hint="Choose some, and write it.")
+        raise Fault(
+            Code.USAGE, "a summary needs a text and the pairs that it replaces", hint="Choose some, and write it."
+        )
     pairs = sorted(map(history.get, ids), key=lambda pair: history.key(pair.id))
     newest = pairs[-1]
     return PairsCompacted(

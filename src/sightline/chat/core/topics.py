@@ -109,7 +109,7 @@ class Topics:
         before = self.get(topic.id)
         if topic.id == ROOT:
             if topic.parent != ROOT or topic.name:
-                message = "the topic of all topics has no name and stands below none"
+                message = "the root topic has no name and no topic above it"
                 raise Fault(Code.USAGE, message, hint="Change another topic.")
         else:
             self._check_name(topic)

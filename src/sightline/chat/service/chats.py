@@ -148,9 +148,7 @@ class Chats:
         service = self._service(chat)
         if (await service.chat.load()).sending or not service.sends.is_idle:
             hint, details = "Stop it first, or wait for it.", {"code": "already_sending"}
-            raise Fault(
-                Code.USAGE, "an answer is still on its way in this chat", hint=hint, status=409, details=details
-            )
+            raise Fault(Code.USAGE, "an answer is still arriving in this chat", hint=hint, status=409, details=details)
         self._open.pop(chat, None)
         await service.close(0)
         await self._forget(chat)

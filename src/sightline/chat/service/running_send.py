@@ -378,7 +378,7 @@ class ResumedRun(AnswerProgress):
 
     def resume(self, *, anyway: bool) -> None:
         """It never waits for the account's limits as a question does."""
-        raise Fault(Code.USAGE, "no send is waiting", hint="The run is under way.", status=409)
+        raise Fault(Code.USAGE, "no send is waiting", hint="The run is in progress.", status=409)
 
     async def wait_until_begun(self) -> None:
         """Wait until it goes on; why it does not is a fault."""

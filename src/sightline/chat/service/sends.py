@@ -200,7 +200,7 @@ class Sends:
             await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
         if self.sending or self._running is not None:
             hint, details = "Wait for the answer, or stop it.", {"code": "already_sending"}
-            raise Fault(Code.USAGE, "an answer is still on its way", hint=hint, status=409, details=details)
+            raise Fault(Code.USAGE, "an answer is still arriving", hint=hint, status=409, details=details)
 
     def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendOrder:
         toolsets = looking.view.inherited.toolsets

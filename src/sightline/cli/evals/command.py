@@ -17,7 +17,7 @@ def add_command(commands: Commands) -> None:
     """Add `eval` and its subcommands."""
     command = commands.add_parser(
         "eval",
-        help="run suites of cases, and look at what came of them",
+        help="run suites of cases, and show the results",
         description="Run suites of cases on models and agents, grade the answers, and compare runs.",
     )
     below = command.add_subparsers(title="commands", dest="eval_command", metavar="COMMAND", required=True)
@@ -39,21 +39,24 @@ def _add_run(commands: Commands) -> None:
     command.add_argument("--judge", default="", metavar="T", help="the target or model that judges")
     command.add_argument("--trials", type=count, metavar="K", help="run each case K times")
     command.add_argument("--threshold", type=_share, metavar="S", help="what a case must reach to pass, from 0 to 1")
-    command.add_argument("--budget-usd", type=amount, metavar="N", help="begin nothing more once this is spent")
+    command.add_argument("--budget-usd", type=amount, metavar="N", help="start nothing more once this is spent")
     command.add_argument(
-        "--workers", type=_workers, metavar="N|ray://…", help="cases at once on each target (default: 8), or a cluster"
+        "--workers",
+        type=_workers,
+        metavar="N|ray://…",
+        help="cases that run at once on each target (default: 8), or a cluster",
     )
     command.add_argument("--tag", action="append", default=[], metavar="TAG", help="only cases with one of these tags")
     command.add_argument("--exclude-tag", action="append", default=[], metavar="TAG", help="no cases with this tag")
     command.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases with such ids")
     _add_file_form(command)
     caching = command.add_mutually_exclusive_group()
-    caching.add_argument("--cache", action="store_true", default=None, help="take answers to the same request again")
+    caching.add_argument("--cache", action="store_true", default=None, help="reuse answers to the same request")
     caching.add_argument("--no-cache", dest="cache", action="store_false", help="ask everything anew")
     again = command.add_mutually_exclusive_group()
     again.add_argument("--resume", default="", metavar="RUN", help="resume a run that was interrupted")
     again.add_argument("--rerun-failed", default="", metavar="RUN", help="run again what did not pass")
-    again.add_argument("--dry-run", action="store_true", help="say what would be run, and send nothing")
+    again.add_argument("--dry-run", action="store_true", help="print what would be run, and send nothing")
     command.add_argument("--yes", action="store_true", help="run tools without approval")
     command.add_argument("--output", default="", metavar="DIR", help="write all exports of the results there")
     command.add_argument("--jsonl", default="", metavar="FILE", help="write the results, one JSON object a line")
@@ -125,8 +128,8 @@ def _add_compare(commands: Commands) -> None:
 def _add_import(commands: Commands) -> None:
     command = commands.add_parser(
         "import",
-        help="make a suite of a promptfoo file, or of recorded exchanges",
-        description="Write a suite in our form: of a promptfoo configuration, or of exchanges on record.",
+        help="make a suite from a promptfoo file or from recorded exchanges",
+        description="Write a suite in Sightline's form, from a promptfoo configuration or from recorded exchanges.",
     )
     command.add_argument("sources", nargs="+", metavar="FILE|ID", help="one promptfoo file, or ids of exchanges")
     _add_making(command)
@@ -136,7 +139,7 @@ def _add_import(commands: Commands) -> None:
 def _add_make(commands: Commands) -> None:
     command = commands.add_parser(
         "make",
-        help="make a case of recorded exchanges",
+        help="make a case from recorded exchanges",
         description="Make a case of an exchange, or of several of one conversation: dates, ids and folders become "
         "variables, and the reply is proposed as what is expected.",
     )

@@ -207,7 +207,7 @@ class Interrupts:
             task.cancel()
             return
         # Cancelling again would interrupt the cleanup.
-        say("ending what was started; once more leaves it behind")
+        say("ending what was started; press Ctrl-C once more to leave it running")
         for each in self._ending:
             signal.signal(each, signal.SIG_DFL)
 

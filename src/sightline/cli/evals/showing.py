@@ -56,7 +56,7 @@ def _show_runs(runs: Sequence[Brief], *, is_json: bool) -> None:
     elif runs:
         write_lines(table([_HEAD, *(_row(each) for each in runs)]))
     else:
-        say("no runs of suites on record")
+        say("no runs of suites are recorded")
 
 
 def _row(each: Brief) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ async def _load_results(arguments: argparse.Namespace, runs: Sequence[str]) -> d
 def _in_file(path: str) -> tuple[CaseResult, ...]:
     lines = read_jsonl(read(path))
     if lines.is_cut:
-        say(f"note: the last line of {path} is cut, and left out")
+        say(f"note: the last line of {path} is incomplete, and left out")
     return lines.results
 
 

@@ -58,7 +58,7 @@ class NamedSuite:
         if reading.suite is None:
             wrong = sum(each.severity == "error" for each in reading.problems)
             found = f"{wrong} problems" if wrong > 1 else "a problem"
-            raise Fault(Code.USAGE, f"{self.file} has {found} and is not run", hint="Correct what is said above.")
+            raise Fault(Code.USAGE, f"{self.file} has {found} and is not run", hint="Correct the problems above.")
         return reading.suite
 
 
@@ -194,7 +194,7 @@ def _render(preview: CasePreview, spec: TargetSpec, form: str | None) -> bytes:
         case "wire":
             if preview.prepared is None:
                 hint = "See --as flat: that is what it is given."
-                raise Fault(Code.USAGE, f"the target {spec.name!r} is no model, and gets no body", hint=hint)
+                raise Fault(Code.USAGE, f"the target {spec.name!r} is not a model, and gets no body", hint=hint)
             return preview.prepared.body
         case _:
             return "".join(f"{line}\n" for line in _preview_lines(preview, spec)).encode("utf-8", "replace")
@@ -292,13 +292,13 @@ def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
         raise Fault(Code.USAGE, f"{document.place}: {document.message}", hint=document.suggestion)
     if not is_promptfoo(document):
         hint = "It has neither prompts nor providers. A suite of AgentV's runs as it is."
-        raise Fault(Code.USAGE, f"{file} is no promptfoo file", hint=hint)
+        raise Fault(Code.USAGE, f"{file} is not a promptfoo file", hint=hint)
     findings = SuiteFindings()
     place = Path(file).resolve()
     suite, targets = run_reader(as_suite(document, place.name, findings), SuiteFiles(place.parent))
     tell_problems(findings.problems)
     if findings.has_errors:
-        raise Fault(Code.USAGE, f"{file} cannot be imported whole", hint="Correct what is said above.")
+        raise Fault(Code.USAGE, f"{file} cannot be imported whole", hint="Correct the problems above.")
     return document_text(suite.json), targets
 
 

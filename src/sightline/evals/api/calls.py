@@ -175,7 +175,7 @@ class Reruns:
         gone = [name for name in names if name not in known]
         if gone or not names:
             message = f"the suite no longer has {', '.join(gone)}" if gone else "there is nothing to run again"
-            raise Fault(Code.USAGE, message, hint="Run the suite anew: sightline eval run.", status=409)
+            raise Fault(Code.USAGE, message, hint="Run the suite again: sightline eval run.", status=409)
         evaluation = self._grown(began)
         run = evaluation.make_id()
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)

@@ -90,14 +90,14 @@ def changes_of(source: Json, original: Sequence[Message], sent: Sequence[Message
     """The values to change in a case so that it asks what was sent after the edit. Raises a fault if there are none."""
     places = _places(source, original)
     if [each.role for each in original] != [each.role for each in sent]:
-        raise _unclear("messages were added or taken away")
+        raise _unclear("messages were added or removed")
     found: list[tuple[Path, str]] = []
     for one, other, place in zip(original, sent, places, strict=True):
         before, after = of_message(one), of_message(other)
         if before != after:
             found += _texts(before, after, place)
     if not found:
-        raise _unclear("the messages are as they were")
+        raise _unclear("the messages are unchanged")
     return [(path, _restore_variables(value, source)) for path, value in found]
 
 
@@ -133,7 +133,7 @@ def _texts(before: Message, after: Message, place: tuple[Path, Json]) -> list[tu
     path, content = place
     pairs = list(zip(before.parts, after.parts, strict=False))
     if len(before.parts) != len(after.parts) or any(type(one) is not type(other) for one, other in pairs):
-        raise _unclear("parts of a message were added or taken away")
+        raise _unclear("parts of a message were added or removed")
     if isinstance(content, str) and len(pairs) == 1 and isinstance(pairs[0][1], Text):
         return [(path, pairs[0][1].text)]
     if isinstance(content, list) and len(content) == len(pairs):
@@ -148,7 +148,7 @@ def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence
             continue
         written = content[index]
         if not isinstance(other, Text) or not isinstance(written, dict) or _text_key(written) is None:
-            raise _unclear("more than words was changed")
+            raise _unclear("more than text was changed")
         found.append(((*path, index, _text_key(written) or ""), other.text))
     return found
 
@@ -300,7 +300,7 @@ class Suites:
         """Undo the change that gave the file this hash; the file is byte for byte as before."""
         file, before = self._undoable.get(body.sha256, ("", b""))
         if not file:
-            message = "this change cannot be taken back any more"
+            message = "this change can no longer be undone"
             raise Fault(Code.USAGE, message, hint="Change the value back.", status=409)
         async with self._writing:
             written = await asyncio.to_thread(self._writer.replace, file, before, body.sha256, (body.case,))

@@ -298,7 +298,7 @@ def fold_facts(facts: Iterable[EvalFact]) -> EvalState:
             standing = EvalState(fact)
         standing.add(fact)
     if standing is None:
-        raise Fault(Code.USAGE, "the log of this run does not begin as one", hint="Begin another.", status=404)
+        raise Fault(Code.USAGE, "the log of this run has no valid beginning", hint="Begin another.", status=404)
     return standing
 
 

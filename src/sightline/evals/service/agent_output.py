@@ -224,7 +224,7 @@ def _claude(events: list[JsonObject]) -> CaseObservation:
         elif event.get("type") == "result":
             end = event
     if end is None:
-        raise _failure("claude", "it did not come to an end")
+        raise _failure("claude", "it did not end")
     if end.get("is_error") is True:
         raise _failure("claude", _text(end.get("result")) or _text(end.get("subtype")))
     duration, turns = _number(end.get("duration_ms")), end.get("num_turns")

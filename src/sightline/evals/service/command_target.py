@@ -72,7 +72,7 @@ def check(command: str | Sequence[str], files_format: str = "{path}") -> None:
 def _check_value(name: str, value: str) -> None:
     if "\0" in value:
         raise Fault(
-            Code.USAGE, f"there is a zero byte in what goes to {{{name}}}", hint="No command line can hold one."
+            Code.USAGE, f"there is a zero byte in what goes to {{{name}}}", hint="A command line cannot contain one."
         )
     if len(value.encode("utf-8", "surrogateescape")) > LONGEST_VALUE:
         message = f"what goes to {{{name}}} is longer than {LONGEST_VALUE} bytes, too long for a command line"
@@ -87,7 +87,7 @@ def _command_line_words(word: str, values: Mapping[str, str], files: Sequence[st
         pieces = shlex.split(files_format)
         return [_file(piece, file) for file in files for piece in pieces]
     if "{FILES}" in word:
-        raise Fault(Code.CONFIG, f"{{FILES}} is only a part of {word!r}", hint="Let it stand as a word of its own.")
+        raise Fault(Code.CONFIG, f"{{FILES}} is only a part of {word!r}", hint="Write it as a separate word.")
     return [_PLACE.sub(lambda found: values[found[1]], word)]
 
 
@@ -134,7 +134,7 @@ class _Shell:
         character, following = self._command[at], self._command[at + 1 : at + 2]
         if character == "\\" and self._quote != "'" and following:
             if _PLACE.match(self._command, at + 1):
-                raise self._refusal("a backslash stands before a place", "Take it away.")
+                raise self._refusal("a backslash is before a placeholder", "Take it away.")
             self._word += following
             return 2
         if self._quote:
@@ -180,7 +180,7 @@ class _Shell:
             raise self._refusal(why, _BY_FILE)
         if name == "FILES":
             if self._quote or self._word:
-                raise self._refusal("{FILES} is not a word of its own", "Let it stand alone, without quotes.")
+                raise self._refusal("{FILES} is not a word of its own", "Write it alone, without quotes.")
             return " ".join(self._file(number, file) for number, file in enumerate(self._files, 1))
         variable = f"{_VARIABLE}{name}"
         self._environment[variable] = self._values[name]
@@ -249,7 +249,9 @@ class CommandTarget:
         folder = self._files.path(path)
         if folder is None or not folder.is_dir():
             hint = "Name a folder below the one that the suites are in."
-            raise Fault(Code.CONFIG, f"the target {self.spec.name!r} runs in {path!r}, which is no folder", hint=hint)
+            raise Fault(
+                Code.CONFIG, f"the target {self.spec.name!r} runs in {path!r}, which is not a folder", hint=hint
+            )
         return folder
 
     async def check_health(self, client: HttpClient | None) -> None:

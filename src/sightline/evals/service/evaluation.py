@@ -273,7 +273,7 @@ class Evaluation:
         drive = self._drives.get(run)
         if drive is None:
             hint = "A run of another process is stopped there."
-            raise Fault(Code.USAGE, f"the run {run!r} is not under way here", hint=hint, status=409)
+            raise Fault(Code.USAGE, f"the run {run!r} is not in progress here", hint=hint, status=409)
         drive.stop()
 
     # --- looking ---

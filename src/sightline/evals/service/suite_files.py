@@ -48,7 +48,9 @@ class SuiteFiles:
         except OSError as error:
             raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint="Check who may read the file.") from None
         if len(data) > LONGEST_FILE:
-            raise Fault(Code.CONFIG, f"{path} is larger than {LONGEST_FILE >> 20} MB", hint="Is it another file?")
+            raise Fault(
+                Code.CONFIG, f"{path} is larger than {LONGEST_FILE >> 20} MB", hint="Check that it is the right file."
+            )
         return data
 
     def bring(self, need: Need) -> bytes | None:

@@ -49,7 +49,7 @@ class SuiteWriter:
         self._check(file)
         if not is_whole(text):
             hint = "Write both halves, or leave it out."
-            raise Fault(Code.USAGE, "the text has half a character in it", hint=hint, status=422)
+            raise Fault(Code.USAGE, "the text contains half of a surrogate pair", hint=hint, status=422)
         cases = _cases_of(text, file)
         others = self._beside(file, beside)
         before = self._files.read(file)
@@ -84,7 +84,7 @@ class SuiteWriter:
         self._check(file)
         if not is_whole(text):
             hint = "Write both halves, or leave it out."
-            raise Fault(Code.USAGE, "the text has half a character in it", hint=hint, status=422)
+            raise Fault(Code.USAGE, "the text contains half of a surrogate pair", hint=hint, status=422)
         data, before = text.encode(), self._files.read(file)
         reading = read_text(self._files, file, data, self._environment)
         if is_dry or reading.suite is None:
@@ -187,7 +187,7 @@ class SuiteWriter:
         for each in made:
             path = None if refusal_of(each.path) else join_path(folder_of(file), each.path)
             if not path or self._files.path(path) is None:
-                message = f"{quote_word(each.path)} is no place for a file of the suite"
+                message = f"{quote_word(each.path)} is not a valid path for a file of the suite"
                 raise Fault(Code.USAGE, message, hint="Name it relative to the suite.", status=422)
             there = self._files.read(path)
             if there is not None and there != each.data:

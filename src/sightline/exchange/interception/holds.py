@@ -278,7 +278,7 @@ class Holds:
         draft = hold.draft
         if draft.sha256 != sha256:
             hint = "Look at it again: it was changed since."
-            raise Fault(Code.INVALID_REQUEST, "that is not the body as it stands now", hint=hint, status=409)
+            raise Fault(Code.INVALID_REQUEST, "this is not the current body", hint=hint, status=409)
         if not (validity := self.validity(hold)).ok:
             wrong = next(each for each in validity.problems if each.severity == "error")
             hint = "Correct it, or undo what caused it; it is still held."
@@ -296,7 +296,7 @@ class Holds:
         hold = self.hold_of(exchange)
         if not hold.can_be_answered:
             hint = "Release it, or drop it."
-            message = "a request that is passed on as it came cannot be answered by hand"
+            message = "a request that is forwarded unchanged cannot be answered by hand"
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
         written = hand_written(reply, model=hold.request.model, name=exchange, created=int(self._now()))
         hold.recorder.record_reply(written)
@@ -332,7 +332,7 @@ async def expand(holds: Holds, records: Records, exchange: str) -> Hold:
     hold = holds.hold_of(exchange)
     if hold.phase == "tool_calls":
         hint = "Change the arguments, or delete the call."
-        raise Fault(Code.INVALID_REQUEST, "tool calls go on from nothing", hint=hint, status=422)
+        raise Fault(Code.INVALID_REQUEST, "tool calls continue nothing", hint=hint, status=422)
     chain = await _chain(records, exchange, previous_of(hold.draft.data))
     # While the record was read, a user may have edited or released it.
     body = expand_request(holds.hold_of(exchange).draft.data, chain)

@@ -125,12 +125,12 @@ class RecordedExchange:
         request = self.passed.get("request")
         if request is not None and not (request.is_whole and request.kept == request.size and not request.coding):
             message = f"only {request.kept:,} of the {request.size:,} bytes that {self.id} sent are on record"
-            raise Fault(Code.USAGE, message, hint="Raise [store] raw_body_mb, and send it anew.", status=422)
+            raise Fault(Code.USAGE, message, hint="Raise [store] raw_body_mb, and send it again.", status=422)
 
     def refuse_raw(self, what: str) -> None:
         """A fault where it was passed on as it came, and so cannot be `what`."""
         if self.is_raw:
-            message = f"{self.id} was passed on as it came, so that it cannot be {what}"
+            message = f"{self.id} was forwarded unchanged, so it cannot be {what}"
             raise Fault(Code.USAGE, message, hint="Look at its bodies as they are: --as wire, or its view.", status=422)
 
     @property

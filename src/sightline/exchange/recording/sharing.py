@@ -123,7 +123,7 @@ class Redactor:
         try:
             own = [("own pattern", re.compile(each), "redacted-{}") for each in patterns]
         except re.error as error:
-            message = f"a pattern is no regular expression: {error.pattern!r}: {error.msg}"
+            message = f"a pattern is not a regular expression: {error.pattern!r}: {error.msg}"
             raise Fault(Code.CONFIG, message, hint="Correct it, or [export] patterns in the configuration.") from None
         for name in sections:
             if name not in SECTIONS and not name.startswith(f"{SECTION}-"):
@@ -363,7 +363,7 @@ class Redactor:
         for text in texts:
             if self.finds(text):
                 hint = "Nothing was written. Leave the exchange out with a filter, or delete the section in question."
-                raise Fault(Code.CONFIG, "a value that was found is still in what would be written", hint=hint)
+                raise Fault(Code.CONFIG, "a value that was found would still be written", hint=hint)
 
 
 def texts_of(entries: Sequence[Entry], summary: Summary) -> Iterator[str]:

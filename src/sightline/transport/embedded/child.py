@@ -86,7 +86,7 @@ def serve(orders: ChildOrders) -> EngineServer:
         return engine.Server(settings)  # type: ignore[no-any-return]
     except RuntimeError as error:
         if not orders.weights and sha256_of(weights) != SHA256:
-            raise CannotServeError("bad_weights", f"{weights.name} has another SHA-256 than it should") from error
+            raise CannotServeError("bad_weights", f"{weights.name} has the wrong SHA-256") from error
         raise CannotServeError("start_failed", str(error)) from error
 
 

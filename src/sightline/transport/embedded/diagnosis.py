@@ -140,7 +140,11 @@ async def _post(path: str, running: Running, post: Post) -> bytes:
     status, body = await post(HttpRequest("POST", f"{running.url}{path}", headers, msgspec.json.encode(_QUESTION)))
     if status != 200:
         words = body.decode(errors="replace")[:200]
-        raise Fault(Code.UPSTREAM_ERROR, f"it answered with status {status}: {words}", hint="Is it llama.cpp's server?")
+        raise Fault(
+            Code.UPSTREAM_ERROR,
+            f"it answered with status {status}: {words}",
+            hint="Check that it is llama.cpp's server.",
+        )
     return body
 
 

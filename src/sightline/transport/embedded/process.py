@@ -370,6 +370,6 @@ def _crash_fault(child: ChildPipes, fault: Fault) -> Fault:
     return Fault(
         Code.NETWORK,
         f"the embedded model ended while it answered: {CAUSE_TEXTS[cause].message} ({detail})",
-        hint="Send it again: the model is started anew.",
+        hint="Send it again; the model is restarted.",
         details=fault.details,
     )

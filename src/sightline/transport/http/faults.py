@@ -108,7 +108,7 @@ def connect_timeout(place: str, seconds: float) -> Fault:
 def proxy_refused(place: str, variable: str, status: int, target: str) -> Fault:
     """The proxy does not let the request through."""
     if status == 407:
-        message = f"the proxy {place} wants a user name and password"
+        message = f"the proxy {place} requires a user name and password"
         return network("proxy", message, f"Set {variable} to http://user:password@{place}.", lasting=True)
     outcome = f"answered {status}" if status else "gave no valid answer"
     return network(

@@ -93,7 +93,7 @@ def ascii_host(host: str, *, is_bracketed: bool) -> str:
         try:
             address = ipaddress.IPv6Address(host)
         except ValueError:
-            raise ValueError("its host is no IPv6 address") from None
+            raise ValueError("its host is not an IPv6 address") from None
         if address.scope_id is not None:
             raise ValueError("its IPv6 address has a zone")
         return str(address)
@@ -231,7 +231,7 @@ def _proxy(variable: str, url: str) -> Proxy:
         parts = urlsplit(url if _HAS_SCHEME.match(url) else f"http://{url}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise Fault(Code.CONFIG, f"{variable} holds no URL of a proxy", hint=_HINT) from None
+        raise Fault(Code.CONFIG, f"{variable} is not the URL of a proxy", hint=_HINT) from None
     if parts.scheme.startswith("socks"):
         raise Fault(
             Code.CONFIG,
@@ -239,13 +239,13 @@ def _proxy(variable: str, url: str) -> Proxy:
             hint="Use an http:// or https:// proxy, or name the provider's host in NO_PROXY.",
         )
     if parts.scheme not in PORTS or not host:
-        raise Fault(Code.CONFIG, f"{variable} holds no URL of a proxy", hint=_HINT)
+        raise Fault(Code.CONFIG, f"{variable} is not the URL of a proxy", hint=_HINT)
     if port == 0:
         raise Fault(Code.CONFIG, f"{variable} cannot be used: port 0 is not valid", hint=_HINT)
     try:
         host = ascii_host(host, is_bracketed=parts.netloc.rpartition("@")[2].startswith("["))
     except ValueError as error:
-        raise Fault(Code.CONFIG, f"{variable} holds no URL of a proxy: {error}", hint=_HINT) from None
+        raise Fault(Code.CONFIG, f"{variable} is not the URL of a proxy: {error}", hint=_HINT) from None
     authorization = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

@@ -120,7 +120,7 @@ async function fetchOk(path, options) {
     answer = await fetch(addressOf(path), { ...options, cache: "no-store", redirect: "error" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError("unreachable", "Sightline does not answer.", "Check that it is still running.");
+    throw new ApiError("unreachable", "Sightline does not respond.", "Check that it is still running.");
   }
   if (answer.ok) return answer;
   const problem = await answer.json().then(

@@ -168,6 +168,7 @@ function extensions(module, latest, known) {
     ]),
     module.syntaxHighlighting(module.classHighlighter),
     EditorView.contentAttributes.of({
+      tabindex: "0", // axe and some readers do not take what can be written to as something to focus
       "aria-label": label,
       spellcheck: "false",
       autocorrect: "off",

@@ -45,6 +45,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
     if (event.key !== "Tab") event.preventDefault();
     event.stopPropagation();
   };
+  const hasWords = children && children.type !== Icon;
   const hasMarks = choices.some((each) => each !== "line" && markOf(each) !== undefined);
   return html`<div class="menu" ref=${root} onKeyDown=${onKey}>
     <button
@@ -55,7 +56,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
       aria-expanded=${isOpen}
       onClick=${() => setOpen(!isOpen)}
     >
-      <span class="unseen">${label}${children ? ": " : ""}</span>
+      <span class="unseen">${label}${hasWords ? ": " : ""}</span>
       ${children ?? h(Icon, { name: "more" })}
     </button>
     ${

@@ -22,6 +22,7 @@ export function segmentControl({ label, value, choices, onChange }) {
         role="radio"
         aria-checked=${choice.value === value}
         aria-label=${choice.name}
+        title=${typeof choice.label === "string" && choice.label.length > 24 ? choice.label : null}
         disabled=${choice.isDisabled}
         onClick=${() => onChange(choice.value)}
       >

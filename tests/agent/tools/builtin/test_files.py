@@ -223,6 +223,6 @@ def test_encodings_and_their_marks_stay_what_they_are(tmp_path: Path, encoding: 
 
 def test_what_is_no_text_or_too_much_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(b"a\xff")
-    assert "is no text" in refused(tmp_path, "edit_file", path="a", old_text="a", new_text="b")
+    assert "is not UTF-8" in refused(tmp_path, "edit_file", path="a", old_text="a", new_text="b")
     monkeypatch.setattr(writing, "MOST_BYTES", 1)
     assert "too large to edit" in refused(tmp_path, "edit_file", path="a", old_text="a", new_text="b")

@@ -101,9 +101,9 @@ def test_what_is_no_file_is_not_opened(house: Folder, tmp_path: Path) -> None:
     os.mkfifo(house.path / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(house.path / "s"))
-        assert "is no ordinary file" in refusal(house, "pipe").message
+        assert "is not a regular file" in refusal(house, "pipe").message
         assert "No such device" in refusal(house, "s").message
-        assert "is no ordinary file" in _written(house, "pipe").message
+        assert "is not a regular file" in _written(house, "pipe").message
     for path in ("a", ".", ""):
         assert "Is a directory" in refusal(house, path).message
         assert "Is a directory" in _written(house, path).message

@@ -141,7 +141,7 @@ def test_lines_are_found_with_their_places(searching_room: Path) -> None:
 
 def test_what_cannot_be_searched_for(searching_room: Path) -> None:
     assert "text is empty" in refused(searching_room, "search_files", text="")
-    assert "this is no regular expression" in refused(searching_room, "search_files", text="(", is_regex=True)
+    assert "this is not a regular expression" in refused(searching_room, "search_files", text="(", is_regex=True)
     assert "outside the folder" in refused(searching_room, "search_files", text="x", path="../other")
     assert "No such file" in refused(searching_room, "search_files", text="x", path="nothing")
 

@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_used_is_a_fault(document: Any, words: str) -> Non
         ({"command": "x", "env": {"A": {}}}, "it.env.A must be text, not an object"),
         ({"command": "x\0"}, "null character"),
         ({"command": "${TOKEN}${NONE}"}, "it.command: the variable NONE is not set"),
-        ({"command": "x", "env": {"A": "${input:key}"}}, "${input:key} is no variable"),
+        ({"command": "x", "env": {"A": "${input:key}"}}, "${input:key} is not an environment variable"),
         ({"url": "ftp://a.example"}, "is none"),
         ({"url": "https://"}, "is none"),
         ({"url": "https://a:port/"}, "is none"),

@@ -54,7 +54,7 @@ def test_what_is_no_text_is_a_part_by_what_its_bytes_say() -> None:
 def test_what_no_message_can_hold_is_refused_with_its_place() -> None:
     with pytest.raises(Fault) as caught:
         file_part(b"PK\x03\x04", FileSegment("a.zip", "a.zip", SuitePlace("s.yaml", 3, 4)))
-    assert caught.value.message == "s.yaml:3:4: a.zip is application/zip, which no message can hold"
+    assert caught.value.message == "s.yaml:3:4: a.zip is application/zip, which a message cannot contain"
     assert caught.value.code is Code.USAGE
     assert refusal(SuitePlace(), "x", "y").message == "x"
 
@@ -65,7 +65,7 @@ def test_pictures_are_links_data_or_bytes_that_are_pictures() -> None:
     assert picture(PNG, ImageSegment("a.txt")).source.media_type == "image/png"  # type: ignore[union-attr]
     svg = picture(b"<svg/>", ImageSegment("a.svg"))
     assert svg.source.media_type == "image/svg+xml"  # type: ignore[union-attr]
-    with pytest.raises(Fault, match=r"a\.png is no picture: it is text/plain"):
+    with pytest.raises(Fault, match=r"a\.png is not a picture: it is text/plain"):
         picture(b"words", ImageSegment("a.png"))
 
 

@@ -53,7 +53,7 @@ def test_a_files_text_has_plain_line_ends_and_no_mark() -> None:
     assert driven(file_text("a.md"), [FileContent(b"\xef\xbb\xbfone\r\ntwo")])[0] == "one\ntwo"
 
 
-@pytest.mark.parametrize(("data", "words"), [(None, "there is no file a.md"), (b"\xff", "a.md is no text in UTF-8")])
+@pytest.mark.parametrize(("data", "words"), [(None, "there is no file a.md"), (b"\xff", "a.md is not UTF-8 text")])
 def test_unreadable_file_is_reported_by_name(data: bytes | None, words: str) -> None:
     failed, _ = driven(file_text("a.md"), [FileContent(data)])
     assert isinstance(failed, StepFailed)

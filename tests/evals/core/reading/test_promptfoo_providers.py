@@ -121,7 +121,7 @@ def test_a_key_is_named_and_never_written() -> None:
         ("python:chain.py", "is a program, which promptfoo runs itself", "error"),
         ("https://example.com/generate", "is an address, and nothing says what is spoken there", "error"),
         ("bedrock:us.anthropic.claude", 'promptfoo\'s provider "bedrock" is not known here', "error"),
-        ("openai:embeddings:x", "asks for an API that answers no conversation", "error"),
+        ("openai:embeddings:x", "names an API without conversations", "error"),
         ("echo", '"echo" is promptfoo\'s own, and not here', "error"),
         (5, "a provider must be a mapping", "error"),
         ({"config": {}}, 'a provider lacks the key "id"', "error"),

@@ -99,7 +99,7 @@ def test_the_whole_list_and_any_place_in_it_can_be_written() -> None:
             SetBody(body='[{"id":"c2","name":"a","arguments":""},{"id":"c1","name":"a","arguments":""}]'),
             "order of the reply",
         ),
-        (SetBody(body='["\ud800"]'), "half a character"),
+        (SetBody(body='["\ud800"]'), "half of a surrogate pair"),
         (SetBody(body='[{"\\ud800":1}]'), "not the calls"),
         (SetText(section="s9", text=""), "no section 's9'"),
         (Delete(section="s9"), "no section 's9'"),

@@ -81,14 +81,14 @@ class WriteFileTools:
         try:
             return mark, codec, data[len(mark) :].decode(codec)
         except UnicodeDecodeError:
-            raise Fault(Code.USAGE, f"{path!r} is no text in UTF-8 or UTF-16, so it cannot be edited") from None
+            raise Fault(Code.USAGE, f"{path!r} is not UTF-8 or UTF-16 text, so it cannot be edited") from None
 
 
 def _check(path: str, text: str, old: str, new: str, places: list[int], *, every: bool) -> None:
     if not old:
         raise Fault(Code.USAGE, "old_text is empty", hint="To write a whole file, use write_file.")
     if old == new:
-        raise Fault(Code.USAGE, "old_text and new_text are the same", hint="Give what shall be there instead.")
+        raise Fault(Code.USAGE, "old_text and new_text are the same", hint="Give the text that replaces it.")
     if not places:
         raise Fault(Code.USAGE, f"old_text is not in {path!r}", hint=_nearly(text, old))
     if len(places) > 1 and not every:

@@ -218,4 +218,4 @@ def _check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
-        raise Fault(Code.USAGE, f"{path!r} is no ordinary file")
+        raise Fault(Code.USAGE, f"{path!r} is not a regular file")

@@ -203,7 +203,7 @@ def search_folder(folder: Folder, wanted: SearchRequest) -> str:
     try:
         expression = re.compile(wanted["text"] if wanted["is_regex"] else re.escape(wanted["text"]), flags)
     except re.error as error:
-        raise Fault(Code.USAGE, f"this is no regular expression: {error}") from None
+        raise Fault(Code.USAGE, f"this is not a regular expression: {error}") from None
     except (RecursionError, OverflowError):
         raise Fault(Code.USAGE, "this regular expression is too large") from None
     lines: list[str] = []

@@ -103,7 +103,7 @@ class Expansion:
     def _value(self, found: re.Match[str]) -> str:
         name = _NAME.fullmatch(found[1])
         if name is None:
-            raise UnfilledError(f"{found[0]} is no variable of the environment")
+            raise UnfilledError(f"{found[0]} is not an environment variable")
         value = self._environment.get(name[1]) or name[2]
         if value is None:
             raise UnfilledError(f"the variable {name[1]} is not set")

@@ -412,4 +412,4 @@ def fault_of(error: BaseException) -> Fault:
             return Fault(Code.UPSTREAM_PROTOCOL, f"refuses to begin: {error.message}", hint="See its documentation.")
         case _:
             words = f"{type(error).__name__}: {error}"
-            return Fault(Code.UPSTREAM_PROTOCOL, f"is not understood: {words}", hint="Is it an MCP server?")
+            return Fault(Code.UPSTREAM_PROTOCOL, f"is not understood: {words}", hint="Check that it is an MCP server.")

@@ -144,17 +144,17 @@ def _fault_of(response: httpx2.Response, kind: str) -> Fault | None:
     status = response.status_code
     if status == 401:
         hint = 'Put what it wants into "headers" in its configuration. Signing in by OAuth is not supported.'
-        return Fault(Code.AUTH, "wants to know who asks (401)", hint=hint, status=status)
+        return Fault(Code.AUTH, "requires authentication (401)", hint=hint, status=status)
     if status == 403:
         hint = "Check the key in its headers, and what it is allowed to do."
         return Fault(Code.PERMISSION, "refuses us (403)", hint=hint, status=status)
     if 300 <= status < 400:
         hint = "If you trust the new place, write it into the configuration: headers are never sent after it."
         place = response.headers.get("location", "").partition("?")[0].rpartition("@")[2][:_LONGEST_PLACE]
-        message = f"sends us to another place ({place!r}), which is not followed"
+        message = f"redirects to another address ({place!r}), which is not followed"
         return Fault(Code.CONFIG, message, hint=hint, status=status)
     if status >= 400 and kind != _JSON:
-        return Fault(Code.UPSTREAM_ERROR, f"answers with status {status}", hint="Is the url right?", status=status)
+        return Fault(Code.UPSTREAM_ERROR, f"answers with status {status}", hint="Check the url.", status=status)
     if status == 200 and kind not in (_JSON, _STREAM):
         hint = "Is the url that of its MCP endpoint (often /mcp)?"
         return Fault(Code.UPSTREAM_PROTOCOL, f"answers with {kind or 'no type'} and not with MCP", hint=hint)

@@ -135,7 +135,7 @@ class McpServer:
         error = None if self._task.cancelled() else self._task.exception()
         fault = None if isinstance(error, Fault) else self._connection.why
         if fault is None:
-            is_closed = Fault(Code.CANCELLED, "has been ended", hint="Open the tools anew.")
+            is_closed = Fault(Code.CANCELLED, "has been ended", hint="Open the tools again.")
             fault = is_closed if error is None else fault_of(error)
         words = f"; it said: {self._connection.words}" if self._connection.words else ""
         message = mask_values(f"the MCP server {self.spec.name!r} {fault.message}{words}", self.spec.hidden)

@@ -74,7 +74,7 @@ def file_part(data: bytes, segment: FileSegment) -> Part:
         case "audio":
             return Audio(inline)
         case _:
-            raise refusal(segment.place, f"{segment.path} is {kind}, which no message can hold", _POSSIBLE)
+            raise refusal(segment.place, f"{segment.path} is {kind}, which a message cannot contain", _POSSIBLE)
 
 
 def picture_link(segment: ImageSegment) -> Image:
@@ -87,7 +87,7 @@ def picture(data: bytes, segment: ImageSegment) -> Image:
     kind = sniff(data, segment.path)
     if not kind.startswith(_PICTURE):
         hint = "Write type: file, or name a PNG, JPEG, GIF or WebP."
-        raise refusal(segment.place, f"{segment.path} is no picture: it is {kind}", hint)
+        raise refusal(segment.place, f"{segment.path} is not a picture: it is {kind}", hint)
     return Image(Inline(kind, base64.b64encode(data).decode()))
 
 

@@ -150,7 +150,7 @@ def file_text(path: str) -> Generator[Step, Answer, str | StepFailed]:
     try:
         return answer.data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        return StepFailed(Fault(Code.CONFIG, f"{path} is no text in UTF-8", hint="Save it as UTF-8."))
+        return StepFailed(Fault(Code.CONFIG, f"{path} is not UTF-8 text", hint="Save it as UTF-8."))
 
 
 DEFAULT_THRESHOLD = 0.8

@@ -293,7 +293,7 @@ def check_grader_name(name: str) -> None:
         raise Fault(Code.USAGE, f"the grader {name!r} is built in", hint="Give yours another name.")
     if not _TYPE_NAME.fullmatch(name):
         hint = "Write small letters, digits and dashes, not underscores."
-        raise Fault(Code.USAGE, f"{name!r} is no type of a grader", hint=hint)
+        raise Fault(Code.USAGE, f"{name!r} is not a valid grader type", hint=hint)
 
 
 def add_grader(name: str, call: Callable[[JsonObject, float], Awaitable[Json]]) -> None:

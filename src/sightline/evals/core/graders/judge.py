@@ -185,7 +185,7 @@ class PromptSource:
         words = ended.stdout.decode("utf-8", "replace").strip()
         if ended.code != 0 or not words:
             why = f"the command of the prompt ended with {ended.code}" if ended.code else "its prompt is empty"
-            return StepFailed(Fault(Code.CONFIG, why, hint="It has to write the prompt to its standard output."))
+            return StepFailed(Fault(Code.CONFIG, why, hint="It must write the prompt to its standard output."))
         return words
 
 
@@ -309,7 +309,7 @@ class RubricsConfig(JudgeConfig, frozen=True, kw_only=True):
     """A verdict for each criterion."""
 
     criteria: Annotated[
-        CriteriaConfig, key(aliases=("rubrics",), hint="Give sentences that have to hold.", min_length=1)
+        CriteriaConfig, key(aliases=("rubrics",), hint="Give sentences that must be true.", min_length=1)
     ]
 
 

@@ -215,7 +215,7 @@ class PromptfooProviders:
         api, _, model = rest.partition(":")
         ours = PROMPTFOO_PROVIDERS[vendor]
         if api in _OTHER_APIS:
-            message = f"{quote_word(name)} asks for an API that answers no conversation"
+            message = f"{quote_word(name)} names an API without conversations"
             self.findings.wrong(node, message, f"Write {vendor}:MODEL.")
             return None
         if ours in _SPEAK and api in WIRE_APIS:

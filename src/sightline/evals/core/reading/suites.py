@@ -311,7 +311,7 @@ def _make_suite(
     name = config.name
     if name and not _NAME.fullmatch(name):
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "suite"
-        message = f"the name {quote_word(name)} has more in it than small letters, digits and dashes"
+        message = f"the name {quote_word(name)} may only have lowercase letters, digits and dashes"
         findings.odd(document.members["name"], message, f"AgentV would want {quote_word(slug)}.")
     about: JsonObject = {key: each.json for key in ABOUT if (each := document.get(key)) is not None}
     return Suite(

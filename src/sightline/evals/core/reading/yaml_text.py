@@ -203,7 +203,7 @@ class _Builder:
     def node(self, source: Composed, path: Path, above: frozenset[int]) -> Node:
         place = place_of(source.start_mark, self._file)
         if id(source) in above:
-            raise self._refusal(place, path, "an alias stands inside of what it names", "Write the value out.")
+            raise self._refusal(place, path, "an alias is inside of what it names", "Write the value out.")
         if len(path) > DEPTH:
             raise self._refusal(place, path, _TOO_DEEP, "")
         self._check_tag(source, place, path)
@@ -270,7 +270,7 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _NOT_FINITE.fullmatch(text):
-            raise self._refusal(place, path, f"{text} is no number that JSON has", "Put it in quotes, or leave it out.")
+            raise self._refusal(place, path, f"{text} is not a JSON number", "Put it in quotes, or leave it out.")
         if len(text) > _MOST_DIGITS and _INT.fullmatch(text):
             raise self._too_large(place, path)
         number = _whole(text)

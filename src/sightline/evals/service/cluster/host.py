@@ -268,11 +268,15 @@ class FarLogbook:
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
         """Not allowed: a host must not change logs."""
-        raise Fault(Code.USAGE, f"a host does not change the log {log!r}", hint="Do it where the record is.")
+        raise Fault(
+            Code.USAGE, f"a host does not change the log {log!r}", hint="Do it on the machine that has the record."
+        )
 
     async def forget(self, log: str) -> None:
         """Not allowed: a host must not delete logs."""
-        raise Fault(Code.USAGE, f"a host does not forget the log {log!r}", hint="Do it where the record is.")
+        raise Fault(
+            Code.USAGE, f"a host does not forget the log {log!r}", hint="Do it on the machine that has the record."
+        )
 
 
 class FarAnswers:

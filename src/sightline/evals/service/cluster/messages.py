@@ -333,7 +333,9 @@ def _read(data: bytes, decoder: "msgspec.json.Decoder[Value]", form: object) -> 
     try:
         value: Value = msgspec.convert(decode(data), form)
     except MISFIT as error:
-        raise Fault(Code.CONFIG, f"a host is not understood: {error}", hint="Is it the same Sightline?") from None
+        raise Fault(
+            Code.CONFIG, f"a host is not understood: {error}", hint="Check that both are the same version of Sightline."
+        ) from None
     return value
 
 
@@ -378,7 +380,11 @@ def unpack(bundle: bytes, folder: Path) -> None:
     for file in msgspec.msgpack.decode(zlib.decompress(bundle), type=list[PackedFile]):
         place = (folder / file.path).resolve()
         if folder.resolve() not in place.parents:
-            raise Fault(Code.CONFIG, f"{file.path} is not below the folder", hint="Is it the same Sightline?")
+            raise Fault(
+                Code.CONFIG,
+                f"{file.path} is not below the folder",
+                hint="Check that both are the same version of Sightline.",
+            )
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(file.data)
         place.chmod(0o700 if file.runs else 0o600)

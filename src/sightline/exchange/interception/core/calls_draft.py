@@ -273,4 +273,4 @@ def _bytes(body: str) -> bytes:
     try:
         return body.encode()
     except UnicodeEncodeError:
-        raise _wrong("there is half a character in them, which no bytes can carry") from None
+        raise _wrong("they contain half of a surrogate pair, which cannot be encoded") from None

@@ -95,7 +95,7 @@ class RawDraft:
                     draft = draft.with_edit(each)
                 data = draft.data
             case _:
-                raise _refusal("this cannot be done to a request that is passed on as it came")
+                raise _refusal("this cannot be done to a request that is forwarded unchanged")
         return self if data == self.data else RawDraft(self.head, self.original, data)
 
 
@@ -103,7 +103,7 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise _refusal("there is half a character in it, which no bytes can carry") from None
+        raise _refusal("it contains half of a surrogate pair, which cannot be encoded") from None
 
 
 def _refusal(why: str) -> Fault:

@@ -145,7 +145,7 @@ export function ChatList() {
             ? html`<ul>
                 ${rows.map((each) => h(ChatRow, { key: each.id, brief: each }))}
               </ul>`
-            : html`<p class="faint" role="status">No chat has these words.</p>`
+            : html`<p class="faint" role="status">No chat contains these words.</p>`
     }
   </aside>`;
 }
@@ -233,7 +233,7 @@ export function RenameChat({ brief, onClose }) {
       ${
         refusal
           ? html`<p class="refusal" role="alert">${refusal}</p>`
-          : html`<p class="soft">Without a name it is called after its first question.</p>`
+          : html`<p class="soft">Without a name, the chat is named after its first question.</p>`
       }
       <div class="save-actions">
         <button type="submit" class="button primary">Rename</button>
@@ -268,7 +268,7 @@ export function DeleteChat({ brief, onClose }) {
     onClose,
     children: html`<p>
         <b>${countOf(brief.pairs, "pair")}</b> will be deleted for good. This cannot be undone.
-        ${brief.id === MAIN ? "The main chat stays, and is empty then." : ""}
+        ${brief.id === MAIN ? " The main chat itself stays, without pairs." : ""}
       </p>
       ${
         record?.exchanges

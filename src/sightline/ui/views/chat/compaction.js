@@ -74,7 +74,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     try {
       const { pair } = await post(inChat("/api/chat/compaction"), { ids, text });
       const undo = inChat("/api/chat/compaction/undo"); // of this chat, also if another is open by then
-      offerUndo(`The summary stands for ${countOf(ids.length, "pair")} now; they are kept.`, () =>
+      offerUndo(`The summary replaces ${countOf(ids.length, "pair")}. Undo brings them back.`, () =>
         undoCompaction(pair, undo),
       );
       onDone?.(pair);
@@ -94,7 +94,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
       disabled=${!text.trim() || isDrafting || isSaving}
       onClick=${() => void accept()}
     >
-      Put it in their place
+      Replace the pairs
     </button>`;
   return h(Dialog, {
     title: `Summarize ${countOf(ids.length, "pair")}`,
@@ -108,7 +108,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
         <input
           class="field"
           aria-label="What to keep"
-          placeholder="What the summary must keep, for instance: all numbers and names"
+          placeholder="What the summary must keep, for example all numbers and names"
           value=${instruction}
           disabled=${isDrafting}
           onInput=${onValue(setInstruction)}

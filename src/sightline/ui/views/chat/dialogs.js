@@ -136,7 +136,7 @@ function QuotaDialog({ error, again, onCancel }) {
     children: html`<p>${limitLine(line)}</p>
       ${
         can_go_at === null
-          ? html`<p class="soft">It never fits into this quota; make the question or its context smaller.</p>`
+          ? html`<p class="soft">It can never fit into this quota. Shorten the question or its context.</p>`
           : html`<p class="soft number">
               It can be sent at ${when(can_go_at, now)}
               ${left ? `, in ${left}` : ", which is now"}.
@@ -212,7 +212,8 @@ function Agreement({ text, outcome }) {
       }`,
     footer: isDry
       ? html`<button type="button" class="button" ref=${first} onClick=${close}>Close</button>`
-      : html`<button
+      : html`<button type="button" class="button" onClick=${close}>Cancel</button>
+          <button
             type="button"
             class=${outcome.command === "delete" ? "button danger" : "button primary"}
             ref=${first}
@@ -220,8 +221,7 @@ function Agreement({ text, outcome }) {
             onClick=${go}
           >
             ${button}
-          </button>
-          <button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
+          </button>`,
   });
 }
 
@@ -263,14 +263,14 @@ function EditDialog({ pair }) {
     isKept: true,
     onClose: close,
     children: html`<p class="soft">
-        From now on this is what is sent with your questions. What was really sent and answered stays in the record.
+        From now on, this text is sent with your questions. The record keeps what was sent and answered before.
       </p>
       ${field("Question", question, setQuestion)}
       ${field("Answer", answer, setAnswer)}`,
-    footer: html`<button type="button" class="button primary" disabled=${!isChanged} onClick=${save}>
+    footer: html`<button type="button" class="button" onClick=${close}>Cancel</button>
+      <button type="button" class="button primary" disabled=${!isChanged} onClick=${save}>
         Save <kbd class="key">Ctrl ↵</kbd>
-      </button>
-      <button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
+      </button>`,
   });
 }
 

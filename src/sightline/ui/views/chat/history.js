@@ -106,7 +106,7 @@ function Boundary({ shown }) {
       ${
         predicted
           ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent`
-          : "None of these fits beside your question"
+          : "None of these fit beside your question"
       }
     </span>
   </div>`;

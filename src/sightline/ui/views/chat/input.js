@@ -102,9 +102,9 @@ export function Input({ isPreviewing, onPreview }) {
       aria-describedby="chat-estimate"
       placeholder=${
         waitsFor.value
-          ? "Write on; the answer waits for you above"
+          ? "The answer waits for you above"
           : sending.value
-            ? "Write on; the answer is on its way"
+            ? "Keep writing while the answer arrives"
             : "Ask something"
       }
       value=${words}

@@ -49,7 +49,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
   >
     <header class="panel-head">
       <h2>Next send</h2>
-      <span class="faint panel-aside">exactly as it would be sent</span>
+      <span class="faint panel-aside">exactly as it will be sent</span>
       <span class="shell-gap"></span>
       <button type="button" class="button quiet icon" aria-label="Close preview" onClick=${onClose}>
         ${h(Icon, { name: "close" })}
@@ -187,10 +187,10 @@ function Facts({ shown }) {
       )}
       <span class="faint">characters</span>
     </p>
-    ${h(Changes, { changes: shown.losses ?? [], words: `that ${shown.dialect} cannot say` })}
+    ${h(Changes, { changes: shown.losses ?? [], words: `that ${shown.dialect} cannot express` })}
     ${h(Changes, {
       changes: (shown.additions ?? []).filter(({ severity }) => severity !== "identity"),
-      words: `that ${shown.dialect} demands`,
+      words: `that ${shown.dialect} requires`,
     })}
   </div>`;
 }

@@ -24,7 +24,7 @@ export function ChatSettingsDialog({ onClose }) {
     title: "Chat settings",
     class: "settings-dialog",
     onClose,
-    footer: html`<span class="faint">Saved as you go, for every page that is open.</span>
+    footer: html`<span class="faint">Changes are saved at once and apply to all open pages.</span>
       <span class="shell-gap"></span>
       <button type="button" class="button" onClick=${onClose}>Close</button>`,
     children: html`

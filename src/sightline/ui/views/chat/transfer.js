@@ -92,7 +92,7 @@ export function ImportDialog({ onClose, files = [] }) {
       <p class="soft">
         Exports of ChatGPT (
         <code>conversations.json</code>
-        ) and Claude, MaiChat and Sightline JSON, and Markdown. What is here already is skipped.
+        ) and Claude, MaiChat and Sightline JSON, and Markdown. Pairs that are already here are skipped.
       </p>
       <div
         class=${isOver ? "drop-place is-over" : "drop-place"}
@@ -120,7 +120,7 @@ export function ImportDialog({ onClose, files = [] }) {
           </button>
           .
         </p>
-        <p class="faint">They are read first; nothing is imported before you confirm.</p>
+        <p class="faint">Nothing is imported until you confirm.</p>
       </div>
       ${
         list.length
@@ -197,9 +197,9 @@ function ImportRow({ candidate, onRemove }) {
 }
 
 const KINDS = /** @type {const} */ ([
-  ["markdown", "Markdown", "To be read, and to be imported again.", "md"],
-  ["json", "JSON", "With all that is known of each pair, and the topics.", "json"],
-  ["jsonl", "JSONL", "For fine-tuning: a conversation on each line.", "jsonl"],
+  ["markdown", "Markdown", "For reading. It can be imported again.", "md"],
+  ["json", "JSON", "Everything about each pair, and the topics.", "json"],
+  ["jsonl", "JSONL", "For fine-tuning: one conversation per line.", "jsonl"],
 ]);
 
 /**

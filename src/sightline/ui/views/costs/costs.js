@@ -68,11 +68,11 @@ function Failure({ message, hint, again }) {
 /** @param {{ filter: string }} props */
 function Nothing({ filter }) {
   return html`<div class="empty">
-    <h1>${filter ? "No exchange matches this filter" : "Nothing on record yet"}</h1>
+    <h1>${filter ? "No exchange matches this filter" : "Nothing recorded yet"}</h1>
     <p class="soft">
       ${
         filter
-          ? "Costs are those of the exchanges that the filter takes."
+          ? "Costs are of the exchanges that match the filter."
           : "Point a client at Sightline, and its costs are added up here."
       }
     </p>
@@ -94,7 +94,7 @@ function Account({ costs, by, filter }) {
       <thead>
         <tr>
           <th scope="col">${GROUPS.find((each) => each.value === by)?.label ?? "Group"}</th>
-          <th scope="col"><span class="unseen">Share of the dearest</span></th>
+          <th scope="col"><span class="unseen">Share of the highest cost</span></th>
           <th scope="col" class="number">Cost</th>
           <th scope="col" class="number wide-cell">Requests</th>
           <th scope="col" class="number wide-cell">Input</th>

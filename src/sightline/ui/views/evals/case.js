@@ -269,14 +269,14 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
 function Fault({ shown }) {
   if (shown.status === "running" || shown.status === "waiting")
     return html`<p class="note" role="status">
-      ${shown.status === "running" ? "It is running." : "It waits for its turn."}
+      ${shown.status === "running" ? "It is running." : "It is waiting for its turn."}
     </p>`;
   if (!shown.error) return null;
   return html`<div class="fault" role="alert">
     ${h(Icon, { name: "warn" })}
     <div>
       <p>${shown.error_code ? html`<b>${shown.error_code}</b> ` : null}${shown.error}</p>
-      <p class="soft">There is no answer, so no mean counts this case.</p>
+      <p class="soft">There is no answer, so this case does not count in the means.</p>
     </div>
   </div>`;
 }

@@ -98,7 +98,7 @@ function Head({ first, second, targetA, targetB }) {
     </a>
     <h1>${isOne ? "Two targets" : "Two evals"}</h1>
     <span class="shell-gap"></span>
-    <button type="button" class="button" title="A for B, and B for A (s)" onClick=${swap}>
+    <button type="button" class="button" title="Swap A and B (s)" onClick=${swap}>
       ${h(Icon, { name: "swap" })}Swap
     </button>
     <div class="compare-sides">
@@ -318,7 +318,7 @@ function Cases({ comparison, first, second, targetA, targetB }) {
                 <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
               </p>`
             }`
-        : html`<p class="soft">No case has another score.</p>`
+        : html`<p class="soft">All cases have the same score.</p>`
     }
     ${h(Only, { letter: "A", cases: comparison.only_a })}
     ${h(Only, { letter: "B", cases: comparison.only_b })}

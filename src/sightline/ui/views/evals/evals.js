@@ -100,10 +100,10 @@ export function Evals({ suite = "", compare = "" }) {
             <tr>
               <th scope="col"><span class="unseen">Compare</span></th>
               <th scope="col">Run</th>
-              <th scope="col">Results, and the mean score from 0 to 1 with its interval</th>
-              <th scope="col" class="wide-cell">Cases</th>
-              <th scope="col" class="wide-cell">Cost</th>
-              <th scope="col" class="wide-cell">Began</th>
+              <th scope="col" title="The mean score is from 0 to 1, drawn with its interval">Result and mean score</th>
+              <th scope="col" class="wide-cell number">Cases</th>
+              <th scope="col" class="wide-cell number">Cost</th>
+              <th scope="col" class="wide-cell number">Began</th>
             </tr>
           </thead>
           <tbody>
@@ -251,7 +251,7 @@ function NothingYet({ onSuites }) {
       <button type="button" class="button primary" onClick=${() => onSuites(true)}>Write a suite</button>
       <button type="button" class="button" onClick=${() => onSuites(false)}>Run a suite…</button>
     </p>
-    <p class="soft">Or in a terminal; the run shows up here while it runs.</p>
+    <p class="soft">Or in a terminal. The run appears here while it runs.</p>
     ${h(CopyBlock, { text: "sightline eval run evals/first.yaml", label: "Copy the command" })}
     <p class="soft">
       Or open an exchange in <a href="#/traffic">Traffic</a>

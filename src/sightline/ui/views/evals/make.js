@@ -86,7 +86,12 @@ export function MakeCase({ exchanges, onClose }) {
   };
   // Escape out of a text that was changed does not throw it away.
   const leave = () => (text === made?.yaml ? onClose() : saving.current?.focus());
-  const footer = html`<button
+  const footer = html`<span class="soft cut">
+      ${file ? html`to <code>${file}</code>` : "Name the file first."}
+    </span>
+    <span class="shell-gap"></span>
+    <button type="button" class="button" onClick=${onClose}>Cancel</button>
+    <button
       type="button"
       ref=${saving}
       class="button primary"
@@ -97,10 +102,7 @@ export function MakeCase({ exchanges, onClose }) {
     </button>
     <button type="button" class="button" disabled=${!made || !file || isSaving} onClick=${() => void save(true)}>
       Save and run…
-    </button>
-    <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
-    <span class="shell-gap"></span>
-    <span class="soft cut">${file ? html`to <code>${file}</code>` : "Name the file first."}</span>`;
+    </button>`;
   if (toRun) return h(RunDialog, { file: toRun, onClose, onDone: onClose });
   return h(Dialog, {
     title: "Make a case of this",
@@ -238,7 +240,7 @@ function About({ made }) {
             <summary>
               <span class="fold-mark" aria-hidden="true"></span>
               <span class="fold-title">${countOf(placeholders.length, "placeholder")}</span>
-              <span class="faint">for what is another each time</span>
+              <span class="faint">for values that change each time</span>
             </summary>
             <dl class="fold-inside make-placeholders">
               ${placeholders.map(

@@ -229,7 +229,7 @@ export function Matrix({ run, filter, order }) {
                 </button>
               </p>`
             }`
-        : html`<p class="soft pad">${run.matrix.length ? "No case is like that." : "There are no cases yet."}</p>`
+        : html`<p class="soft pad">${run.matrix.length ? "No case matches." : "There are no cases yet."}</p>`
     }
   </section>`;
 }

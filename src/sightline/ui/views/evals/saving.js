@@ -87,7 +87,8 @@ export function SaveDialog({ saving }) {
   const { asked, isBusy } = saving;
   if (!asked) return null;
   const { file, change } = asked.saved;
-  const footer = html`<button
+  const footer = html`<button type="button" class="button" onClick=${saving.refuse}>Cancel</button>
+    <button
       type="button"
       class="button primary"
       disabled=${isBusy}
@@ -95,8 +96,7 @@ export function SaveDialog({ saving }) {
       onClick=${() => void saving.accept()}
     >
       ${isBusy ? "Saving…" : "Save"}
-    </button>
-    <button type="button" class="button quiet" onClick=${saving.refuse}>Cancel</button>`;
+    </button>`;
   return h(Dialog, {
     title: "Save in the suite",
     class: "save-dialog",

@@ -29,8 +29,8 @@ export function Source({ run, shown, saving, onRerun }) {
     ${
       text
         ? html`<p class="faint">
-              Click a value to change it. You see what changes in the file before it is written; comments and form are
-              kept.
+              Click a value to change it. You see what changes in the file before it is written; comments and formatting
+              are kept.
             </p>
             ${h(JsonView, { text, open: 3, label: "The case in the suite", onSet: save })}`
         : html`<p class="faint">

@@ -56,14 +56,14 @@ function SuiteList({ onOpen, onClose }) {
             </ul>`
           : html`<p class="soft">There is no suite in <code>${value.folder || "."}</code> yet.</p>`)
       }`,
-    footer: html`<button
+    footer: html`<button type="button" class="button" onClick=${onClose}>Close</button>
+      <button
         type="button"
         class="button primary"
         onClick=${() => onOpen({ kind: "edit", file: "" })}
       >
         ${h(Icon, { name: "plus" })}New suite
-      </button>
-      <button type="button" class="button quiet" onClick=${onClose}>Close</button>`,
+      </button>`,
   });
 }
 
@@ -161,18 +161,7 @@ function SuiteEditor({ file, onClose, onRun }) {
     class: "make-dialog",
     isKept: true,
     onClose,
-    footer: html`<button
-        type="button"
-        ref=${saving}
-        class="button primary"
-        disabled=${!place || isBusy || errors.length > 0 || (file !== "" && !suite)}
-        onClick=${() => void save()}
-      >
-        ${isBusy ? "Saving…" : "Save and run…"}
-      </button>
-      <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
-      <span class="shell-gap"></span>
-      <span class="soft cut" role="status">
+    footer: html`<span class="soft cut" role="status">
         ${
           errors.length
             ? countOf(errors.length, "problem")
@@ -182,7 +171,18 @@ function SuiteEditor({ file, onClose, onRun }) {
                 ? ""
                 : countOf(cases, "case")
         }
-      </span>`,
+      </span>
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button
+        type="button"
+        ref=${saving}
+        class="button primary"
+        disabled=${!place || isBusy || errors.length > 0 || (file !== "" && !suite)}
+        onClick=${() => void save()}
+      >
+        ${isBusy ? "Saving…" : "Save and run…"}
+      </button>`,
     children: html`${
       refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null
     }
@@ -309,24 +309,24 @@ export function RunDialog({ file, onClose, onDone }) {
           type="number"
           min="1"
           max="1000"
-          placeholder="as the suite says"
+          placeholder="from the suite"
           value=${trials}
           onInput=${onValue(setTrials)}
         />
       </label>
     </form>`,
-    footer: html`<button
+    footer: html`<span class="soft" role="status">
+        ${suite?.cases != null ? `${countOf(suite.cases, "case")} on ${countOf(picked.length, "target")}` : ""}
+      </span>
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button
         type="submit"
         form="run-suite"
         class="button primary"
         disabled=${!suite || isBusy || (!picked.length && !model.trim())}
       >
         ${isBusy ? "Starting…" : "Run"}
-      </button>
-      <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
-      <span class="shell-gap"></span>
-      <span class="soft" role="status">
-        ${suite?.cases != null ? `${countOf(suite.cases, "case")} on ${countOf(picked.length, "target")}` : ""}
-      </span>`,
+      </button>`,
   });
 }

@@ -12,7 +12,7 @@ import { Axis, IntervalPlot } from "./plots.js";
 export function Summary({ run }) {
   if (!run.summary.length)
     return html`<p class="soft pad" role="status">
-      ${run.state === "running" ? "The first answers are on their way…" : "No case was answered."}
+      ${run.state === "running" ? "Waiting for the first answers…" : "No case was answered."}
     </p>`;
   const range = scoreRange(run.summary.flatMap((line) => [line.low, line.high, line.mean]));
   return html`<section class="eval-summary" aria-label="Summary">

@@ -50,7 +50,7 @@ export function EvalTrend({ suite }) {
           ? html`${
               trend.lines.some((line) => line.points.length)
                 ? h(Plot, { trend })
-                : html`<p class="soft pad" role="status">No run of it has a score: there is nothing to draw.</p>`
+                : html`<p class="soft pad" role="status">No run of this suite has a score, so there is nothing to draw.</p>`
             }
               ${h(Table, { trend })}`
           : html`<div class="empty">
@@ -227,7 +227,7 @@ function Labels({ trend, y }) {
 function Table({ trend }) {
   const now = Date.now() / 1000;
   return html`<p class="faint trend-note">
-      Mean score, its 95 % interval, how many passed, and where the data can tell that it changed since the run before.
+      Mean score, its 95 % interval, how many passed, and where the data shows a change since the previous run.
     </p>
     <div class="matrix-scroll">
       <table class="run-table trend-table">

@@ -77,7 +77,7 @@ export function ActiveEdits() {
       type="button"
       class=${stopped ? "kept-chip has-stopped" : "kept-chip"}
       aria-label=${`${countOf(count, "edit")} active${stopped ? `, ${stopped} not applying` : ""}`}
-      title="Kept edits change requests by themselves"
+      title="Kept edits change requests automatically"
       onClick=${() => setOpen(true)}
     >
       ${h(Icon, { name: stopped ? "warn" : "edit" })}
@@ -99,7 +99,7 @@ function List({ onClose }) {
     title: "Kept edits",
     onClose,
     children: html`<div class="kept-list">
-      <p class="soft">They change later requests by themselves, and every preview shows what they make of it.</p>
+      <p class="soft">Kept edits change later requests automatically. Every preview includes them.</p>
       ${list.length ? null : html`<p>No edits are kept.</p>`}
       <ul>
         ${list.map((mask) => h(Row, { key: mask.id, mask, onClose, onRemove: () => remove(mask) }))}

@@ -167,7 +167,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
         s
         <select
           class="field"
-          aria-label=${`${name}: when the time is over`}
+          aria-label=${`${name}: when the time is up`}
           value=${rule.on_timeout ?? "send"}
           disabled=${rule.timeout_s == null}
           onChange=${onValue((value) => onChange({ on_timeout: /** @type {"send" | "drop"} */ (value) }))}

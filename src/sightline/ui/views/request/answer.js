@@ -54,7 +54,7 @@ export function Answer({ desk, onClose }) {
       ...(text.current ? [{ type: "text", text: text.current }] : []),
       ...calls.map(({ id, name, arguments: args }) => ({ type: "tool_call", id, name, arguments: args })),
     ];
-    if (!parts.length) return setProblem("Write a text or add a call.");
+    if (!parts.length) return setProblem("Write some text or add a call.");
     setProblem("");
     const reply = { role: "assistant", parts, finish: calls.length ? "tool_calls" : finish };
     if (await desk.answer(reply)) {

@@ -73,7 +73,7 @@ export function Compare({ desk, onClose }) {
       }
       <button type="button" class="button" aria-pressed=${edited !== null} onClick=${() => void edit()}>
         ${h(Icon, { name: "edit" })}
-        ${edited === null ? "Edit the body first" : "Leave the body as it was"}
+        ${edited === null ? "Edit the body first" : "Use the recorded body"}
       </button>
       <button type="button" class="button primary" disabled=${isSending} onClick=${() => void send()}>
         ${
@@ -83,7 +83,7 @@ export function Compare({ desk, onClose }) {
               ? "Send the edited body"
               : chosen.length
                 ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}`
-                : "Send again as it was"
+                : "Send again unchanged"
         }
       </button>
     </div>
@@ -208,7 +208,7 @@ function Result({ column }) {
     <p class="result-facts number soft">
       <span class=${`state-badge ${line?.state ?? "received"}`}>${line?.state ?? "…"}</span>
       ${line?.elapsed != null ? html`<span>${duration(line.elapsed)}</span>` : null}
-      ${line?.first_byte != null && html`<span title="Until the first byte">${duration(line.first_byte)} first</span>`}
+      ${line?.first_byte != null && html`<span>first byte ${duration(line.first_byte)}</span>`}
       ${
         usage.output_tokens != null &&
         html`<span>${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out</span>`

@@ -166,7 +166,7 @@ function Prefix({ cost }) {
   const whole = Math.max(1, kept + broken);
   if (!kept && !broken)
     return html`<div class="prefix is-unknown">
-      <p><b>Cached prefix</b> <span class="soft">none: the previous turn has left nothing in the cache</span></p>
+      <p><b>Cached prefix</b> <span class="soft">none: the previous turn left nothing in the cache</span></p>
     </div>`;
   return html`<div class=${broken ? "prefix is-broken" : "prefix"}>
     <p>

@@ -45,7 +45,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
       onChange: change,
       onDone: done,
     })}
-    ${refusal ? html`<p class="editing-refusal" role="alert">Not taken: ${refusal}</p>` : null}
+    ${refusal ? html`<p class="editing-refusal" role="alert">Not applied: ${refusal}</p>` : null}
     <div class="editing-foot">
       <button type="button" class="button" onClick=${done}>Done ${h(KeyCaps, { keys: "escape" })}</button>
       <label class="check">

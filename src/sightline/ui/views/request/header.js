@@ -137,7 +137,7 @@ const SCOPES = /** @type {const} */ ([
 
 /** Where edits apply, as it is asked at Send; before, “Keep edits…” asks the same. */
 const SEND_CHOICES = /** @type {const} */ ([
-  ["", "Send: only this request", "Later requests come as the client sends them"],
+  ["", "Send: only this request", "Later requests are not changed"],
   ["session", "Send, and apply to this session", "The edits are made again on its later requests"],
   ["project", "Send, and apply to this project", "On all sessions of the same project"],
   ["all", "Send, and apply always", "On every request that has the same text"],
@@ -452,7 +452,7 @@ function Proof({ view }) {
   const hash = sent || shown;
   const title =
     state === "same"
-      ? `The bytes that were sent have the hash of those that were shown: ${sent}`
+      ? `The bytes that were sent are the bytes that were shown; SHA-256: ${sent}`
       : state === "different"
         ? `Shown ${shown}, sent ${sent}`
         : `SHA-256 of the body on screen: ${shown}`;

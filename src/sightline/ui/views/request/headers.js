@@ -28,14 +28,14 @@ export function Headers({ desk }) {
     <section aria-label="Addresses">
       <h2>Addresses</h2>
       <dl class="addresses">
-        <dt>The client asked</dt>
-        <dd><code>${received?.path || "no path: one of Sightline's own calls"}</code></dd>
+        <dt>The client requested</dt>
+        <dd><code>${received?.path || "no path: Sightline made this request itself"}</code></dd>
         ${attempts.map(
           (attempt) => html`<dt key=${`t${attempt.number}`}>
               ${attempts.length > 1 ? `Attempt ${attempt.number} went to` : "Sightline sent it to"}
             </dt>
             <dd key=${`d${attempt.number}`}>
-              <code>${attempt.url || "an address that is not on record"}</code>
+              <code>${attempt.url || "The address was not recorded"}</code>
               ${attempt.url ? h(CopyButton, { text: attempt.url, label: "Copy the address" }) : null}
             </dd>`,
         )}
@@ -45,18 +45,18 @@ export function Headers({ desk }) {
     ${h(Table, {
       title: "From the client",
       rows: compared.client,
-      empty: "No headers of the client are on record.",
+      empty: "The client's headers were not recorded.",
     })}
     ${h(Table, {
       title: "To the provider",
       rows: compared.sent,
-      note: "Without those that frame the message: Host, Content-Length, Connection.",
-      empty: sent ? "No headers are on record: the request was sent by an earlier version." : "Nothing was sent.",
+      note: "Host, Content-Length and Connection are not listed.",
+      empty: sent ? "The headers were not recorded: an earlier version sent this request." : "Nothing was sent.",
     })}
     ${h(Table, {
       title: "From the provider",
       rows: answered.map(([name, value]) => ({ name, value, change: /** @type {const} */ ("same") })),
-      empty: ended ? "No headers of the reply are on record." : "No reply has arrived yet.",
+      empty: ended ? "The headers of the reply were not recorded." : "No reply has arrived yet.",
     })}
   </div>`;
 }

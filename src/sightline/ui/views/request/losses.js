@@ -26,7 +26,7 @@ export function Losses({ desk }) {
       <p class="soft">
         ${
           translated
-            ? `Everything could be said in ${translated.dialect}.`
+            ? `Everything could be expressed in ${translated.dialect}.`
             : "The request was not translated: the provider gets it in the client's own dialect."
         }
       </p>

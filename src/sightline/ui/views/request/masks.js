@@ -59,7 +59,7 @@ export function Masks({ desk, onClose }) {
   return html`<div class="masks">
     ${h(PanelHead, {
       title: "Kept edits",
-      about: "They change later requests by themselves. Their place is found by its content, never by its position.",
+      about: "Kept edits change later requests automatically. They are matched by content, never by position.",
       onClose,
     })}
     ${problem ? html`<p class="bad pad" role="alert">${problem}</p>` : null}

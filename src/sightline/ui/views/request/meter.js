@@ -102,8 +102,8 @@ export const Meter = memo(function Meter(
 /** What the provider says that it counted. @param {Tokens | undefined} tokens */
 function usageLine(tokens) {
   if (tokens?.input_tokens == null && tokens?.output_tokens == null) return null;
-  const cached = tokens.cached_tokens ? `, ${short(tokens.cached_tokens)} of it cached` : "";
-  const source = tokens.is_estimated ? "not counted by the provider, estimated" : "counted by the provider";
+  const cached = tokens.cached_tokens ? ` (${short(tokens.cached_tokens)} cached)` : "";
+  const source = tokens.is_estimated ? "estimated, not counted by the provider" : "provider's count";
   return html`<span class="meter-usage soft number">
     ${source}: ${short(tokens.input_tokens)} in${cached} · ${short(tokens.output_tokens)} out
   </span>`;

@@ -70,7 +70,7 @@ export function PartBody({ part, isMarkdown, onSet }) {
     case "thinking":
       return text
         ? h(LongText, { text, isMarkdown, lines: 6 })
-        : html`<p class="empty-text">signed: the provider does not show the thinking</p>`;
+        : html`<p class="empty-text">signed by the provider, which does not show the thinking</p>`;
     case "tool_result":
       return looksLikeJson(text) && text.length < 100_000
         ? h(JsonView, { text, open: 2, label: "Result" })

@@ -53,7 +53,7 @@ function Body({ desk, of, name, body }) {
       ${
         body && size
           ? data && h(Content, { type: body.media_type, data, isWhole: body.kept === size && !body.coding, name })
-          : html`<p class="faint">${isPassing ? "It is passing…" : "There is none."}</p>`
+          : html`<p class="faint">${isPassing ? "It is arriving…" : "There is none."}</p>`
       }
     </div>
   </article>`;
@@ -63,8 +63,8 @@ function Body({ desk, of, name, body }) {
 function Hash({ body }) {
   const notes = [
     body.kept < body.size ? `The first ${sizeWords(body.kept)} are on record.` : "",
-    body.coding ? `It is counted in its coding, ${body.coding}.` : "",
-    body.is_whole === false ? "It broke off." : "",
+    body.coding ? `Its size is that of the ${body.coding} encoding.` : "",
+    body.is_whole === false ? "It was interrupted." : "",
   ].filter(Boolean);
   return html`<p class="raw-hash faint">
     <code class="cut" title="SHA-256 of the whole body">${body.sha256}</code>${h(CopyButton, {
@@ -95,7 +95,7 @@ function Content({ type, data, isWhole, name }) {
     case "text":
       return html`<pre class="plain-text" tabindex="0" aria-label=${name}>${text.slice(0, MOST_TEXT)}</pre>`;
     default:
-      return html`<p class="faint">It is no text, and nothing that this page shows.</p>`;
+      return html`<p class="faint">This page cannot display it.</p>`;
   }
 }
 

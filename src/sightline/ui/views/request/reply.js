@@ -202,10 +202,10 @@ function ReplyPartView({ part }) {
 
 const COUNTS = [
   ["input_tokens", "input"],
-  ["cached_tokens", "of it cached"],
+  ["cached_tokens", "cached"],
   ["cache_write_tokens", "written to the cache"],
   ["output_tokens", "output"],
-  ["reasoning_tokens", "of it reasoning"],
+  ["reasoning_tokens", "reasoning"],
 ];
 
 /** @param {{ usage: Record<string, number> }} props */

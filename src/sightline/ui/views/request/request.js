@@ -118,7 +118,7 @@ export function RequestView({ id, tab, against }) {
       ${
         trouble
           ? html`<div class="empty" role="alert">
-              <h1>${isGone ? "This exchange is not on record" : "It could not be loaded"}</h1>
+              <h1>${isGone ? "This exchange is not in the record" : "It could not be loaded"}</h1>
               ${
                 isGone
                   ? html`<p class="soft">It was removed with older ones, or the link is from another record.</p>
@@ -241,7 +241,7 @@ function CostOfEdit({ view }) {
   if (cost?.broken_tokens && !cost.broken_by_edit)
     return html`<p class="edit-cost cache-break" title=${cost.reason ?? ""}>
       ${h(Icon, { name: "warn" })}
-      The cache breaks here: <b class="number">${short(cost.broken_tokens)}</b> tokens are read anew
+      The cache breaks here: <b class="number">${short(cost.broken_tokens)}</b> tokens are not read from the cache
       ${cost.money ? html` (${money(cost.money)})` : null}
       <span class="soft">: ${cost.reason}</span>${" "}
       <a href=${hashOf({ view: "request", id: view.id, tab: "diff", against: "previous" })}>Show the cause</a>

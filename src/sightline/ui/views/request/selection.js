@@ -88,7 +88,7 @@ export function Selection({ desk, sections, here }) {
               type="button"
               class="button"
               disabled=${!editsOf(sections, desk.picked.value, "strip").length}
-              title="Replace their texts by a short mark, so that calls keep their results"
+              title="Replace their texts with a short mark, so that calls keep their results"
               onClick=${() => desk.applyToPicked("strip")}
             >
               Strip

@@ -101,7 +101,7 @@ export function RunControls({ run, hasLink = true }) {
           : html`<button
                 type="button"
                 class="button"
-                title="What runs now is finished first"
+                title="The current step finishes first"
                 onClick=${() => void stopRun(run.id, false)}
               >
                 Stop after this step
@@ -109,7 +109,7 @@ export function RunControls({ run, hasLink = true }) {
               <button
                 type="button"
                 class="button danger"
-                title="What runs now is cancelled"
+                title="The current step is cancelled"
                 onClick=${() => void stopRun(run.id, true)}
               >
                 Stop now
@@ -248,7 +248,7 @@ function Confirm({ run, reached }) {
     <p class="run-question">${h(Icon, { name: "warn" })}${describeLimit(reached)}</p>
     <div class="run-all">
       <button type="button" class="button primary" disabled=${isSending} onClick=${() => void answer(true)}>
-        ${reached.raised != null ? `Go on, up to ${amount(reached.name, reached.raised)}` : "Go on"}
+        ${reached.raised != null ? `Continue, up to ${amount(reached.name, reached.raised)}` : "Go on"}
       </button>
       <button type="button" class="button" disabled=${isSending} onClick=${() => void answer(false)}>Stop here</button>
     </div>
@@ -285,7 +285,7 @@ function Resume({ run, calls }) {
                   <code>${call.name}</code> <span class="faint cut">${argumentsLine(call.arguments)}</span>
                 </span>
                 ${segmentControl({
-                  label: `What becomes of ${call.name}`,
+                  label: `What to do with ${call.name}`,
                   value: choices[call.key] ?? "",
                   choices: [
                     { value: "again", label: "Run it again" },

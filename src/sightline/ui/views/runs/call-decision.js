@@ -91,7 +91,7 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
         type="button"
         class="button"
         disabled=${isBusy || problem !== ""}
-        title=${`In this run ${call.name} is not asked about again`}
+        title=${`You are not asked about ${call.name} again in this run`}
         onClick=${() => allow({ tool: call.name, ruling: "allow" })}
       >
         Allow for this run
@@ -254,7 +254,7 @@ function RuleForm({ call, args, onAllow }) {
       }
     </p>
     <div class="run-all">
-      <span class="faint">Taken back under <a href="#/runs">Runs</a>.</span>
+      <span class="faint">Revoke it under <a href="#/runs">Runs</a>.</span>
       <span class="shell-gap"></span>
       <button type="submit" class="button primary" ref=${patterns.length ? null : field}>Always allow</button>
     </div>

@@ -47,7 +47,7 @@ export function CompareRuns({ a, b }) {
       <span class="soft">
         ${
           first
-            ? `They part in round ${first.number}; ${same} of ${rounds.length} rounds are the same.`
+            ? `They differ from round ${first.number} on; ${same} of ${rounds.length} rounds are the same.`
             : "All rounds are the same."
         }
       </span>
@@ -122,7 +122,7 @@ function Pair({ round }) {
       html`<details class="fold-block">
         <summary>
           <span class="fold-mark" aria-hidden="true"></span>
-          <span class="fold-title">What differs in the words</span>
+          <span class="fold-title">Differences in the text</span>
         </summary>
         <div class="fold-inside">${h(LineDiff, { before: round.left.text, after: round.right.text })}</div>
       </details>`
@@ -143,7 +143,7 @@ function Side({ round, name }) {
         <a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>reply</a>`
       }
     </p>
-    ${round.text ? h(RichText, { text: round.text }) : html`<p class="faint">no words</p>`}
+    ${round.text ? h(RichText, { text: round.text }) : html`<p class="faint">no text</p>`}
   </div>`;
 }
 

@@ -90,11 +90,11 @@ export function Runs({ compare = "" }) {
                     <th scope="col">State</th>
                     <th scope="col">Run</th>
                     <th scope="col" class="wide-cell">Model</th>
-                    <th scope="col" class="wide-cell">Rounds</th>
-                    <th scope="col" class="wide-cell">Tokens</th>
-                    <th scope="col" class="wide-cell">Cost</th>
-                    <th scope="col" class="wide-cell">Time</th>
-                    <th scope="col">Began</th>
+                    <th scope="col" class="wide-cell number">Rounds</th>
+                    <th scope="col" class="wide-cell number">Tokens</th>
+                    <th scope="col" class="wide-cell number">Cost</th>
+                    <th scope="col" class="wide-cell number">Time</th>
+                    <th scope="col" class="number">Began</th>
                   </tr>
                 </thead>
                 <tbody>

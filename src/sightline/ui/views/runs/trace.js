@@ -102,7 +102,7 @@ function Rounds({ run }) {
   }, [isAll, rounds.length]);
   if (!rounds.length)
     return html`<p class="empty-rounds soft" role="status">
-      ${isLive ? "The first request is on its way…" : "No round was completed."}
+      ${isLive ? "Waiting for the first reply…" : "No round was completed."}
     </p>`;
   return html`<section class="rounds" aria-label="Rounds">
     <div class="rounds-legend">

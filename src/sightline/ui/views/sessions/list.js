@@ -2,7 +2,7 @@
 /** All sessions: who asked, how often, what it took, and when last. */
 
 import { onFact } from "../../kit/api.js";
-import { aboutCosts, clientName, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
+import { aboutCosts, clientName, countOf, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { onValue } from "../../kit/fields.js";
 import { useResource } from "../../kit/resource.js";
@@ -62,8 +62,8 @@ export function Sessions() {
     ${
       value && !all.length
         ? html`<div class="empty">
-            <p>${wanted ? "No session matches." : "No session is on record yet."}</p>
-            <p class="soft">Agents bring sessions of their own; <code>sightline run --session NAME</code> names one.</p>
+            <p>${wanted ? "No session matches." : "No sessions are recorded yet."}</p>
+            <p class="soft">Agents name their own sessions. To name one yourself, use <code>sightline run --session NAME</code>.</p>
           </div>`
         : null
     }
@@ -98,8 +98,14 @@ export function Sessions() {
                     </th>
                     <td class="cut" title=${each.client}>${clientName(each.client)}</td>
                     <td class="cut wide-cell">${each.project}</td>
-                    <td class="number" title=${`${whole(each.requests)} requests`}>${whole(each.turns)}</td>
-                    <td class="number">${short(each.input_tokens)} → ${short(each.output_tokens)}</td>
+                    <td
+                      class="number"
+                      title=${countOf(each.requests, "request")}
+                      data-name=${each.turns === 1 ? "turn" : "turns"}
+                    >
+                      ${whole(each.turns)}
+                    </td>
+                    <td class="number" data-name="tokens">${short(each.input_tokens)} → ${short(each.output_tokens)}</td>
                     <td class="number" title=${aboutCosts(each) || null}>
                       ${sumOfCosts(each)}
                     </td>

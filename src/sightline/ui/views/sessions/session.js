@@ -125,8 +125,8 @@ function SessionPage({ session, details }) {
         <thead>
           <tr>
             <th scope="col" class="number">Turn</th>
-            <th scope="col">Asked, and called</th>
-            <th scope="col" class="c-tokens">Tokens: cached, new, out</th>
+            <th scope="col">Request and tool calls</th>
+            <th scope="col" class="c-tokens">Tokens: cached · new · out</th>
             <th scope="col" class="number">Cost</th>
             <th scope="col" class="number wide-cell">Sum</th>
             <th scope="col" class="number wide-cell">Time</th>
@@ -224,7 +224,8 @@ function Total({ name, value, note, isBad }) {
 function Growth({ session, details }) {
   const turns = mainTurns(session.threads);
   const { names, columns, most } = growth(turns, details);
-  const missing = columns.filter((column) => !details.has(column.id)).length;
+  const running = new Set(turns.flatMap((turn) => (ENDED.has(turn.state) ? [] : [turn.id])));
+  const missing = columns.filter((column) => !details.has(column.id) && !running.has(column.id)).length;
   const known = columns.filter((column) => column.total);
   const words = known.length
     ? `${short(known[0].total)} tokens in the first turn, ${short(known[known.length - 1].total)} in the last`
@@ -378,7 +379,7 @@ function CacheBreakLink({ id, broken }) {
   return html`<a
     class="broken"
     href=${hashOf({ view: "request", id, tab: "diff", against: broken.previous || "previous" })}
-    title=${`${broken.reason}: ${whole(broken.tokens)} tokens read anew${price}, ${whole(broken.kept)} kept`}
+    title=${`${broken.reason}: ${whole(broken.tokens)} tokens not read from the cache${price}, ${whole(broken.kept)} read`}
   >
     ${h(Icon, { name: "warn" })}${words} <span class="number">${short(broken.tokens)}</span>
     <span class="reason cut">${broken.reason}</span>

@@ -24,7 +24,7 @@ export function Connect({ onClose }) {
       ${h(Clients, {})}
       <section class="connect-more" aria-label="More">
         <h3>Label the traffic, or choose the provider</h3>
-        <p class="soft">Put either in front of the path; filters and rules can then match it.</p>
+        <p class="soft">Put either before the path. Filters and rules can then match it.</p>
         ${h(CopyBlock, { text: `${address}/s/my-task/v1\n${address}/p/anthropic/s/my-task` })}
       </section>
       ${h(Providers, {})}`,
@@ -50,7 +50,7 @@ function Providers() {
                 (each) => html`<li key=${each.name} title=${each.why}>
                   <span class=${each.ready ? "dot ready" : "dot"}></span>
                   <span>${each.name}</span>
-                  <span class="faint cut">${each.why ? firstSentence(each.why) : "ready"}</span>
+                  <span class="faint">${each.why ? firstSentence(each.why) : "ready"}</span>
                 </li>`,
               )}
           </ul>`

@@ -59,7 +59,7 @@ export function OpenDocument({ onClose }) {
       </button>`,
     children: html`
       <p class="soft">
-        A request body of any dialect. It is held, so that you can edit it; nothing is sent before you send it.
+        A request body of any dialect. It is held, so that you can edit it; nothing is sent until you send it.
       </p>
       <textarea
         ref=${area}

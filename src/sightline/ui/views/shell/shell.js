@@ -78,7 +78,7 @@ export function Shell() {
     {
       keys: "f1",
       also: ["ctrl+;"],
-      label: "Show shortcuts, also while writing",
+      label: "Show shortcuts, even while you write",
       run: () => setPanel("shortcuts"),
       whileTyping: true,
       isHidden: true,
@@ -94,8 +94,8 @@ export function Shell() {
     { keys: "g r", label: "Edit the rules that hold requests", run: () => setPanel("rules") },
     { keys: "g o", label: "Open a document in the editor", run: () => setPanel("document") },
     ...exampleCommands().map((each) => ({ ...each, keys: "" })),
-    { keys: "", label: "The record: where it is, how big, and how long it is kept", run: () => setPanel("record") },
-    { keys: "", label: "Theme: like the system", run: () => (theme.value = "") },
+    ...recordCommands(() => setPanel("record")).map((each) => ({ ...each, keys: "" })),
+    { keys: "", label: "Theme: system", run: () => (theme.value = "") },
     { keys: "", label: "Theme: light", run: () => (theme.value = "light") },
     { keys: "", label: "Theme: dark", run: () => (theme.value = "dark") },
   ]);
@@ -193,19 +193,24 @@ function Header({ onPanel }) {
     ${h(Menu, {
       label: "More",
       choices: [
-        { label: "Theme: like the system", isChosen: theme.value === "", run: () => (theme.value = "") },
+        { label: "Theme: system", isChosen: theme.value === "", run: () => (theme.value = "") },
         { label: "Theme: light", isChosen: theme.value === "light", run: () => (theme.value = "light") },
         { label: "Theme: dark", isChosen: theme.value === "dark", run: () => (theme.value = "dark") },
         "line",
         { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
         ...exampleCommands(),
-        { label: "The record and how long it is kept", run: () => onPanel("record") },
+        ...recordCommands(() => onPanel("record")),
         { label: "Open a document", run: () => onPanel("document"), keys: h(KeyCaps, { keys: "g o" }) },
         { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
         { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },
       ],
     })}
   </header>`;
+}
+
+/** The example's record is not the user's: there is nothing to set. @param {() => void} open */
+function recordCommands(open) {
+  return isExample ? [] : [{ label: "The record and how long it is kept", run: open }];
 }
 
 /** The way into the example, or out of it. */
@@ -260,7 +265,7 @@ function Banner() {
   if (state !== "lost") return null;
   return html`<div class="banner" role="alert">
     ${h(Icon, { name: "warn" })}
-    <span>Sightline does not answer. What you see may be out of date; the page keeps trying.</span>
+    <span>Sightline does not respond. What you see may be out of date. The page keeps trying to reconnect.</span>
     <button type="button" class="button" onClick=${retry}>Try now</button>
   </div>`;
 }

@@ -31,7 +31,7 @@ function stepsTo(places) {
     },
     {
       title: "A request",
-      words: "What the agent really sent: its instructions, tools and results, each with its tokens.",
+      words: "Exactly what the agent sent: its instructions, tools and results, each with its tokens.",
       to: request("turn", "sections"),
     },
     {
@@ -46,17 +46,17 @@ function stepsTo(places) {
     },
     {
       title: "A reply",
-      words: "What the model answered. It was replayed on other models: “2 replays” compares what they said.",
+      words: "What the model answered. The request was replayed on two other models; “2 replays” compares the answers.",
       to: request("replayed", "reply"),
     },
     {
       title: "Losses",
-      words: "A client of one API, answered by another. The list has everything that could not be translated.",
+      words: "A client of one API, answered by another. The list shows everything that could not be translated.",
       to: request("translated", "losses"),
     },
     {
       title: "Timeline",
-      words: "The provider was overloaded, so that the request was tried again. Each attempt is recorded.",
+      words: "The provider was overloaded, so the request was sent again. Each attempt is recorded.",
       to: request("retried", "timeline"),
     },
     { title: "Chat", words: "A chat whose history is exactly what is sent.", to: { view: "chat", filter: "" } },

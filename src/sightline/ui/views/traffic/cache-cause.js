@@ -73,7 +73,7 @@ export function CacheCause({ line }) {
     class="cache-cause"
     href=${hashOf({ view: "request", id: line.id, tab: "diff", against: turn.previous })}
     tabindex="-1"
-    title=${`The cache missed: ${reason}. ${whole(autopsy.lost_tokens)} tokens were read anew${price}.`}
+    title=${`The cache missed: ${reason}. ${whole(autopsy.lost_tokens)} tokens were not read from the cache${price}.`}
     onClick=${(/** @type {MouseEvent} */ event) => event.stopPropagation()}
   >
     ${h(Icon, { name: "warn" })}cache: ${reason}

@@ -93,13 +93,13 @@ function DeletionPlan({ found, withCopies, onCopies }) {
     <p>
       ${
         found.exchanges
-          ? html`<b>${countOf(found.exchanges, "request")}</b> with everything recorded of ${
+          ? html`<b>${countOf(found.exchanges, "request")}</b> and everything recorded for ${
               found.exchanges === 1 ? "it" : "them"
-            }, ${room(found.bytes)}. This cannot be undone.`
-          : "No request that has ended matches."
+            } will be deleted (${room(found.bytes)}). This cannot be undone.`
+          : "No finished request matches."
       }
     </p>
-    ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} under way will stay.</p>` : null}
+    ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} still running will not be deleted.</p>` : null}
     ${
       found.copies.length
         ? html`<label>
@@ -108,7 +108,7 @@ function DeletionPlan({ found, withCopies, onCopies }) {
               checked=${withCopies}
               onChange=${(/** @type {any} */ event) => onCopies(event.currentTarget.checked)}
             />
-            ${" Delete copies, too: "}${copies}
+            ${" Also delete copies: "}${copies}
           </label>`
         : null
     }

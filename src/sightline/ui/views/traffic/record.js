@@ -67,7 +67,7 @@ function Retention({ record, onClose }) {
     children: html`<div data-view="traffic"><div class="record">
       <p>
         <b>${countOf(record.exchanges, "request")}</b>, <b>${room(record.bytes)}</b>${
-          record.oldest == null ? "" : `, the oldest of ${stamp(record.oldest)}`
+          record.oldest == null ? "" : `, since ${stamp(record.oldest)}`
         }
       </p>
       <p class="record-place">
@@ -75,10 +75,12 @@ function Retention({ record, onClose }) {
       </p>
       <h3>How long requests are kept</h3>
       ${
-        record.is_configured ? html`<p class="soft">This is what the configuration says; saving replaces it.</p>` : null
+        record.is_configured
+          ? html`<p class="soft">These values come from the configuration. Saving overrides them.</p>`
+          : null
       }
       <label class="check">
-        Delete what is older than
+        Delete requests older than
         <input
           class="field number-field"
           type="number"
@@ -87,10 +89,10 @@ function Retention({ record, onClose }) {
           value=${days}
           onInput=${onValue((text) => setDays(countIn(text)))}
         />
-        days <span class="soft">(0: keep for ever)</span>
+        days <span class="soft">(0: keep forever)</span>
       </label>
       <label class="check">
-        Delete the oldest of more than
+        Delete the oldest requests above
         <input
           class="field number-field"
           type="number"
@@ -137,7 +139,7 @@ function Retention({ record, onClose }) {
           ${h(Icon, { name: "plus" })}Add a filter
         </button>
       </fieldset>
-      <p class="soft">Requests under way stay. The chat, runs and evals are not touched by this.</p>
+      <p class="soft">Running requests, chats, runs and evals are not deleted.</p>
     </div></div>`,
   });
 }

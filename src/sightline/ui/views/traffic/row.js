@@ -340,7 +340,7 @@ function Route({ line }) {
 function Tokens({ line, most }) {
   const { input_tokens: input, output_tokens: output, cached_tokens: cached } = line;
   if (input == null && output == null) return null;
-  const tip = [`${whole(input ?? 0)} in`, cached ? `${whole(cached)} of them cached` : "", `${whole(output ?? 0)} out`]
+  const tip = [`${whole(input ?? 0)} in`, cached ? `${whole(cached)} cached` : "", `${whole(output ?? 0)} out`]
     .filter(Boolean)
     .join(", ");
   /** @param {number} count */

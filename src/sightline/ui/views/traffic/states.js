@@ -35,12 +35,14 @@ export function Failure({ error, onRetry }) {
   </div>`;
 }
 
-/** @param {{ onClear: () => void }} props */
-export function NothingFound({ onClear }) {
+/** `isWrong` is a filter that cannot be read; the box says where. @param {{ isWrong: boolean, onClear: () => void }} props */
+export function NothingFound({ isWrong, onClear }) {
   return html`<div class="traffic-state" role="status">
     ${h(Icon, { name: "search", class: "state-icon" })}
-    <h2>Nothing matches this filter</h2>
-    <p class="soft">New requests show here as soon as they match.</p>
+    <h2>${isWrong ? "This filter has an error" : "Nothing matches this filter"}</h2>
+    <p class="soft">
+      ${isWrong ? "Correct it above, or clear it." : "New requests appear here when they match."}
+    </p>
     <button type="button" class="button" onClick=${onClear}>Clear the filter</button>
   </div>`;
 }
@@ -55,8 +57,8 @@ export function NothingYet({ onConnect }) {
     <header>
       <h2>Waiting for the first request</h2>
       <p class="soft">
-        Point a client here. What it sends shows in this list at once, and you can hold, read and change it before it
-        is sent.
+        Point a client here. Its requests appear in this list at once, and you can hold, read and edit each one before
+        it is sent.
       </p>
     </header>
     ${

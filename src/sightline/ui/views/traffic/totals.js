@@ -26,7 +26,7 @@ export function Totals({ filter }) {
           </button>`
         : html`<span class="faint">none failed</span>`
     }
-    <span title=${`${whole(found.input_tokens)} tokens in, ${whole(found.cached_tokens)} of them cached`}>
+    <span title=${`${whole(found.input_tokens)} tokens in, ${whole(found.cached_tokens)} cached`}>
       <b>${short(found.input_tokens)}</b> tokens in${found.cached_tokens ? `, ${share} % cached` : ""}
     </span>
     <span title=${`${whole(found.output_tokens)} tokens out`}><b>${short(found.output_tokens)}</b> out</span>

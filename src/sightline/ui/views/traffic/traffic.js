@@ -234,7 +234,7 @@ function bodyFor(filter, onConnect) {
     return h(Failure, { error: trouble.value, onRetry: () => void showFilter(filter) });
   if (lines.value.length) return null;
   return shown.value
-    ? h(NothingFound, { onClear: () => go({ view: "traffic", filter: "" }) })
+    ? h(NothingFound, { isWrong: condition.value === "failed", onClear: () => go({ view: "traffic", filter: "" }) })
     : h(NothingYet, { onConnect });
 }
 

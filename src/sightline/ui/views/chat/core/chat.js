@@ -106,11 +106,11 @@ export function usageOf(answer) {
       help: "Tokens of the prompt; the provider has not reported any",
     });
   else if (reported != null)
-    found.push({ text: `${whole(reported)} in`, help: "Tokens of the prompt, as the provider reports" });
+    found.push({ text: `${whole(reported)} in`, help: "Tokens of the prompt, as reported by the provider" });
   if (usage?.output_tokens != null)
     found.push({
       text: `${isCounted ? "" : "~"}${whole(usage.output_tokens)} out`,
-      help: `Tokens of the answer, ${isCounted ? "as the provider reports" : "estimated: the provider reports none"}`,
+      help: `Tokens of the answer, ${isCounted ? "as reported by the provider" : "estimated: the provider reported none"}`,
     });
   if (answer.cost != null)
     found.push({
@@ -193,9 +193,9 @@ export function hud(view, settings) {
   const parameters = [
     row("Model", view.model),
     row("Model limit", room.limit),
-    row("Kept for your question", room.user),
-    row("Kept for the answer", room.reply),
-    row("Kept back as margin", room.margin),
+    row("Reserved for your question", room.user),
+    row("Reserved for the answer", room.reply),
+    row("Reserved as a margin", room.margin),
     row("System", room.system),
     row("Tools", room.tools),
     row("For history", room.history),

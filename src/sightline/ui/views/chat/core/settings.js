@@ -32,35 +32,35 @@ export const USUAL = {
 export const FIELDS = [
   {
     name: "userRequestAllowance",
-    label: "Kept for your question",
+    label: "Reserved for your question",
     unit: "tokens",
     kind: "number",
     least: 0,
     most: 10_000_000,
     isWhole: true,
     help:
-      "Tokens kept free for your question. The boundary between what is sent and what is left out stays where it is " +
+      "Tokens reserved for your question. The boundary between what is sent and what is left out stays where it is " +
       "until a question needs more.",
   },
   {
     name: "assistantResponseAllowance",
-    label: "Kept for the answer",
+    label: "Reserved for the answer",
     unit: "tokens",
     kind: "number",
     least: 0,
     most: 10_000_000,
     isWhole: true,
-    help: "Tokens kept free for the answer.",
+    help: "Tokens reserved for the answer.",
   },
   {
     name: "maxTrimAttempts",
-    label: "Trim attempts, at most",
+    label: "Maximum trim attempts",
     unit: "",
     kind: "number",
     least: 0,
     most: 100,
     isWhole: true,
-    help: "How often a request that the provider finds too long is sent again with one older pair less.",
+    help: "How many times a request that is too long for the provider is sent again, each time without the oldest pair.",
   },
   {
     name: "preflightTrimming",
@@ -69,7 +69,7 @@ export const FIELDS = [
     kind: "switch",
     help:
       "When a question takes more than its allowance, the oldest pairs are left out before the first attempt. " +
-      "Otherwise the provider is asked first.",
+      "Otherwise the whole request is sent first.",
   },
   {
     name: "estimation",
@@ -90,7 +90,7 @@ export const FIELDS = [
     least: 0.5,
     most: 20,
     isWhole: false,
-    help: "Where tokens are counted by characters: how many make one.",
+    help: "How many characters count as one token, where tokens are counted by characters.",
   },
   {
     name: "styleDirectives",
@@ -101,7 +101,7 @@ export const FIELDS = [
   },
   {
     name: "replyFocus",
-    label: "When an answer comes",
+    label: "When an answer arrives",
     unit: "",
     kind: "choice",
     choices: [

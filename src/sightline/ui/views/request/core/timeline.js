@@ -134,7 +134,9 @@ function labelOf(fact) {
     case "translated":
       return `Translated to ${fact.dialect}`;
     case "edited":
-      return fact.operation === "mask" ? "Edited by a mask" : `Edited (${String(fact.operation).split(/[\s{(:]/)[0]})`;
+      return fact.operation === "mask"
+        ? "Changed by a kept edit"
+        : `Edited (${String(fact.operation).split(/[\s{(:]/)[0]})`;
     case "released":
       return "Released";
     case "dropped":
