@@ -1,6 +1,7 @@
 import asyncio
 import ctypes
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from sightline.app.configuration import config_file, configuration, data_folder, load_with_problems
-from sightline.app.machine import Ids, SystemClock, is_alive, process_name
+from sightline.app.machine import Ids, SystemClock, is_alive, own_command, process_name
 from sightline.errors import Code, Fault
 
 
@@ -82,6 +83,17 @@ def test_the_clock_is_the_machines() -> None:
     clock = SystemClock()
     assert clock.now() > 1_700_000_000
     asyncio.run(clock.sleep(0))
+
+
+def test_the_program_is_started_by_its_path_where_the_shell_does_not_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = shlex.split(own_command())[0]
+    assert Path(path).is_absolute()
+    assert Path(path).name.startswith("sightline")
+    monkeypatch.setenv("PATH", str(Path(path).parent))
+    assert own_command() == "sightline"
 
 
 def test_ids_sort_as_they_were_made() -> None:

@@ -211,7 +211,7 @@ def test_the_connection_panel_shows_how_each_client_is_pointed_here(free: PageSt
         dialog = page.get_by_role("dialog", name="Connect a client")
         expect(dialog.get_by_text("sightline run -- claude")).to_be_visible()
         dialog.get_by_role("button", name="Copy command").first.click()
-        has_copied(page, "sightline run -- claude")
+        has_copied(page, free.person.get("/api/about")["clients"][0]["command"])
         dialog.get_by_role("tab", name="OpenAI").first.click()
         expect(dialog.get_by_text(f"OPENAI_BASE_URL={free.desk.server.url}")).to_be_visible()
         providers = dialog.get_by_role("region", name="Providers")

@@ -57,6 +57,8 @@ def test_a_thread_that_begins_while_a_turn_waits_for_its_tools_is_its_sub_agent(
     assert tree(threads) == [
         ("conversation", [("x_1", [("agent", ["x_2", ("x_3", [("agent", ["x_4"])]), "x_5"])]), "x_6"])
     ]
+    at_once = arrange([line(1, 10, tools=("Task",), elapsed=0.507), line(2, 10.5, title="Look for callers")])
+    assert tree(at_once) == [("conversation", [("x_1", [("agent", ["x_2"])])])], "as far as two clocks can tell"
     agent = threads[0].turns[0].below[0]
     assert (agent.title, agent.requests, agent.cost) == ("Look for callers", 4, 2.0)
     assert [turn.total for turn in threads[0].turns] == [2.5, 3.0]

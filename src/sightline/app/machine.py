@@ -1,10 +1,13 @@
-"""The system's clock, randomness and process names, and the ids made of them."""
+"""The system's clock, randomness, commands and process names, and the ids made of them."""
 
 import asyncio
 import os
 import random
 import secrets
+import shlex
+import shutil
 import socket
+import sysconfig
 import time
 from collections.abc import Callable
 
@@ -33,6 +36,13 @@ def chance() -> Callable[[], str]:
 def process_name() -> str:
     """A name for this process that no other process has, on any machine, at any time."""
     return f"{socket.gethostname()}:{os.getpid()}:{start_time(os.getpid())}"
+
+
+def own_command() -> str:
+    """How a shell starts this program: by its name where the shell finds it, else by the path beside this Python."""
+    if shutil.which("sightline") is None and (path := shutil.which("sightline", path=sysconfig.get_path("scripts"))):
+        return shlex.quote(path)
+    return "sightline"
 
 
 def is_alive(process: str) -> bool:

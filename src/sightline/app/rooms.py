@@ -13,7 +13,7 @@ from sightline.agent.service.toolsets import KeptRules, Toolsets
 from sightline.app.chats import open_chat
 from sightline.app.engine import relay_of, why_no_embedded_model
 from sightline.app.evals import evals_of, evaluation_of, suites_place
-from sightline.app.machine import SystemClock
+from sightline.app.machine import SystemClock, own_command
 from sightline.app.server import Parts, Sending
 from sightline.app.tools import runner_of, toolsets_of
 from sightline.chat.api.calls import ChatParts, chat_calls
@@ -127,6 +127,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
             parts.catalog,
             parts.has_key,
             places=_places(parts),
+            program=own_command(),
             toolsets=parts.toolsets,
             workers=1 if parts.workers is None else parts.workers.serving,
             panels=list_panels(parts.plugins),

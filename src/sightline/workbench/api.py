@@ -41,13 +41,14 @@ def about(
     catalog: Catalog,
     has_key: Callable[[Provider], bool],
     *,
+    program: str = "sightline",
     places: tuple[Place, ...] = ("traffic",),
     toolsets: Sequence[str] = (),
     workers: int = 1,
     panels: Sequence[PanelShown] = (),
     formats: Iterable[str] = (),
 ) -> About:
-    """The current state."""
+    """The current state. `program` is how a shell starts this program."""
     models = [
         ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
         for each in list_models(catalog, has_key)
@@ -59,7 +60,7 @@ def about(
         places=places,
         models=(*models, *(each for each in _keyless(catalog) if (each.id, each.provider) not in known)),
         providers=tuple(_provider(name, each, has_key) for name, each in catalog.providers.items()),
-        clients=tuple(_client(each, address) for each in KNOWN_CLIENTS),
+        clients=tuple(_client(each, address, program) for each in KNOWN_CLIENTS),
         dialects=tuple(filter(None, (_dialect(each, catalog) for each in dialects()))),
         toolsets=tuple(toolsets),
         workers=workers,
@@ -78,8 +79,8 @@ def _keyless(catalog: Catalog) -> Iterator[ModelShown]:
                 yield ModelShown(model, owner, facts_of(catalog, owner, model).context_window)
 
 
-def _client(client: KnownClient, address: str) -> ClientShown:
-    command = f"sightline run -- {client.program}" if client.program else ""
+def _client(client: KnownClient, address: str, program: str) -> ClientShown:
+    command = f"{program} run -- {client.program}" if client.program else ""
     return ClientShown(client.title, command, client.environment(address), client.note)
 
 

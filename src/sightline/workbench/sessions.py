@@ -194,6 +194,11 @@ def _place(thread: _Thread, threads: Sequence[_Thread]) -> None:
             thread.kind = "agent"
 
 
+_CLOCK_GAP = 0.1
+"""Seconds by which an answer may seem to end too late: on a busy machine time passes between the look at the clock that
+dates a request and the one from which its time is counted, and a client on this machine asks again at once."""
+
+
 def _caller(first: Summary, others: Iterable[_Thread]) -> Summary | None:
     """The turn that had called tools and waited for them when this request came, the latest of several."""
     waiting = []
@@ -203,7 +208,7 @@ def _caller(first: Summary, others: Iterable[_Thread]) -> Summary | None:
         earlier = [line for line in other.lines if line.at < first.at]
         turn = earlier[-1]
         is_last = len(earlier) == len(other.lines)
-        has_answered = turn.state == "finished" and turn.at + (turn.elapsed or 0.0) <= first.at
+        has_answered = turn.state == "finished" and turn.at + (turn.elapsed or 0.0) <= first.at + _CLOCK_GAP
         # A conversation that was never continued may have ended there; only a tool that starts agents says otherwise.
         if has_answered and turn.tools and (not is_last or any(_starts_agents(name) for name in turn.tools)):
             waiting.append(turn)
