@@ -91,8 +91,8 @@ export function Sections({ desk }) {
       total: view?.tokens?.estimate ?? 0,
     })}
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
+    ${isEditable && !isCalls ? h(Selection, { desk, sections, here }) : null}
     <div class="cards" ref=${cards} data-edge>
-      ${isEditable && !isCalls ? h(Selection, { desk, sections, here }) : null}
       ${
         isCalls &&
         html`${h(Conversation, { id: view.id })}
