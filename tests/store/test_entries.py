@@ -108,6 +108,13 @@ def test_frames_that_come_one_behind_the_other_are_one_entry_and_come_back_as_th
     assert join_frames(others) == others
 
 
+def test_frames_with_a_body_or_another_exchange_between_them_stay_as_they_are() -> None:
+    body, other = BodyEntry("00", b"{}"), FactEntry("x_2", 1, 0.5, FRAMES[0])
+    for between in (body, other):
+        entries: list[Entry] = [*NOTED[:2], between, *NOTED[2:4]]  # as in an archive of several exchanges
+        assert join_frames(entries) == entries
+
+
 @pytest.mark.parametrize(
     "entries",
     [

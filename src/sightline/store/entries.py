@@ -68,9 +68,10 @@ def join_frames(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
     if count == 1 and type(first.fact) is FrameArrived:  # as in a whole answer
         whole = FramesEntry(first.exchange, first.n, [first.at], [first.fact.after], [first.fact.data])
     else:
+        if kinds[start : start + count].count(FrameArrived) < count:  # an archive has bodies between them
+            return list(entries)
         run: list[FactEntry] = entries[start : start + count]  # type: ignore[assignment]
-        numbers = [entry.n for entry in run if entry.exchange == first.exchange]
-        if kinds[start : start + count].count(FrameArrived) < count or numbers != [*range(first.n, first.n + count)]:
+        if [entry.n for entry in run if entry.exchange == first.exchange] != [*range(first.n, first.n + count)]:
             return list(entries)
         frames: list[FrameArrived] = [entry.fact for entry in run]  # type: ignore[misc]
         after, data = [each.after for each in frames], [each.data for each in frames]
