@@ -18,6 +18,7 @@ from sightline.dialects.dialect import (
     Endpoint,
     LeafPaths,
     ListedModel,
+    PlainTexts,
     Problem,
     RequestRules,
     TokenRules,
@@ -29,7 +30,7 @@ from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME
 from sightline.dialects.gemini.options import STOP_LIMIT
-from sightline.dialects.gemini.reply_read import read_reply, stream_reader
+from sightline.dialects.gemini.reply_read import read_reply, read_text, stream_reader
 from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
 from sightline.dialects.gemini.request import read_request, write_request
 from sightline.dialects.tool_names import NameRule
@@ -172,7 +173,7 @@ DIALECT = Dialect(
     problems=problems,
     names=NAMES,
     read_plain=None,
-    plain_texts=None,
+    plain_texts=PlainTexts(request=lambda _body: None, reply=read_text),
     vendor_problems=lambda _document: [],
     owns_frame=lambda frame: "candidates" in frame,
     error_event="",

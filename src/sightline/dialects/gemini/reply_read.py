@@ -6,6 +6,7 @@ a signature closes it. Whole replies are folded the same way, so that a stream a
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,7 +23,7 @@ from sightline.dialects.gemini.reply_fields import (
     read_logprobs,
     read_usage,
 )
-from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, truncation_fault
+from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, read_frames, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -372,3 +373,57 @@ def _seconds(time: str) -> int | None:
 def stream_reader() -> StreamReader:
     """A reader for one stream."""
     return StreamReader(ReplyMachine(is_stream=True))
+
+
+# --- words alone ---
+
+
+class _TextPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    text: str
+    thoughtSignature: str = ""  # noqa: N815 - so the API spells it
+
+
+class _TextContent(msgspec.Struct, forbid_unknown_fields=True):
+    parts: Annotated[list[_TextPart], msgspec.Meta(min_length=1, max_length=1)]
+    role: Literal["model"] = "model"
+
+
+class _TextCandidate(msgspec.Struct, forbid_unknown_fields=True):
+    content: _TextContent
+    index: Literal[0] = 0
+    finishReason: Literal["STOP", "MAX_TOKENS"] | None = None  # noqa: N815
+    avgLogprobs: float | None = None  # noqa: N815
+
+
+class _TextFrame(msgspec.Struct, forbid_unknown_fields=True):
+    candidates: Annotated[list[_TextCandidate], msgspec.Meta(min_length=1, max_length=1)]
+    usageMetadata: dict[str, int | str | list[dict[str, str | int]]] | None = None  # noqa: N815
+    modelVersion: str | None = None  # noqa: N815
+    responseId: str | None = None  # noqa: N815
+    createTime: str | None = None  # noqa: N815
+
+
+_TEXT_FRAME, _TEXT_FRAMES = msgspec.json.Decoder(_TextFrame), msgspec.json.Decoder(list[_TextFrame])
+
+
+def read_text(data: bytes) -> str | None:
+    """The text of a reply, whole or streamed, that is nothing but text and came to its end; None for any other."""
+    try:
+        frames = [_TEXT_FRAME.decode(data)] if data[:1] == b"{" else _decode_stream(data)
+    except ValueError:
+        return None
+    said = [frame.candidates[0] for frame in frames]
+    finishes = [each.finishReason for each in said]
+    parts = [each.content.parts[0] for each in said]
+    # A signature closes a part, so that what follows is another.
+    if not finishes or finishes.pop() is None or any(finishes) or any(part.thoughtSignature for part in parts[:-1]):
+        return None
+    return "".join([part.text for part in parts]) or None
+
+
+def _decode_stream(data: bytes) -> list[_TextFrame]:
+    found = read_frames(data)
+    if found is None or found[2]:
+        return []
+    frames = _TEXT_FRAMES.decode(found[0])
+    return frames if len(frames) == found[1] else []
