@@ -14,7 +14,7 @@ from sightline.catalog.catalog import (
     spellings,
     without_prices,
 )
-from sightline.catalog.facts import Charges, Facts, Family, ImageCost, LongPrices, Model, Prices
+from sightline.catalog.facts import Charges, ChatTemplate, Facts, Family, ImageCost, LongPrices, Model, Prices
 from sightline.catalog.loading import load
 from sightline.catalog.provider import Detection, Provider, Quirks, Route
 from sightline.catalog.toml import KEYS, TABLES, WIRE_APIS, TomlText
@@ -451,3 +451,9 @@ def test_prices_are_those_of_the_region_that_requests_are_sent_to(host: str, reg
         assert prices_at_address(prices, "https://jp.api.acme.com/v1/responses").region == "regional"
         assert prices_at_address(prices, "https://api.acme.com/v1/responses").region == ""
         assert prices_at_address(prices, "").region == region
+
+
+def test_a_template_frames_messages_as_the_model_reads_them() -> None:
+    template = ChatTemplate(message="<{role}>{text}</s>")
+    assert template.frame("user", "What is {role}?") == "<user>What is {role}?</s>"
+    assert template.end == "</s>"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
+from sightline.workbench.context import server_of
 from tests.cli.recorded_folder import fill, stand_alone_in
 from tests.recordings import exchange
 from tests.store.traffic import NOON
@@ -67,3 +68,18 @@ def test_without_a_session_the_latest_request_is_shown(capsys: pytest.CaptureFix
 def test_a_session_that_is_not_on_record_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["context", "nobody"]) == 2
     assert "no request of the session" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "server"),
+    [
+        ("mcp__git__log", "codex_cli/1", "git"),
+        ("mcp_git_log", "gemini-cli/1", "git"),
+        ("git_log", "opencode/1.0", "git"),
+        ("apply_patch", "opencode/1.0", ""),
+        ("git_log", "claude-cli/2", ""),
+        ("bash", "opencode/1.0", ""),
+    ],
+)
+def test_a_tool_tells_its_server_as_its_agent_names_it(name: str, client: str, server: str) -> None:
+    assert server_of(name, client) == server

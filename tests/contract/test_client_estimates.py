@@ -2,7 +2,10 @@
 
 from statistics import median
 
-from tests.client_sessions import COMMANDS, load_sessions, measure_all
+from sightline.app.configuration import configuration
+from sightline.app.engine import make_embedded_model
+from sightline.tokens.text_count import has_vocabulary
+from tests.client_sessions import COMMANDS, FOREIGN, load_sessions, measure, measure_all
 
 
 def test_after_five_turns_the_band_holds_what_a_provider_counts() -> None:
@@ -15,3 +18,16 @@ def test_after_five_turns_the_band_holds_what_a_provider_counts() -> None:
     assert len(measured) >= 100
     assert sum(each.holds for each in measured) >= 0.95 * len(measured)
     assert median(each.error for each in measured) <= 0.03
+
+
+def test_after_five_turns_it_holds_what_a_provider_counts_by_a_vocabulary_of_others() -> None:
+    """The same where what is known of every provider's vocabulary is wrong: what is learned of it makes up for that."""
+    make_embedded_model(configuration(None))
+    names = [name for name in FOREIGN if has_vocabulary(name)]
+    sessions = load_sessions()
+    unlearned = [measure(each.dialect, each.bodies[:1], name, 1_200)[0] for each in sessions for name in names]
+    assert median(each.error for each in unlearned) > 0.05
+    measured = [each for session in sessions for each in measure_all(session.dialect, session.bodies, names)]
+    assert sum(each.holds for each in measured) >= 0.95 * len(measured)
+    assert median(each.error for each in measured) <= 0.03
+    assert median((each.high - each.low) / each.counted for each in measured) <= 0.1, "the band says something"

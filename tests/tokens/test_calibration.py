@@ -373,3 +373,10 @@ def test_a_request_of_ours_has_the_chain_of_what_is_read_of_its_bytes() -> None:
         ),
     )
     assert digest_chain("a", "m", ours) == digest_chain("a", "m", read)
+
+
+def test_counts_that_frames_do_not_explain_disprove_a_vocabulary() -> None:
+    framed = taught(*[(tokens, tokens - 16) for tokens in (300, 1000, 2500, 400)])
+    assert not ratio(framed).disproves
+    assert not ratio(taught((1000, 1016), (2000, 2600), (500, 500))).disproves, "one count alone may be a mistake"
+    assert ratio(taught((1000, 1016), (2000, 2600), (500, 600))).disproves

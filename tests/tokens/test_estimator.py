@@ -220,3 +220,22 @@ def test_a_model_with_a_template_goes_on_with_its_last_message() -> None:
     around = estimator.estimate_around_messages(Request(messages=(user(FOX), begun)))
     assert around.tokens == -estimator.text("</>").tokens
     assert estimator.estimate_around_messages(Request()).tokens == 0
+
+
+def test_a_vocabulary_that_counts_disprove_is_only_the_nearest() -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    assert estimator.growth([user("12,345 67,890")]) == (estimator.message(user("12,345 67,890")), "words")
+    estimator.calibrate(None, {"words": Ratio(1.2, 0.0, 1.0, 4, disproves=True)})
+    doubted, kind = estimator.growth([user("12,345 67,890")])
+    assert (doubted.tokens, doubted.is_exact, kind) == (
+        estimator.message(user("12,345 67,890")).tokens,
+        False,
+        "figures",
+    )
+    assert estimator.estimate_continuation(ask(FOX, "12,345"), 1, 17).low > 17
+    lesson = Ratio(1.2, 0.0, 1.0, 4, disproves=True)
+    estimator.calibrate(Ratio(1.2, 0.0, 1.0, 4), {"words": lesson})
+    assert not estimator.estimate_continuation(ask(FOX, "12,345"), 1, 17).is_exact
+    estimator.calibrate(None, {"words": lesson})  # the counter stays, with what it has counted
+    estimator.calibrate(None, {})
+    assert estimator.growth([user("12,345 67,890")])[1] == "words"

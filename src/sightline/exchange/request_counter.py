@@ -38,10 +38,7 @@ class RequestCounter:
 
     def estimate(self, choice: ModelChoice, request: Request) -> Estimate:
         """The tokens of a request at this provider."""
-        estimator, has_tools = self.estimator(choice), bool(request.tools)
-        provider, model = choice.provider_name, choice.model
-        ratio = self.memory.ratio(provider, model, tools=has_tools, media=has_media(request))
-        estimator.calibrate(ratio, self.memory.growth(provider, model))
+        provider, model, estimator = choice.provider_name, choice.model, self._calibrate(choice, request)
         known = self.memory.longest_counted(digest_chain(provider, model, request))
         return estimator.request(request) if known is None else estimator.estimate_continuation(request, *known)
 
@@ -59,9 +56,16 @@ class RequestCounter:
         if (tokens := usage.input_tokens) is None or not is_credible(raw, tokens, window):
             return
         if (known := self.memory.longest_counted(chain)) is not None and known[0] < len(request.messages):
-            new, content = self.estimator(choice).growth(request.messages[known[0] :])
+            new, content = self._calibrate(choice, request).growth(request.messages[known[0] :])
             self.memory.learn_growth(provider, model, content, new, tokens - known[1])
         self.memory.note_count(chain, tokens)
+
+    def _calibrate(self, choice: ModelChoice, request: Request) -> Estimator:
+        """The estimator of this model, with all that was learned for such requests."""
+        estimator, provider, model = self.estimator(choice), choice.provider_name, choice.model
+        ratio = self.memory.ratio(provider, model, tools=bool(request.tools), media=has_media(request))
+        estimator.calibrate(ratio, self.memory.growth(provider, model))
+        return estimator
 
     def note(self, choice: ModelChoice, request: Request, tokens: int) -> None:
         """The provider was asked for the tokens of this request, and these are they."""

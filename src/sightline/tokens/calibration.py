@@ -46,6 +46,8 @@ _WITNESSES = 3
 _ALONE, _A_LITTLE = 4.0, 0.01
 _FEW = 2
 _MOST_SPREAD = 0.5
+_FRAMES, _OFF = 24, 0.015
+"""So many tokens, and such a share, a count by the model's own vocabulary may be off: by how messages are framed."""
 _TOOLS, _MEDIA = "+tools", "+media"
 _GROWTH: Mapping[TextKind, str] = {kind: f"+growth:{kind}" for kind in get_args(TextKind)}
 
@@ -87,13 +89,15 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """How one model's counts relate to our estimates: times `factor`, plus `added`. `width` is what the band is
-    multiplied by, `seen` how many counts it rests on. `spread` is the share by which counts were off all the same."""
+    multiplied by, `seen` how many counts it rests on. `spread` is the share by which counts were off all the same. With
+    `disproves`, several counts were off by more than is possible if the vocabulary were the model's own."""
 
     factor: float
     added: float
     width: float
     seen: int
     spread: float = 0.0
+    disproves: bool = False
 
     def correct(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
         """The estimate after the lesson. An exact one stays; `within_band` keeps to the doubt that it had."""
@@ -110,10 +114,10 @@ class Ratio:
             low, likely, high = (min(max(value, raw.low), raw.high) for value in (low, likely, high))
         return between(low, likely, high, raw.how and f"{raw.how}, learned")
 
-    def scale(self, raw: Estimate) -> Estimate:
+    def scale(self, raw: Estimate, *, least_width: float = 1.0) -> Estimate:
         """A piece of a request after the lesson: the factor alone, since what is always added is added once. Its band
         is no narrower than before, as the lesson was of other content."""
-        return raw if raw.is_exact else Ratio(self.factor, 0.0, max(1.0, self.width), self.seen).correct(raw)
+        return raw if raw.is_exact else Ratio(self.factor, 0.0, max(least_width, self.width), self.seen).correct(raw)
 
 
 def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
@@ -129,7 +133,9 @@ def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
         misses.append(max(0.0, abs(residual) - _ROUNDING) / max(1, half))
     width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
     spread = _spread([abs(each.reported / max(1.0, each.tokens * factor + added) - 1) for each in observations])
-    return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations), spread)
+    off = sum(abs(each.reported - each.tokens) > _FRAMES + each.tokens * _OFF for each in observations)
+    disproves = off >= _FEW and off >= len(observations) / 4
+    return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations), spread, disproves)
 
 
 def _spread(shares: Sequence[float]) -> float:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
+from msgspec.structs import replace
+
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import TokenRules
 from sightline.dialects.registry import dialect as find_dialect
@@ -346,6 +348,8 @@ class CountedRequest(NamedTuple):
     tokens: int
 
 
+_UNSEEN_KIND = 1.5
+"""What a band is multiplied by at least where a conversation goes on with content of a kind that was never counted."""
 _NO_GROWTH: Mapping[TextKind, Ratio] = {}
 
 
@@ -360,14 +364,22 @@ class Estimator:
         self._texts = TextCounter(facts)
         rules = find_dialect(dialect).tokens
         self._messages = MessageCounter(facts, rules, self._texts)
+        self._doubting: MessageCounter | None = None
         self._tools = ToolCounter(facts, rules, self._texts, self._messages)
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
     def calibrate(self, calibration: Ratio | None, growth: Mapping[TextKind, Ratio] = _NO_GROWTH) -> None:
-        """Use newer lessons, of whole requests and of what conversations grew by; nothing is counted again."""
+        """Use newer lessons, of whole requests and of what conversations grew by; nothing is counted again. Where they
+        disprove that the vocabulary is the model's own, it is only the nearest from then on."""
         self._calibration = calibration
         self._growth = growth
+        words = growth.get("words")
+        if words is None or not words.disproves or not self._texts.is_exact:
+            self._doubting = None
+        elif self._doubting is None:
+            nearest = replace(self._facts, tokenizer="", nearest_tokenizer=self._facts.tokenizer, template=None)
+            self._doubting = MessageCounter(nearest, find_dialect(self._dialect).tokens, TextCounter(nearest))
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
@@ -399,15 +411,21 @@ class Estimator:
             return exactly(tokens, "counted by the provider")
         if (learned := self._growth.get(kind)) is not None:
             new = learned.correct(new)
-        elif self._calibration is not None and not self._texts.is_exact:
-            new = self._calibration.scale(new)
+        elif self._calibration is not None and not self._is_exact:
+            new = self._calibration.scale(new, least_width=_UNSEEN_KIND)
         return exactly(tokens, "counted") + new
 
     def growth(self, messages: Sequence[Message]) -> tuple[Estimate, TextKind]:
         """What these messages add to a conversation, by the rules alone, and what they are mostly made of. To a
         vocabulary that is known, all texts are of one kind: what is to be learned is how the provider frames them."""
-        kind: TextKind = "words" if self._texts.is_exact else kind_of(_texts_in(messages))
-        return sum_estimates(map(self.message, messages)), kind
+        kind: TextKind = "words" if self._is_exact else kind_of(_texts_in(messages))
+        counter = self._doubting or self._messages
+        return sum_estimates(map(counter.message, messages)), kind
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether the vocabulary is the model's own, and no count speaks against it."""
+        return self._doubting is None and self._texts.is_exact
 
     def continue_from(self, counted: CountedRequest | None) -> None:
         """What the provider has counted of the requests that are looked at now, if anything."""
@@ -426,7 +444,7 @@ class Estimator:
         """What the rules alone say of a whole request, as the provider's past counts suggest."""
         if self._calibration is None:
             return raw
-        return self._calibration.correct(raw, within_band=self._texts.is_exact)
+        return self._calibration.correct(raw, within_band=self._is_exact)
 
     def estimate_by_rules(self, request: Request) -> Estimate:
         """Everything that is in the prompt, by the rules alone: what a provider's count is compared with."""

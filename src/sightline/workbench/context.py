@@ -25,7 +25,9 @@ NAMES: Final = {
     "other": "Other",
 }
 """What each kind of section is called; several may share a name."""
-_MCP = "mcp__"
+_MCP, _MCP_OF_GEMINI = "mcp__", "mcp_"
+_OWN_OF_OPENCODE: Final = frozenset({"apply_patch", "plan_enter", "plan_exit"})
+"""The tools of its own with such a name."""
 
 
 class ContextRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +81,7 @@ class ContextMeter:
         assert budget is not None, "a recorded request has a budget"
         whole, window = budget.estimate, budget.window
         free = None if window is None else max(0, window - (budget.reserve or 0) - whole.tokens)
-        tools = _tools(sections)
+        tools = _tools(sections, summary.client)
         return ContextShown(
             exchange=summary.id,
             session=summary.session,
@@ -137,7 +139,7 @@ def _kinds(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
     return tuple(sorted(rows, key=lambda row: -row.tokens))
 
 
-def _tools(sections: tuple[Section, ...]) -> tuple[ContextRow, ...]:
+def _tools(sections: tuple[Section, ...], client: str) -> tuple[ContextRow, ...]:
     """The tools with their share of what all tools take, by the length of their text, and what their results take."""
     results: dict[str, int] = {}
     for section in sections:
@@ -151,15 +153,20 @@ def _tools(sections: tuple[Section, ...]) -> tuple[ContextRow, ...]:
         length = sum(len(part.text) for part in section.parts) or 1
         for part in section.parts:
             share = round(section.tokens.tokens * len(part.text) / length)
-            rows.append(
-                ContextRow(name=part.name, tokens=share, server=server_of(part.name), results=results.get(part.name, 0))
-            )
+            server, read = server_of(part.name, client), results.get(part.name, 0)
+            rows.append(ContextRow(name=part.name, tokens=share, server=server, results=read))
     return tuple(sorted(rows, key=lambda row: (-row.tokens - row.results, row.name)))
 
 
-def server_of(tool: str) -> str:
-    """The MCP server of a tool, as agents name them: `mcp__SERVER__TOOL`; empty for any other tool."""
-    return tool.removeprefix(_MCP).partition("__")[0] if tool.startswith(_MCP) else ""
+def server_of(tool: str, client: str = "") -> str:
+    """The MCP server of a tool, as agents name them; empty for any other tool. Claude Code and Codex say
+    `mcp__SERVER__TOOL`, Gemini CLI `mcp_SERVER_TOOL`, and opencode `SERVER_TOOL`, which is known by the `client`."""
+    if tool.startswith(_MCP):
+        return tool.removeprefix(_MCP).partition("__")[0]
+    if tool.startswith(_MCP_OF_GEMINI):
+        return tool.removeprefix(_MCP_OF_GEMINI).partition("_")[0]
+    is_foreign = client.startswith("opencode") and "_" in tool and tool not in _OWN_OF_OPENCODE
+    return tool.partition("_")[0] if is_foreign else ""
 
 
 def _servers(tools: tuple[ContextRow, ...]) -> tuple[ContextRow, ...]:

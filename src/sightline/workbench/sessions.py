@@ -306,7 +306,7 @@ def _find_place(exchange: str, threads: Iterable[SessionThread], above: str) -> 
 # --- the details of a turn, from its body and its reply ---
 
 
-def growth_of(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
+def growth_of(sections: Iterable[Section], client: str = "") -> tuple[ContextRow, ...]:
     """What fills the context, by kind, the largest first. Tools of MCP servers count by server, and the results of
     tools that read files apart from others."""
     sums: dict[str, int] = {}
@@ -316,7 +316,7 @@ def growth_of(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
         names = {answer.call_id: answer.name for answer in section.answers}
         for part, kind, tokens in share_by_parts(section):
             name = NAMES[kind]
-            if kind == "tools" and part is not None and (server := server_of(part.name)):
+            if kind == "tools" and part is not None and (server := server_of(part.name, client)):
                 name = f"Tools of {server}"
             elif kind == "tool_result" and part is not None and _reads_files(names.get(part.call_id, part.name)):
                 name = "Files read"
@@ -382,7 +382,12 @@ class Sessions:
             look = await self._viewer.view_recorded(recorded, recorded.spoken)
         except Fault:
             return TurnDetails(id=exchange, is_gone=True)
-        found = TurnDetails(id=exchange, calls=_calls(recorded), kinds=growth_of(look.sections), broken=break_of(turn))
+        found = TurnDetails(
+            id=exchange,
+            calls=_calls(recorded),
+            kinds=growth_of(look.sections, recorded.summary.client),
+            broken=break_of(turn),
+        )
         if recorded.end is not None:  # only what has ended stays as it is
             self._known[exchange] = found
             while len(self._known) > _REMEMBERED:
