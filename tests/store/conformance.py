@@ -288,6 +288,18 @@ class StoreConformance:
 
         told(opening, story)
 
+    def test_a_history_that_no_exchange_has_is_found_once(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("an older word", "said so", "resumed"), "yes"))
+            store.record(whole("x_2", chat_body("an older word", "said so", "elsewhere"), "no"))
+            store.record(whole("x_3", chat_body("an older word", "said so", "resumed", "yes", "on"), "no"))
+            assert await ids(store, "text:'older word'") == ["x_1"]
+            assert await ids(store, "text:'said so'") == ["x_1"]
+            assert await ids(store, "text:resumed") == ["x_1"]
+            assert await ids(store, "text:elsewhere") == ["x_2"]
+
+        told(opening, story)
+
     # --- conversations ---------------------------------------------------------------------------
 
     def test_a_turn_is_linked_to_the_one_that_it_continues(self, opening: Opening) -> None:

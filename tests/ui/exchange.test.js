@@ -6,6 +6,7 @@ import {
   compareHeaders,
   formatClock,
   holdClock,
+  joinTexts,
   lacksSections,
   mergeView,
   moveOperation,
@@ -40,6 +41,16 @@ const view = (more = {}) => ({
   body_sha256: "aa",
   dirty: false,
   ...more,
+});
+
+test("texts that came once are in their sections and in their parts", () => {
+  const parts = [{ text: "one, " }, {}, { text: "two" }];
+  const whole = joinTexts(view({ sections: [section("s1", { text: "", parts }), section("s2")], joined: ["s1"] }));
+  assert.deepEqual(
+    whole.sections?.map((each) => each.text),
+    ["one, two", "s2"],
+  );
+  assert.ok(!("joined" in whole));
 });
 
 test("an answer with changed sections only keeps the others as the same objects", () => {

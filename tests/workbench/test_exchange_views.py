@@ -89,6 +89,19 @@ def test_frames_can_be_left_out(stage: DeskStage) -> None:
     assert bare["size"] > 100
 
 
+def test_each_text_can_be_asked_for_once(stage: DeskStage) -> None:
+    exchange = sent(stage, body("once?"))
+    full = stage.person.view(exchange)
+    short = stage.person.get(f"/api/exchanges/{exchange}?frames=0&texts=once")
+    joined = short.pop("joined")
+    assert joined
+    for section in short["sections"]:
+        if section["id"] in joined:
+            assert section["text"] == ""
+            section["text"] = "".join(part["text"] for part in section["parts"])
+    assert short == full
+
+
 def test_an_answer_is_folded_while_it_comes(stage: DeskStage) -> None:
     frames = streamed("openai-chat", SAYS)
     loop = stage.upstream._loop

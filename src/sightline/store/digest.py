@@ -308,6 +308,21 @@ def _read(request: Request, thread: Sequence[bytes]) -> Digest:
     )
 
 
+def read_history(name: str, body: bytes) -> list[str]:
+    """The words of each message before those that are new. They are searched where a request continues none that is on
+    record: a session that was taken up elsewhere, or one that brings examples."""
+    spoken = find_dialect(name)
+    if spoken is None:
+        return []
+    try:
+        messages = spoken.read_request(decode(body)).messages
+    except Fault:
+        return []
+    said = [message for message in messages if message.role not in SYSTEM_ROLES]
+    old = said[: len(said) - len(_new(messages))]
+    return [words for message in old if (words := _words(message.parts))]
+
+
 def read_reply(name: str, data: bytes) -> tuple[str, str]:
     """The words of a raw reply in a dialect, and the id by which a later request can name it as its last, in dialects
     that do so. What cannot be read is on record all the same."""

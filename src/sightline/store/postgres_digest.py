@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.dialects.stored import exchange_in
 from sightline.model.exchange import Fact, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, DigestReader, read_reply, reply_dialect
+from sightline.store.digest import REPLY, REQUEST, Digest, DigestReader, read_history, read_reply, reply_dialect
 from sightline.store.entries import Codec, raw_bytes
 from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, Row, arrays, send_rows, writing
 from sightline.store.summary import storable
@@ -143,7 +143,13 @@ class PostgresDigests:
                 if name:
                     names[exchange] = storable(name)
         previous = await self._find_previous(connection, sessions, digests, names)
-        new = await self._note_instructions(connection, digests)
+        history = {
+            exchange: await self._read_history(connection, recorded[exchange][0])
+            for exchange, digest in digests.items()
+            if not previous[exchange] and len(digest.thread) > 1
+        }
+        texts = {exchange: [*each.system, *history.get(exchange, ())] for exchange, each in digests.items()}
+        new = await self._note_texts(connection, texts)
         words += [(exchange, 0, "\n".join([*new[exchange], each.new_text])) for exchange, each in digests.items()]
         fit = [(exchange, part, storable(text.encode("utf-8", "replace").decode())) for exchange, part, text in words]
         await send_rows(connection, _WORDS, [each for each in fit if each[2]])
@@ -173,6 +179,11 @@ class PostgresDigests:
             return None
         body = await self._read_body(connection, received.sha256)
         return None if body is None else self._requests.read(received.dialect, body)
+
+    async def _read_history(self, connection: PostgresConnection, facts: Sequence[Fact]) -> list[str]:
+        received = next(fact for fact in facts if isinstance(fact, Received))
+        body = await self._read_body(connection, received.sha256)
+        return [] if body is None else read_history(received.dialect, body)
 
     async def _find_previous(
         self,
@@ -207,16 +218,16 @@ class PostgresDigests:
             previous[exchange] = max(next(filter(None, earlier), [""]))
         return previous
 
-    async def _note_instructions(
-        self, connection: PostgresConnection, digests: Mapping[str, Digest]
+    async def _note_texts(
+        self, connection: PostgresConnection, texts: Mapping[str, Sequence[str]]
     ) -> dict[str, list[str]]:
-        """The instructions of each that no exchange had before it."""
+        """The instructions and examples of each that no exchange had before it."""
         first: dict[bytes, tuple[str, str]] = {}
-        for exchange, digest in digests.items():
-            for text in digest.system:
+        for exchange, own in texts.items():
+            for text in own:
                 name = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
                 first.setdefault(name, (exchange, text))
-        new: dict[str, list[str]] = {exchange: [] for exchange in digests}
+        new: dict[str, list[str]] = {exchange: [] for exchange in texts}
         if first:
             exchanges = [exchange for exchange, _ in first.values()]
             noted = {row["hash"] for row in await connection.fetch(_INSTRUCT, list(first), exchanges)}

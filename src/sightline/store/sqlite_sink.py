@@ -5,14 +5,14 @@ import hashlib
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
 from sightline.dialects.stored import exchange_in
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
-from sightline.store.digest import Digest, DigestReader, read_reply, reply_dialect
+from sightline.store.digest import Digest, DigestReader, read_history, read_reply, reply_dialect
 from sightline.store.entries import (
     LEAST_SIZE,
     BodyEntry,
@@ -278,12 +278,16 @@ class SqliteSink:
             return _NO_DIGEST
         try:
             digest = self._requests.read(received.dialect, body)
-            self._note_words(seq, "\n".join([*self._new_instructions(seq, digest), digest.new_text]))
+            previous = self._find_by_reply_id(seq, digest) or self._find_predecessor(seq, received.session, digest)
+            is_first = not previous and len(digest.thread) > 1
+            history = read_history(received.dialect, body) if is_first else []
+            new = self._new_texts(seq, [*digest.system, *history])
+            self._note_words(seq, "\n".join([*new, digest.new_text]))
             return DigestColumns(
                 storable(digest.title),
                 digest.is_side,
                 digest.thread[-1] if digest.thread and not digest.is_side else None,
-                self._find_by_reply_id(seq, digest) or self._find_predecessor(seq, received.session, digest),
+                previous,
                 storable(digest.continues),
             )
         except UNREADABLE:
@@ -314,9 +318,10 @@ class SqliteSink:
         if words:
             self._words.append((seq, searchable(words)))
 
-    def _new_instructions(self, seq: int, digest: Digest) -> list[str]:
+    def _new_texts(self, seq: int, texts: Iterable[str]) -> list[str]:
+        """Those that no exchange had before: instructions and examples come with many requests."""
         new = []
-        for text in digest.system:
+        for text in texts:
             name = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
             if name in self._instructed:
                 continue

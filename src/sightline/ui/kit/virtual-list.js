@@ -173,11 +173,14 @@ export function VirtualList({
   const first = Math.max(Math.min(view.first, last - 1), 0);
   const rows = [];
   for (let index = first; index < last; index += 1) {
-    const size = onMeasured ? { ref: watch } : { style: { height: `${heights.of(index)}px` } };
+    // Where heights are known each row has a place of its own: one that stays in sight is neither laid out nor painted
+    // again while others come and go.
+    const size = onMeasured
+      ? { class: "virtual-row", ref: watch }
+      : { class: "virtual-row is-placed", style: { top: `${heights.top(index)}px`, height: `${heights.of(index)}px` } };
     rows.push(
       html`<div
         key=${keyOf(index) || `at-${index}`}
-        class="virtual-row"
         data-index=${index}
         role="presentation"
         ...${size}
@@ -186,10 +189,11 @@ export function VirtualList({
       </div>`,
     );
   }
+  const offset = onMeasured ? { transform: `translateY(${heights.top(first)}px)` } : {};
   return html`<div ref=${scroller} class="virtual-list" onScroll=${scrolled} ...${attributes}>
     ${header}
     <div class="virtual-space" role="presentation" style=${{ height: `${heights.total}px` }}>
-      <div class="virtual-rows" role="presentation" style=${{ transform: `translateY(${heights.top(first)}px)` }}>
+      <div class="virtual-rows" role="presentation" style=${offset}>
         ${rows}
       </div>
     </div>

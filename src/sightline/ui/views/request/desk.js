@@ -6,7 +6,15 @@ import { Edits, nameOf } from "../../kit/core/edits.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
 import { refreshMasks } from "../interception/kept-edits.js";
-import { isHeld, isOver, lacksSections, mergeView, moveOperation, problemsBySection } from "./core/exchange.js";
+import {
+  isHeld,
+  isOver,
+  joinTexts,
+  lacksSections,
+  mergeView,
+  moveOperation,
+  problemsBySection,
+} from "./core/exchange.js";
 import { editsOf } from "./core/selection.js";
 
 /** @import { Fact, Section, View } from "./core/exchange.js" */
@@ -94,7 +102,7 @@ export class Desk {
   async load() {
     const before = this._answers;
     try {
-      const answer = await get(`${this.path}?frames=0`);
+      const answer = joinTexts(await get(`${this.path}?frames=0&texts=once`));
       if (this._isClosed || this._edits.isBusy) return;
       // An edit was answered meanwhile: this may be how things stood before it.
       if (before !== this._answers) return void this.load();

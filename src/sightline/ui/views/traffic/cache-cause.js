@@ -48,24 +48,23 @@ async function askTogether() {
   }
 }
 
-/** @param {Line} line */
-const mayHaveMissed = (line) =>
+/** Whether it is worth asking why. @param {Line} line */
+export const mayHaveMissed = (line) =>
   line.state === "finished" &&
   Boolean(line.previous) &&
   !line.is_side &&
   (line.input_tokens ?? 0) >= SHORTEST &&
   (line.cached_tokens ?? 0) < (line.input_tokens ?? 0) / 2;
 
-/** @param {{ line: Line }} props */
+/** For a line that may have missed. @param {{ line: Line }} props */
 export function CacheCause({ line }) {
   const [turn, setTurn] = useState(/** @type {CacheTurn | null} */ (null));
-  const isAsked = mayHaveMissed(line);
   useEffect(() => {
     let isThere = true;
     setTurn(null);
-    if (isAsked) void find(line.id).then((found) => isThere && setTurn(found));
+    void find(line.id).then((found) => isThere && setTurn(found));
     return () => void (isThere = false);
-  }, [line.id, isAsked]);
+  }, [line.id]);
   if (!turn?.autopsy.lost_tokens || turn.autopsy.cause === "below_minimum") return null;
   const { autopsy, reason } = turn;
   const price = autopsy.money ? ` (${money(autopsy.money)})` : "";

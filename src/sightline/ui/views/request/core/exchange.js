@@ -108,6 +108,18 @@ export function nameOf(view) {
 }
 
 /**
+ * A view that was asked for with each text once: the texts of the sections in `joined` are those of their parts.
+ * @param {View & { joined?: string[] }} answer
+ * @returns {View}
+ */
+export function joinTexts({ joined = [], ...view }) {
+  const those = new Set(joined);
+  for (const section of view.sections ?? [])
+    if (those.has(section.id)) section.text = section.parts.map((part) => part.text ?? "").join("");
+  return view;
+}
+
+/**
  * The view after an answer. Sections that are as they were stay the very same objects, so that only changed cards are
  * drawn anew; an answer with `order` holds the changed ones only.
  * @param {View | null} old
