@@ -79,10 +79,17 @@ class Shown:
     context: BrowserContext
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
+    is_as_new: bool = True
+
+    def delay(self, milliseconds: int) -> None:
+        """From the next page on, every frame and every timer comes so late; nobody else gets this tab."""
+        self.is_as_new = False
+        _delay(self.context, milliseconds)
 
     def picture(self, folder: Path, name: str) -> None:
-        """What it looks like, for people."""
-        self.page.screenshot(path=folder / f"{name}.png", animations="disabled")
+        """What it looks like, for people who ask for it by naming a folder in SCREENSHOTS."""
+        if os.environ.get("SCREENSHOTS"):
+            self.page.screenshot(path=folder / f"{name}.png", animations="disabled")
 
     @property
     def surprises(self) -> list[str]:
@@ -90,9 +97,34 @@ class Shown:
         return [said for said in self.complaints if not any(words in said for words in self.expected)]
 
 
+_shared: list[Browser] = []
+_tabs: list[Page] = []
+"""Tabs of the shared browser that nobody looks at."""
+
+
+@contextmanager
+def sharing_a_browser() -> Iterator[None]:
+    """Until the end, all who browse do so in one browser, and a tab that was left is used again: a new one takes five
+    times as long to show the page, as it has nothing compiled yet."""
+    with browsing() as browser:
+        _shared.append(browser)
+        try:
+            yield
+        finally:
+            _shared.clear()
+            _tabs.clear()
+
+
+def is_browser_shared() -> bool:
+    return bool(_shared)
+
+
 @contextmanager
 def browsing() -> Iterator[Browser]:
-    """A browser that shows nothing yet."""
+    """The shared browser, else one that shows nothing yet."""
+    if _shared:
+        yield _shared[0]
+        return
     executable = program()
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as driver:
@@ -107,25 +139,57 @@ def browsing() -> Iterator[Browser]:
 def looking(browser: Browser, server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Iterator[Shown]:
     """The page of this server for one person, opened by the link that it prints; whatever its scripts complain of fails
     the test."""
-    scheme = "dark" if dark else "light"
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    page = _tabs.pop() if browser in _shared and _tabs else _open_tab(browser)
+    opened, context = Shown(page, page.context), page.context
+    listeners = watch(page, opened.complaints)
     try:
-        context.set_default_timeout(PATIENCE_MS)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
-        delay(context, LATE_FRAMES)
-        opened = Shown(context.new_page(), context)
-        slow_down(opened.page)
-        context.on("page", slow_down)
-        watch(opened.page, opened.complaints)
-        opened.page.goto(f"{server.url}/?token={server.token}")
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        page.goto(f"{server.url}/?token={server.token}")
+        _forget_history(page)
         yield opened
         assert not opened.surprises, opened.surprises
+        if opened.is_as_new and browser in _shared and not page.is_closed():
+            _leave(page, server.url, listeners)
     except (AssertionError, PlaywrightError) as failure:
-        for page in context.pages:
-            failure.add_note(_describe(page))
+        for each in context.pages:
+            failure.add_note(_describe(each))
         raise
     finally:
-        context.close()
+        if page not in _tabs:
+            context.close()
+
+
+def _open_tab(browser: Browser) -> Page:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    context.on("page", slow_down)
+    _delay(context, LATE_FRAMES)
+    return context.new_page()
+
+
+def _forget_history(page: Page) -> None:
+    session = page.context.new_cdp_session(page)
+    session.send("Page.resetNavigationHistory")
+    session.detach()
+
+
+def _leave(page: Page, origin: str, listeners: dict[str, Callable[..., None]]) -> None:
+    """Keep the tab for the next person, who finds nothing of this one: no other tab, cookie, stored word or route."""
+    for other in page.context.pages:
+        if other != page:
+            other.close()
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
+    page.unroute_all()
+    page.mouse.move(0, 0)
+    page.route(f"{origin}/bare", lambda route: route.fulfill(body=""))
+    page.goto(f"{origin}/bare")
+    page.unroute_all()
+    page.evaluate("localStorage.clear(), sessionStorage.clear()")
+    page.context.clear_cookies()
+    _tabs.append(page)
 
 
 def _describe(page: Page) -> str:
@@ -145,8 +209,7 @@ def shown(server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -
         yield opened
 
 
-def delay(context: BrowserContext, milliseconds: int) -> None:
-    """From the next page on, every frame and every timer comes so late."""
+def _delay(context: BrowserContext, milliseconds: int) -> None:
     if milliseconds:
         context.add_init_script(LATE.replace("LATE_MS", str(milliseconds)))
 
@@ -183,8 +246,8 @@ def has_copied(page: Page, words: str) -> None:
     page.wait_for_function("async (words) => (await navigator.clipboard.readText()).trim() === words", arg=words)
 
 
-def watch(page: Page, complaints: list[str]) -> None:
-    """Note what goes wrong on this page."""
+def watch(page: Page, complaints: list[str]) -> dict[str, Callable[..., None]]:
+    """Note what goes wrong on this page: by which listeners."""
 
     def heard(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -194,6 +257,11 @@ def watch(page: Page, complaints: list[str]) -> None:
         complaints.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    page.on("console", heard)
-    page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
-    page.on("dialog", asked)
+    listeners = {
+        "console": heard,
+        "pageerror": lambda error: complaints.append(f"uncaught: {error}"),
+        "dialog": asked,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    return listeners

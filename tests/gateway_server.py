@@ -1,7 +1,9 @@
 """The whole program behind a port: gateway, relay and record, in a thread of its own."""
 
 import asyncio
+import contextlib
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -14,8 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from sightline.app.configuration import configuration
 from sightline.app.server import open_server
+from sightline.errors import Fault
 from sightline.platform.processes import new_loop
 from sightline.server.listener import ListeningServer, bind_sockets
+from tests.shared_servers import free_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,26 @@ class Served:
         return data
 
 
+_usual_ports: list[int] = []
+
+
+@contextmanager
+def usual_port() -> Iterator[None]:
+    """Until the end, servers come to the same port if it is free: a browser has the scripts of its pages compiled."""
+    _usual_ports.append(free_port())
+    try:
+        yield
+    finally:
+        _usual_ports.clear()
+
+
+def _bind(port: int) -> list[socket.socket]:
+    for usual in [] if port else _usual_ports:
+        with contextlib.suppress(Fault):
+            return bind_sockets("127.0.0.1", usual)
+    return bind_sockets("127.0.0.1", port)
+
+
 @contextmanager
 def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
     """Sightline with this configuration, and its data in this folder; on any free port if none is named."""
@@ -63,7 +87,7 @@ def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
     made: list[Served] = []
 
     async def serve() -> None:
-        sockets = bind_sockets("127.0.0.1", port)
+        sockets = _bind(port)
         own = sockets[0].getsockname()[1]
         async with open_server(loaded, str(folder / "data"), host="127.0.0.1", port=own) as (listening, link):
             parts = urlsplit(link)

@@ -1,12 +1,42 @@
-"""One program and one browser for each module of the page's tests; every test finds them as new."""
+"""One browser for the page's tests, and one program for each module of them; every test finds them as new."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.agent_page import AgentDesk, agent_desk
+from tests.browser import is_browser_shared, sharing_a_browser
 from tests.eval_page import Scene, eval_scene
+from tests.gateway_server import usual_port
 from tests.page_stage import PageStage, page_stage
+
+_HERE = Path(__file__).parent
+_shared = ExitStack()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Open the browser before the first test here, also where a worker comes back."""
+    if not is_browser_shared():
+        _shared.enter_context(sharing_a_browser())
+        _shared.enter_context(usual_port())
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Close it behind the last test here: the tests of other rooms run loops where Playwright would run its own."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or _HERE not in nextitem.path.parents:
+            _shared.close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    _shared.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser import delay, held_back
+from tests.browser import held_back
 from tests.chat_page import chat_stage, chatting, opened
 
 LATE_MS = 500
@@ -14,7 +14,7 @@ DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame
 def test_arriving_answer_does_not_swallow_typed_characters(tmp_path: Path) -> None:
     with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as first:
         desk.done("PUT", "topics", {"model": "acme/large"})
-        delay(first.shown.context, LATE_MS)
+        first.shown.delay(LATE_MS)
         first.page.reload()
         chat = opened(first.shown, desk.server)
         chat.ask("First?")

@@ -9,11 +9,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import Shown, browsing, held_back, looking
@@ -204,7 +206,8 @@ def with_answers(exhibits: Gallery, view: str, change: Callable[[Any], Any] | No
             route.fulfill(status=503, json={"error": error})
             return
         got = route.fetch()
-        route.fulfill(response=got, body=json.dumps(change(got.json())))
+        with suppress(PlaywrightError):  # the page has given this request up meanwhile; else it would not settle
+            route.fulfill(response=got, body=json.dumps(change(got.json())))
 
     page.goto("about:blank")
     page.route(API, answer)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import delay, held_back
+from tests.browser import held_back
 from tests.page_stage import PageStage, card, chat, system, user
 
 LATE_MS = 500
@@ -16,7 +16,7 @@ DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame
 @pytest.fixture
 def page(stage: PageStage) -> Iterator[Page]:
     with stage.look() as shown:
-        delay(shown.context, LATE_MS)
+        shown.delay(LATE_MS)
         shown.page.reload()
         yield shown.page
 

@@ -3,9 +3,9 @@ from itertools import chain, combinations, product
 
 import numpy
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.statistics.intervals import (
@@ -57,18 +57,18 @@ def test_the_middle_is_nought() -> None:
 def test_scipy_agrees_to_nine_digits() -> None:
     shares = (0.00001, 0.005, 0.025, 0.5, 0.5001, 0.6, 0.9, 0.95, 0.975, 0.995, 0.9995, 0.99995)
     for share in shares:
-        assert normal_quantile(share) == pytest.approx(stats.norm.ppf(share), rel=1e-9, abs=1e-12)
+        assert normal_quantile(share) == pytest.approx(scipy.stats.norm.ppf(share), rel=1e-9, abs=1e-12)
         for freedom in (*range(1, 40), 100, 999, 1999, 2000, 2001, 50_000, 10**7):
-            assert t_quantile(share, freedom) == pytest.approx(stats.t.ppf(share, freedom), rel=1e-9, abs=1e-12)
+            assert t_quantile(share, freedom) == pytest.approx(scipy.stats.t.ppf(share, freedom), rel=1e-9, abs=1e-12)
     for freedom in (1, 2, 5, 8, 100, 1001):
         for value in (-30.0, -2.0, 0.1, 1.0, 4.5):
-            assert t_cdf(value, freedom) == pytest.approx(stats.t.cdf(value, freedom), abs=1e-13)
+            assert t_cdf(value, freedom) == pytest.approx(scipy.stats.t.cdf(value, freedom), abs=1e-13)
 
 
 @given(st.floats(0.00005, 0.99995), st.integers(1, 10**9))
 def test_every_quantile_that_an_interval_may_ask_for_is_scipys(share: float, freedom: int) -> None:
-    assert t_quantile(share, freedom) == pytest.approx(stats.t.ppf(share, freedom), rel=1e-8, abs=1e-9)
-    assert normal_quantile(share) == pytest.approx(stats.norm.ppf(share), rel=1e-8, abs=1e-9)
+    assert t_quantile(share, freedom) == pytest.approx(scipy.stats.t.ppf(share, freedom), rel=1e-8, abs=1e-9)
+    assert normal_quantile(share) == pytest.approx(scipy.stats.norm.ppf(share), rel=1e-8, abs=1e-9)
 
 
 def test_values_of_a_group_stand_together_and_the_others_alone() -> None:
@@ -141,8 +141,8 @@ def test_scipy_agrees_on_the_mean() -> None:
         mean = mean_of(values, level=0.9)
         assert mean is not None
         assert mean.interval is not None
-        assert mean.error == pytest.approx(stats.sem(values), rel=1e-12)
-        expected = stats.t.interval(0.9, count - 1, mean.value, stats.sem(values))
+        assert mean.error == pytest.approx(scipy.stats.sem(values), rel=1e-12)
+        expected = scipy.stats.t.interval(0.9, count - 1, mean.value, scipy.stats.sem(values))
         assert (mean.interval.low, mean.interval.high) == pytest.approx(expected, rel=1e-9)
 
 
@@ -240,7 +240,7 @@ def test_scipy_makes_the_same_intervals_of_the_same_means() -> None:
         values = [source.random() ** 3 for _ in range(count)]
         without = [(sum(values) - value) / (count - 1) for value in values]
         for method, level in (("percentile", 0.95), ("BCa", 0.95), ("BCa", 0.8)):
-            drawn = stats.bootstrap(
+            drawn = scipy.stats.bootstrap(
                 (values,), numpy.mean, n_resamples=999, method=method, confidence_level=level, rng=1, vectorized=True
             )
             means = [float(mean) for mean in drawn.bootstrap_distribution]
@@ -281,10 +281,10 @@ def test_many_draws_come_to_the_interval_of_scipys() -> None:
     source = random.Random(21)
     values = [source.random() ** 2 for _ in range(40)]
     ours = bootstrap_interval(values, drawing(), resamples=20_000)
-    theirs = stats.bootstrap((values,), numpy.mean, n_resamples=20_000, method="BCa", rng=3).confidence_interval
+    theirs = scipy.stats.bootstrap((values,), numpy.mean, n_resamples=20_000, method="BCa", rng=3).confidence_interval
     assert ours is not None
     # An end drawn 20,000 times over is off by about sqrt(0.025 · 0.975 / 20,000) / density = 0.019 errors; both are.
-    allowed = 4 * 2**0.5 * 0.019 * stats.sem(values)
+    allowed = 4 * 2**0.5 * 0.019 * scipy.stats.sem(values)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=allowed)
 
 

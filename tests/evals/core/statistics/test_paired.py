@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from sightline.evals.core.statistics.intervals import mean_of
 from sightline.evals.core.statistics.paired import (
@@ -23,7 +23,7 @@ from tests.evals.core.chance import drawing
 
 def test_thousands_of_cases_are_no_trouble() -> None:
     assert 0 < sign_test(1400, 1600) < 0.001
-    assert sign_test(20_000, 20_400) == pytest.approx(stats.binomtest(20_000, 40_400).pvalue, rel=1e-9)
+    assert sign_test(20_000, 20_400) == pytest.approx(scipy.stats.binomtest(20_000, 40_400).pvalue, rel=1e-9)
 
 
 def test_five_cases_that_all_differ_alike_are_too_few() -> None:
@@ -35,14 +35,14 @@ def test_scipy_and_statsmodels_agree() -> None:
     from statsmodels.stats import contingency_tables as tables
 
     for wins, losses in ((0, 1), (4, 9), (30, 12), (200, 251)):
-        assert sign_test(wins, losses) == pytest.approx(stats.binomtest(wins, wins + losses).pvalue, rel=1e-9)
+        assert sign_test(wins, losses) == pytest.approx(scipy.stats.binomtest(wins, wins + losses).pvalue, rel=1e-9)
         mcnemar = tables.mcnemar([[11, wins], [losses, 3]], exact=True)
         assert sign_test(wins, losses) == pytest.approx(mcnemar.pvalue, rel=1e-9)
 
 
 @given(st.integers(0, 400), st.integers(0, 400))
 def test_any_count_is_scipys(wins: int, losses: int) -> None:
-    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
     assert sign_test(wins, losses) == sign_test(losses, wins) == pytest.approx(expected, rel=1e-9)
 
 
@@ -128,7 +128,7 @@ def test_scipy_agrees() -> None:
     for count in (4, 7, 11):
         before = [round(source.random(), 2) for _ in range(count)]
         after = [round(source.random(), 2) for _ in range(count)]
-        expected = stats.permutation_test(
+        expected = scipy.stats.permutation_test(
             (after, before), difference, permutation_type="samples", n_resamples=numpy.inf, vectorized=False
         )
         ours = permutation_test([b - a for a, b in zip(before, after, strict=True)], drawing())
@@ -224,7 +224,7 @@ def test_scipy_agrees_on_the_paired_interval(count: int) -> None:
         assert found is not None
         interval = found.difference.interval
         assert interval is not None
-        expected = stats.ttest_rel(after, before).confidence_interval(level)
+        expected = scipy.stats.ttest_rel(after, before).confidence_interval(level)
         assert (interval.low, interval.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
