@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sightline.catalog.facts import Model
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
 from sightline.model.usage import Usage
@@ -79,6 +80,24 @@ def test_a_count_stays_as_it_is(tmp_path: Path) -> None:
         assert (usage.input_tokens, usage.output_tokens, usage.is_estimated) == (9, 4, False)
 
     play(story, tmp_path)
+
+
+@pytest.mark.parametrize(("count", "is_odd"), [(5_000, True), (900, False)])
+def test_a_prompt_larger_than_the_window_and_than_the_request_can_be_is_no_count(
+    tmp_path: Path, count: int, is_odd: bool
+) -> None:
+    window = Model(providers=("acme",), context_window=1_000)
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says(whole(usage={**COUNTED, "prompt_tokens": count, "total_tokens": count + 4}))]
+        await stage.ask(asks("openai-chat"))
+        usage = usage_in(stage)
+        assert usage is not None
+        assert usage.is_estimated == is_odd
+        assert usage.input_tokens is not None
+        assert (usage.input_tokens < 60) == is_odd
+
+    play(story, tmp_path, models={"m": window})
 
 
 def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path) -> None:

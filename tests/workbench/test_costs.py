@@ -109,6 +109,11 @@ ANTHROPIC_USAGE = {"data": [{"starting_at": "2026-01-01T00:00:00Z", "results": [
      "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 30}},
 ]}]}  # fmt: skip
 ANTHROPIC_COSTS = {"data": [{"starting_at": "2026-01-01T00:00:00Z", "results": [{"amount": "0.1", "model": "m"}]}]}
+ANTHROPIC_TABLE = (
+    "usage_date_utc,model_version,usage_input_tokens_no_cache,usage_input_tokens_cache_write_5m,"
+    "usage_input_tokens_cache_write_1h,usage_input_tokens_cache_read,usage_output_tokens\n"
+    "2026-01-01,m-20260101,100,20,30,250,25\n"
+)
 TABLE = "Date,Model,Input Tokens,Output Tokens,Cost (USD)\n2026-01-01,m,400,25,$0.001\n"
 
 
@@ -119,6 +124,7 @@ TABLE = "Date,Model,Input Tokens,Output Tokens,Cost (USD)\n2026-01-01,m,400,25,$
         pytest.param(json.dumps([OPENAI_COSTS]), id="openai-costs"),
         pytest.param(json.dumps(ANTHROPIC_USAGE), id="anthropic-usage"),
         pytest.param(json.dumps(ANTHROPIC_COSTS), id="anthropic-costs-in-cents"),
+        pytest.param(ANTHROPIC_TABLE, id="anthropic-csv"),
         pytest.param(TABLE, id="csv"),
     ],
 )

@@ -132,12 +132,13 @@ class Exchange:
             return end
         match end:
             case FinishedEnd(reply=reply):
-                if is_counted(reply.usage):
+                reported = self._counter.drop_odd_prompt(self.choice, self.sent_body, reply.usage)
+                if is_counted(reported):
                     return end
                 read = reply
                 if not any(each.parts for each in reply.choices):  # it was read in a hurry
-                    read = replace(read_so_far(self.choice.dialect, self.recorder.response), usage=reply.usage)
-                usage = self._counter.estimate_usage(self.choice, self.sent_body, read)
+                    read = read_so_far(self.choice.dialect, self.recorder.response)
+                usage = self._counter.estimate_usage(self.choice, self.sent_body, replace(read, usage=reported))
                 return end if usage is None else replace(end, reply=replace(reply, usage=usage))
             case FailedEnd() | CancelledEnd() if self.recorder.status == _OK:
                 # The provider charges for the prompt, and for what it has written so far.

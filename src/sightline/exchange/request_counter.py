@@ -105,6 +105,17 @@ class RequestCounter:
             return None
         return replace(counted, input_tokens=asked, output_tokens=written, is_estimated=True)
 
+    def drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
+        """The usage without its prompt where that is larger than the window of the model, and more than twice what it
+        is estimated at. The window alone does not tell: the one that is known here may be out of date."""
+        window = choice.facts.context_window
+        if usage is None or window is None or (usage.input_tokens or 0) <= window:
+            return usage
+        asked = self._estimate_body(choice, body)
+        if asked is None or (usage.input_tokens or 0) <= 2 * asked:
+            return usage
+        return Usage(output_tokens=usage.output_tokens, tier=usage.tier, region=usage.region, cost=usage.cost)
+
     def _estimate_body(self, choice: ModelChoice, body: bytes) -> int | None:
         # All requests wait while one is counted. Most of a long conversation was counted with the turn before it: then
         # 250 KB take 1 ms, else 30 ms.

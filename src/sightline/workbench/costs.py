@@ -178,7 +178,7 @@ class Accounting:
         return tuple(
             PriceUsed(
                 provider=provider,
-                model=model,
+                model=model.removeprefix(f"{provider}/"),
                 input=prices.input,
                 output=prices.output,
                 as_of=prices.as_of,

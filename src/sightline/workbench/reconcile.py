@@ -29,11 +29,19 @@ _DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "day": ("day", "date", "usage_date", "usage_date_utc", "start_time", "starting_at"),
     "model": ("model", "model_version", "snapshot_id", "line_item"),
-    "input_tokens": ("input_tokens", "prompt_tokens", "n_context_tokens_total", "usage_input_tokens_no_cache"),
+    "input_tokens": ("input_tokens", "prompt_tokens", "n_context_tokens_total"),
     "output_tokens": ("output_tokens", "completion_tokens", "n_generated_tokens_total", "usage_output_tokens"),
-    "cached_tokens": ("cached_tokens", "input_cached_tokens", "usage_input_tokens_cache_read"),
     "cost": ("cost", "cost_usd", "amount", "amount_value", "total_cost"),
 }
+
+_PARTS_OF_INPUT = (
+    ("usage_input_tokens_no_cache", "uncached_input_tokens"),
+    ("usage_input_tokens_cache_read", "cache_read_input_tokens"),
+    ("usage_input_tokens_cache_write_5m", "cache_creation_ephemeral_5m_input_tokens"),
+    ("usage_input_tokens_cache_write_1h", "cache_creation_ephemeral_1h_input_tokens"),
+)
+"""The columns of Anthropic's CSV, which has no whole prompt: what was read from the cache and written to it is beside
+the rest."""
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,9 +204,15 @@ def _read_csv(text: str) -> Iterator[Reported]:
         column = found[field]
         return None if column is None else _number(row.get(column))
 
+    parts = [names[name] for known in _PARTS_OF_INPUT for name in known if name in names]
+
+    def prompt(row: Mapping[str, str | None]) -> float | None:
+        counts = [count for column in parts if (count := _number(row.get(column))) is not None]
+        return number(row, "input_tokens") if not counts else sum(counts)
+
     for row in rows:
         day, model = _day_of(row.get(found["day"])), (row.get(found["model"]) or "").strip()
-        asked, answered = number(row, "input_tokens"), number(row, "output_tokens")
+        asked, answered = prompt(row), number(row, "output_tokens")
         if day and model:
             yield Reported(
                 day=day,

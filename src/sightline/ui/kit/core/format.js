@@ -45,7 +45,10 @@ export function money(dollars) {
   return `${dollars < 0 ? "−" : ""}$${size.toFixed(places)}`;
 }
 
-/** What one answer cost, with a tilde where that is estimated. @param {{ cost?: number | null, is_estimated?: boolean }} of */
+/**
+ * What one answer cost, with a tilde where that is estimated.
+ * @param {{ cost?: number | null, is_estimated?: boolean }} of
+ */
 export function costOf({ cost, is_estimated: isEstimated }) {
   return cost == null ? "" : `${isEstimated ? "~" : ""}${money(cost)}`;
 }

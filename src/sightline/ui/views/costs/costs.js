@@ -113,13 +113,13 @@ function Account({ costs, by, filter }) {
 /** By which prices it was counted, of when they are and where they were read. @param {{ prices: PriceUsed[] }} props */
 function Prices({ prices }) {
   return html`<details class="cost-prices">
-    <summary>Prices and their sources</summary>
+    <summary>Prices and their sources <span class="soft">per million tokens</span></summary>
     <table class="cost-table">
       <thead>
         <tr>
           <th scope="col">Model</th>
-          <th scope="col" class="number">Input, per million</th>
-          <th scope="col" class="number">Output, per million</th>
+          <th scope="col" class="number">Input</th>
+          <th scope="col" class="number">Output</th>
           <th scope="col">Looked up</th>
         </tr>
       </thead>

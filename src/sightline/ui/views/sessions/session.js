@@ -393,13 +393,14 @@ function Tokens({ turn, most }) {
   const fresh = Math.max(0, (input ?? 0) - (cached ?? 0));
   /** @param {number} count */
   const share = (count) => ({ width: `${most ? (100 * count) / most : 0}%` });
-  const tip = `${whole(cached ?? 0)} cached, ${whole(fresh)} new, ${whole(output ?? 0)} out`;
+  const about = turn.is_estimated ? "~" : "";
+  const tip = `${about}${whole(cached ?? 0)} cached, ${whole(fresh)} new, ${whole(output ?? 0)} out`;
   return html`<span class="token-bar" role="img" aria-label=${tip} title=${tip}>
       <i class="cached" style=${share(cached ?? 0)}></i>
       <i class="new" style=${share(fresh)}></i>
       <i class="out" style=${share(output ?? 0)}></i>
     </span>
     <span class="token-words number soft" aria-hidden="true">
-      ${cached == null ? "" : `${short(cached)} · `}${short(fresh)} · ${short(output ?? 0)}
+      ${about}${cached == null ? "" : `${short(cached)} · `}${short(fresh)} · ${short(output ?? 0)}
     </span>`;
 }

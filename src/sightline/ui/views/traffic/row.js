@@ -342,6 +342,7 @@ function showTokens(line, most) {
   const { input_tokens: input, output_tokens: output, cached_tokens: cached } = line;
   if (input == null && output == null) return null;
   const tip = [`${whole(input ?? 0)} in`, cached ? `${whole(cached)} cached` : "", `${whole(output ?? 0)} out`]
+    .concat(line.is_estimated ? "estimated" : "")
     .filter(Boolean)
     .join(", ");
   /** @param {number} count */
@@ -354,9 +355,10 @@ function showTokens(line, most) {
     </span>`;
 }
 
-/** @param {{ input_tokens?: number, output_tokens?: number }} counts */
-function tokenWords({ input_tokens: input, output_tokens: output }) {
-  return input == null && output == null ? "" : `${short(input ?? 0)} → ${short(output ?? 0)}`;
+/** @param {{ input_tokens?: number, output_tokens?: number, is_estimated?: boolean }} of */
+function tokenWords({ input_tokens: input, output_tokens: output, is_estimated: isEstimated }) {
+  if (input == null && output == null) return "";
+  return `${isEstimated ? "~" : ""}${short(input ?? 0)} → ${short(output ?? 0)}`;
 }
 
 /** @param {Line} line @param {number} now */
