@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import urllib.request
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def ask(address: str, path: str, body: bytes | None = None, **headers: str) -> b
     return said
 
 
-def test_rooms_of_the_page_are_loaded_when_it_first_asks_and_the_recorder_has_no_event_loop(tmp_path: Path) -> None:
+def test_rooms_of_the_page_are_loaded_with_it_and_the_recorder_has_no_event_loop(tmp_path: Path) -> None:
     errors, environment = tmp_path / "errors", {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
     command = [*PROGRAM, "serve", "--port", "0", "--no-open", "--data", str(tmp_path / "data")]
     with upstream_in_background() as upstream, errors.open("wb") as log:
@@ -47,6 +48,9 @@ def test_rooms_of_the_page_are_loaded_when_it_first_asks_and_the_recorder_has_no
                 assert b"yes" in ask(address, "/p/acme/v1/chat/completions", question, authorization="Bearer own-key")
                 assert json.loads(ask(address, "/api/health"))["status"] == "ok"
                 before = IMPORTED.findall(errors.read_text())
+                assert b"<html" in ask(address, "/", authorization=f"Bearer {token}")
+                while "sightline.app.rooms" not in IMPORTED.findall(errors.read_text()):
+                    time.sleep(0.05)  # they are loaded while the browser loads the page
                 about = json.loads(ask(address, "/api/about", authorization=f"Bearer {token}"))
                 child.send_signal(signal.SIGTERM)
                 child.communicate(timeout=60)

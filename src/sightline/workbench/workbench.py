@@ -226,6 +226,7 @@ class Workbench:
     ) -> None:
         self._access = access
         self._open_api = open_api
+        self._opening: asyncio.Future[Api] | None = None
         self._trouble = trouble
         self._hub = hub
         self._commands = commands
@@ -300,10 +301,20 @@ class Workbench:
         if scope["method"] != "GET":
             return replies.wrong_method(scope["method"])
         if self._access.is_in(scope["query_string"].decode("latin-1")):
+            self._open_soon()
             return WebResponse(303, b"", [(b"location", b"/"), (b"set-cookie", self._access.cookie), *replies.GUARDED])
         if not self._access.is_granted(scope["headers"]):
             return self._static.nothing()
+        self._open_soon()
         return self._static.page()
+
+    def _open_soon(self) -> None:
+        """Make the API while the browser loads the page, whose first call then need not wait for it."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_api())
+            self._opening.add_done_callback(
+                lambda opening: opening.cancelled() or opening.exception()
+            )  # the call has it
 
     def _read(self, scope: AsgiScope) -> WebResponse:
         """A file of the page, or the state of this server: neither needs the token."""
