@@ -203,7 +203,8 @@ def moved_parts(page: Page, view: str) -> Iterator[str]:
         seen[str(width)] = page.evaluate(PARTS)
     if os.environ.get("FRAMES") == "record":
         record[view] = seen
-        FRAMES.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", "utf-8")
+        lines = (f"{json.dumps(name)}: {json.dumps(record[name], sort_keys=True)}" for name in sorted(record))
+        FRAMES.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
         return
     for wide, parts in record.get(view, {}).items():
         for name, place in parts.items():

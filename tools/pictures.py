@@ -253,8 +253,9 @@ def take_edits(studio: Studio) -> None:
             if page:
                 studio.person.edit(exchange, op="reset")  # what the picture before has changed
                 edit_system(page, system["label"])
-    with studio.look("wire", f"#/x/{exchange}/wire", size=(1280, 560)):
-        pass
+    with studio.look("wire", f"#/x/{exchange}/wire", size=(1280, 560)) as page:
+        if page:
+            page.get_by_role("button", name="edited place").click()
     with studio.look("diff", f"#/x/{exchange}/diff"):
         pass
     studio.drop_all()

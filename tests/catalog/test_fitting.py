@@ -281,8 +281,8 @@ def test_reasoning_is_dropped_for_a_model_without_reasoning() -> None:
     facts = Facts(reasoning=False)
     request, losses = fitted(facts, reasoning=Reasoning(mode="on", budget=4000, at="/thinking"))
     assert request.options.reasoning is None
-    assert losses == (Loss("/thinking", "reasoning", "m-1 does none", "option"),)
-    assert thought(facts, "mode", mode="off") == (None, ["/reasoning reasoning: m-1 does none (identity)"])
+    assert losses == (Loss("/thinking", "reasoning", "m-1 does not reason", "option"),)
+    assert thought(facts, "mode", mode="off") == (None, ["/reasoning reasoning: m-1 does not reason (identity)"])
 
 
 # --- parts ------------------------------------------------------------------------------------------

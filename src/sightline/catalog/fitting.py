@@ -182,7 +182,9 @@ def _option_misfits(options: Options, facts: Facts, model: str) -> Iterator[Misf
 def _reasoning_misfits(reasoning: Reasoning, facts: Facts, form: ReasoningForm, model: str) -> Iterator[Misfit]:
     is_off = reasoning.mode == "off" or reasoning.effort == "none"
     if facts.reasoning is False:
-        yield Misfit("reasoning", reasoning.at or "/reasoning", "reasoning", f"{model} does none", is_default=is_off)
+        yield Misfit(
+            "reasoning", reasoning.at or "/reasoning", "reasoning", f"{model} does not reason", is_default=is_off
+        )
         return
     if form == "mode" and facts.thinking is not None:
         yield from _mode_misfits(reasoning, facts, facts.thinking, model, is_off=is_off)

@@ -29,7 +29,7 @@ _REMEMBERED = 64
 
 _ADVICE: Final[dict[Cause, str]] = {
     "provider": "Stay with one provider for a session: each has its own cache.",
-    "model": "Stay with one model for a session, or start the other one's work in a session of its own.",
+    "model": "Stay with one model for a session, or start another session for the other model.",
     "organisation": "Use keys of one organisation and project for a session.",
     "key": "Use keys of one account for a session.",
     "cache_key": "Send the same cache key, or name the same cached content, with every turn of a session.",
@@ -39,7 +39,7 @@ _ADVICE: Final[dict[Cause, str]] = {
     "format": "Keep the schema of the answer the same for a session.",
     "tools": "Freeze the tool definitions for a session: offer all of them from the first turn on.",
     "tools_order": "Send the tools in the same order each time.",
-    "system": "Move what changes behind the last cache mark, into the newest message, or strip it.",
+    "system": "Move what changes after the last cache mark, into the newest message, or strip it.",
     "settings": "Keep reasoning, verbosity and the choice of tools the same for a session.",
     "messages": "Freeze messages once they are sent; put what changes into the newest message.",
     "marks_missing": "Mark the last block of each request for the cache.",

@@ -298,7 +298,7 @@ class ContentWriter:
             case Refusal(words):
                 return {"type": "refusal", "refusal": words}
             case CacheBreakpoint():
-                self._lose(part, "cache mark", f"{NAME} has no cache marks that every model takes", "option")
+                self._lose(part, "cache mark", f"{NAME} has no cache marks that all models accept", "option")
             case Image() | Document() | Audio() if text == OUTPUT and not self._same:
                 self._lose(part, f"{part.__class__.__name__.lower()} of the assistant", "it can only speak", "content")
             case Image():
