@@ -161,7 +161,7 @@ def exports(chat: ChatPage, folder: Path) -> None:
     chat.page.locator(".command-line").get_by_role("button", name="Chat", exact=True).click()
     chat.page.get_by_role("menuitem", name="Export").click()
     asked = chat.dialog("Export the chat")
-    asked.get_by_role("radio", name="JSON With").click()
+    asked.get_by_role("radio", name="JSON Everything").click()
     with chat.page.expect_download() as download:
         asked.get_by_role("button", name="Download").click()
     download.value.save_as(folder / "all.json")
