@@ -39,7 +39,7 @@ from sightline.model.parts import (
 from sightline.model.report import Addition, Loss, Report
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
-from sightline.model.usage import Usage, possible, unusual
+from sightline.model.usage import Usage, is_counted, possible, unusual
 
 
 def test_an_option_that_is_not_set_is_not_there() -> None:
@@ -285,3 +285,17 @@ def test_a_tag_is_that_of_the_header_or_of_the_session() -> None:
     assert tag_of("fix#nightly", (("X-Sightline-Tag", " release "),)) == "release"
     assert tag_of("fix#nightly", (("x-sightline-tag", " "),)) == "nightly"
     assert tag_of("", (("x-sightline-tag", "x" * 200),)) == "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_whole"),
+    [
+        (None, False),
+        (Usage(input_tokens=1), False),
+        (Usage(input_tokens=0, output_tokens=0), False),
+        (Usage(input_tokens=1, output_tokens=0), True),
+        (Usage(cost=0.5), True),
+    ],
+)
+def test_usage_is_counted_where_the_cost_follows_from_it(usage: Usage | None, is_whole: bool) -> None:
+    assert is_counted(usage) == is_whole
