@@ -52,7 +52,7 @@ def test_a_reload_keeps_everything(stage: Stage) -> None:
         expect(pair).to_contain_text("Cities")
         expect(chat.page.get_by_role("button", name="Topic: Cities")).to_be_visible()
         expect(chat.page.get_by_role("button", name=f"Model: {LOCAL}")).to_be_visible()
-        expect(chat.page.get_by_role("complementary", name="HUD")).to_contain_text("reportedInputTokens")
+        expect(chat.page.get_by_role("complementary", name="HUD")).to_contain_text("Counted by the provider")
     assert desk.rows()[0]["topic"] == topic
 
 
