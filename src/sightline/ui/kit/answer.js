@@ -80,7 +80,7 @@ const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boole
     ${
       isOpen &&
       html`<div class="fold-inside soft">
-        ${text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider does not show the thinking.</p>`}
+        ${text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider hides the thinking.</p>`}
       </div>`
     }
   </details>`;

@@ -24,9 +24,9 @@ export function LearnedRatios() {
     }
   };
   return html`<details class="learned">
-    <summary>Learned corrections of token estimates <span class="soft">${countOf(lessons.length, "lesson")}</span></summary>
+    <summary>Learned corrections of token estimates <span class="soft">${lessons.length}</span></summary>
     <p class="soft">
-      Estimates are corrected by the counts of providers. A count that cannot be explained is set aside and corrects nothing.
+      Estimates are corrected by the counts of providers. A count that cannot be explained is set aside.
     </p>
     <table class="cost-table">
       <thead>

@@ -50,7 +50,7 @@ export function EvalTrend({ suite }) {
           ? html`${
               trend.lines.some((line) => line.points.length)
                 ? h(Plot, { trend })
-                : html`<p class="soft pad" role="status">No run of this suite has a score, so there is nothing to draw.</p>`
+                : html`<p class="soft pad" role="status">No run of this suite has a score.</p>`
             }
               ${h(Table, { trend })}`
           : html`<div class="empty">

@@ -63,7 +63,7 @@ export function Sessions() {
       value && !all.length
         ? html`<div class="empty">
             <p>${wanted ? "No session matches." : "No sessions are recorded yet."}</p>
-            <p class="soft">Agents name their own sessions. To name one yourself, use <code>sightline run --session NAME</code>.</p>
+            <p class="soft">Agents name their own sessions. To name one: <code>sightline run --session NAME</code>.</p>
           </div>`
         : null
     }
@@ -105,7 +105,9 @@ export function Sessions() {
                     >
                       ${whole(each.turns)}
                     </td>
-                    <td class="number" data-name="tokens">${short(each.input_tokens)} → ${short(each.output_tokens)}</td>
+                    <td class="number" data-name="tokens">
+                      ${short(each.input_tokens)} → ${short(each.output_tokens)}
+                    </td>
                     <td class="number" title=${aboutCosts(each) || null}>
                       ${sumOfCosts(each)}
                     </td>

@@ -379,7 +379,7 @@ function CacheBreakLink({ id, broken }) {
   return html`<a
     class="broken"
     href=${hashOf({ view: "request", id, tab: "diff", against: broken.previous || "previous" })}
-    title=${`${broken.reason}: ${whole(broken.tokens)} tokens not read from the cache${price}, ${whole(broken.kept)} read`}
+    title=${`${broken.reason}: ${whole(broken.tokens)} tokens not cached${price}, ${whole(broken.kept)} cached`}
   >
     ${h(Icon, { name: "warn" })}${words} <span class="number">${short(broken.tokens)}</span>
     <span class="reason cut">${broken.reason}</span>

@@ -99,7 +99,7 @@ function DeletionPlan({ found, withCopies, onCopies }) {
           : "No finished request matches."
       }
     </p>
-    ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} still running will not be deleted.</p>` : null}
+    ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} still running: kept.</p>` : null}
     ${
       found.copies.length
         ? html`<label>

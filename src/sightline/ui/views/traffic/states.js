@@ -35,7 +35,7 @@ export function Failure({ error, onRetry }) {
   </div>`;
 }
 
-/** `isWrong` is a filter that cannot be read; the box says where. @param {{ isWrong: boolean, onClear: () => void }} props */
+/** `isWrong`: the filter cannot be read. @param {{ isWrong: boolean, onClear: () => void }} props */
 export function NothingFound({ isWrong, onClear }) {
   return html`<div class="traffic-state" role="status">
     ${h(Icon, { name: "search", class: "state-icon" })}

@@ -110,7 +110,7 @@ export function usageOf(answer) {
   if (usage?.output_tokens != null)
     found.push({
       text: `${isCounted ? "" : "~"}${whole(usage.output_tokens)} out`,
-      help: `Tokens of the answer, ${isCounted ? "as reported by the provider" : "estimated: the provider reported none"}`,
+      help: `Tokens of the answer, ${isCounted ? "as reported by the provider" : "estimated"}`,
     });
   if (answer.cost != null)
     found.push({

@@ -60,7 +60,7 @@ export const FIELDS = [
     least: 0,
     most: 100,
     isWhole: true,
-    help: "How many times a request that is too long for the provider is sent again, each time without the oldest pair.",
+    help: "How often a request that is too long is sent again, each time without the oldest pair.",
   },
   {
     name: "preflightTrimming",
