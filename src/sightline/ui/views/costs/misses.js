@@ -47,7 +47,7 @@ function Report({ by, filter }) {
               </tr>
             </thead>
             <tbody>
-              ${causes.map((each, index) => h(Cause, { key: index, cause: each, by, filter, above: causes[index - 1] }))}
+              ${causes.map((cause, at) => h(Cause, { key: at, cause, by, filter, above: causes[at - 1] }))}
             </tbody>
           </table>`
         : null
@@ -69,7 +69,9 @@ function Cause({ cause, by, filter, above }) {
             <th scope="rowgroup" colspan="4">
               ${
                 narrower
-                  ? html`<a class="cut" href=${hashOf({ view: "traffic", filter: narrower })} title=${words}>${words}</a>`
+                  ? html`<a class="cut" href=${hashOf({ view: "traffic", filter: narrower })} title=${words}>
+                      ${words}
+                    </a>`
                   : html`<span class="cut">${words}</span>`
               }
             </th>
