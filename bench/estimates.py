@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.catalog.facts import Facts
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.tokens.estimator import Estimator
 
 ROUNDS = 9

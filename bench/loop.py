@@ -29,8 +29,8 @@ from sightline.app.configuration import Configuration, configuration
 from sightline.app.tools import open_runner
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 
 TIMES = 7
 ROUNDS = 5

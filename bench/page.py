@@ -30,7 +30,7 @@ from bench import edits, store
 from bench.codecs import bare
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, Received
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.sqlite import open_store
 

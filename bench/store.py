@@ -17,7 +17,7 @@ from bench.documents import WORDS
 from bench.timing import microseconds, ratio, table
 from sightline.filters.expression import ContentTerm
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry
 from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter, frame_record

@@ -35,7 +35,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.text_count import count_tokens
 from tests.contract.loopback import Upstream
 from tests.tiktoken_truth import true_count

@@ -18,8 +18,8 @@ from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import AttemptStarted, Fact, FrameArrived
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel

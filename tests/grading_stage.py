@@ -10,8 +10,8 @@ from sightline.evals.core.graders.grader import prepare_grader, run_grader
 from sightline.evals.core.result import CaseObservation, CaseScore, Score
 from sightline.evals.core.suite import GraderSpec, SuitePlace, SuiteProblem
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 from sightline.wire.jsontext import encode
 
 HERE = SuitePlace("suite.yaml", 7, 5)

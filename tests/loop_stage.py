@@ -24,13 +24,10 @@ from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_out
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import Part, Text, ToolCall
-from sightline.model.reply import Choice, Finish, Reply
+from sightline.model.reply import Choice, Finish, Reply, Usage
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.request import Message, Options, Request
 from sightline.wire.jsontext import decode
 
 EDIT = Definition(

@@ -14,8 +14,8 @@ from sightline.model.exchange import (
     Received,
     Translated,
 )
+from sightline.model.reply import Usage
 from sightline.model.report import Loss
-from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.store.traffic import NOON, noted, prices, sha256

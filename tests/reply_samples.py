@@ -14,8 +14,8 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.fold import fold
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder, encode_frame
 

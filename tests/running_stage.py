@@ -31,10 +31,9 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.events import StreamEvent
-from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.store.sqlite import SqliteStore, open_store
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel

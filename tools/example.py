@@ -30,7 +30,7 @@ import zstandard
 
 from sightline.app.example import FILE, ExampleHeading, LogLine
 from sightline.filters.parsing import parse
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.sqlite import open_store
 from sightline.testing.script import Script, ScriptedRound

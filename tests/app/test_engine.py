@@ -26,8 +26,8 @@ from sightline.exchange.interception.store import KeptInterception
 from sightline.exchange.prepare import prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.shared_servers import free_port

@@ -12,10 +12,9 @@ from sightline.app.library import run_async, usage_of
 from sightline.errors import Code
 from sightline.model.events import StreamEvent, TextReceived
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message
 from tests.background import upstream_in_background
 from tests.loop_stage import calls, says
 from tests.running_stage import plays

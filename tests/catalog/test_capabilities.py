@@ -11,11 +11,17 @@ from sightline.catalog.capabilities import (
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
 from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, Reasoning, SchemaFormat
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, PlainText, Text, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool
+from sightline.model.request import (
+    FunctionTool,
+    JsonFormat,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+)
 
 PICTURE = Image(Inline("image/png", "AAAA"))
 PAPER = Document(Inline("application/pdf", "JVBERi0="), "a.pdf")

@@ -8,11 +8,19 @@ from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.registry import dialect as find
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Image, Link, Refusal, Text, Thinking, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    Tool,
+    ToolChoice,
+)
 
 HELLO = Message("user", (Text("hello"),))
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")

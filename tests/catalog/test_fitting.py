@@ -2,12 +2,9 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import ReasoningForm, effort_for, fit_to_model, is_reasoning, misfits, nearest_effort
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning
 from sightline.model.parts import Citation, Document, Image, Link, Part, Text, ToolCall
 from sightline.model.report import Loss, Report
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
+from sightline.model.request import Message, Options, Reasoning, Request, ToolChoice
 
 
 def fitted(

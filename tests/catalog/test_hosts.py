@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.catalog.hosts import KnownHost, KnownHosts, addresses_of
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import KnownHost, KnownHosts, Provider, addresses_of
 
 
 def test_a_host_is_its_providers_with_the_paths_of_its_base_urls() -> None:

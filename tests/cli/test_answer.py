@@ -22,8 +22,7 @@ from sightline.model.events import (
 )
 from sightline.model.exchange import AttemptStarted
 from sightline.model.parts import Image, Inline
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 

@@ -9,7 +9,7 @@ import pytest
 from sightline.cli.program import main
 from sightline.exchange.interception.store import KeptInterception
 from sightline.model.exchange import ExchangeFinished
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import Entry
 from tests.cli.recorded_folder import fill, stand_alone_in
 from tests.recordings import exchange

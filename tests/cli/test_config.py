@@ -6,7 +6,7 @@ import pytest
 
 from sightline.cli.program import main
 from sightline.exchange.memory import Memory
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.estimate import Estimate
 
 Captured = pytest.CaptureFixture[str]

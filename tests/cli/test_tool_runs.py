@@ -21,11 +21,9 @@ from sightline.cli.program import main
 from sightline.cli.run_control import _exit_code, summary
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Reply
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message, Request
 from tests.loop_stage import calls, reply, says
 from tests.running_stage import begins, plays
 from tests.tool_desk import KEY, ToolDesk, marks_in

@@ -24,8 +24,6 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.json import Json
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.parts import (
     CacheBreakpoint,
     Citation,
@@ -41,10 +39,20 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.reply import Choice, Reply, TokenLogprob
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, ToolChoice
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Grammar,
+    JsonFormat,
+    Message,
+    Options,
+    PlainFormat,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    ToolChoice,
+)
 
 TARGET = Target(quirks=Quirks(thinking_field="reasoning_content"))
 PNG = "iVBORw0KGgo="

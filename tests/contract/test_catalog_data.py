@@ -21,9 +21,8 @@ from sightline.catalog.toml import TomlText
 from sightline.dialects.endpoint import call_to, endpoint_of
 from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
-from sightline.model.options import Options, Reasoning
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Options, Reasoning, Request
 from sightline.settings import Settings
 from sightline.wire.call import Variable
 

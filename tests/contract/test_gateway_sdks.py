@@ -29,7 +29,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.contract.loopback import Upstream, speaking
 from tests.gateway_server import Served, served
 

@@ -16,8 +16,8 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_reply, translate_request
 from sightline.errors import Fault
 from sightline.model.json import Json
-from sightline.model.options import Options
 from sightline.model.report import Report
+from sightline.model.request import Options
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.pointer import covers
 from tests.contract.cases import PROVIDERS, Case, others, pairs

@@ -27,12 +27,9 @@ from sightline.agent.core.tool import Cap, ToolOutcome
 from sightline.catalog.facts import Prices
 from sightline.dialects.registry import NAMES
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Audio, Image, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
-from sightline.model.reply import Choice, Reply
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, Usage
+from sightline.model.request import Message, Request, ToolChoice
 from tests.loop_stage import TOOLBOX, continued, errors, question
 
 PROVIDERS = tuple(name for name in NAMES if name != "raw")

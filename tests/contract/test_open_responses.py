@@ -33,7 +33,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.contract.loopback import Upstream, _listening
 from tests.gateway_server import Served, served
 

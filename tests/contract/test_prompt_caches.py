@@ -13,12 +13,9 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import translate_request, write_request
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning
 from sightline.model.parts import Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message, Options, Reasoning, Request
 from sightline.wire.jsontext import decode, encode
 
 TURNS = 20

@@ -20,12 +20,19 @@ from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import write_request
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import Document, Image, Inline, Link, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Grammar,
+    Message,
+    OpaqueTool,
+    Options,
+    Request,
+    Tool,
+    ToolChoice,
+)
 from tests.contract.generated import words
 from tests.contract.loopback import provider as listening
 

@@ -12,10 +12,9 @@ from sightline.dialects.translate import write_request
 from sightline.evals.core.delivery.delivery import Delivery, deliver, turn_messages
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.wire import jsontext
 from tests.evals.core.reading.stage import case
 from tests.picture_files import png

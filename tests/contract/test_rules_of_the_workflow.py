@@ -25,9 +25,9 @@ from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
 from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 from tests.chat.core.stage import (
     BY_LETTER,
     NOW,

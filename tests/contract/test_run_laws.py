@@ -30,8 +30,7 @@ from sightline.exchange.recording.exchange_record import read_request
 from sightline.model.events import Started, StreamEvent, TextReceived
 from sightline.model.json import JsonObject
 from sightline.model.parts import ToolCall
-from sightline.model.reply import Choice, Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, Usage
 from sightline.store.store import Line, overtaken
 from tests.contract.test_loop_laws import (
     PROVIDERS,

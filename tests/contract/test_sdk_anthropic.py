@@ -27,8 +27,8 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.parts import Citation, Opaque, Thinking
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from tests.contract.loopback import Upstream, speaking
 
 

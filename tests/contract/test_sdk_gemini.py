@@ -29,9 +29,8 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.parts import Citation, Image, Inline, Thinking
-from sightline.model.reply import TokenLogprob
+from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from tests.contract.loopback import Upstream, speaking
 
 

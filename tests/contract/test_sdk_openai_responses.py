@@ -31,9 +31,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Inline, Thinking
-from sightline.model.reply import TokenLogprob
+from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 from tests.contract.loopback import Provider, provider
 

@@ -15,8 +15,8 @@ import pytest
 import sightline
 from sightline.cli.program import main
 from sightline.dialects.registry import dialect
-from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from sightline.wire.jsontext import decode
 from tests.background import upstream_in_background
 from tests.contract.test_loop_trace import ANSWERS, FIRST, IDS, PROVIDERS, QUESTION, SECOND, STREAMS, WORDS, texts

@@ -20,7 +20,7 @@ from sightline.model.events import (
     ThinkingReceived,
     UsageReceived,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
 from tests.person import Person

@@ -48,12 +48,10 @@ from sightline.model.events import (
 )
 from sightline.model.fold import Fold
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text
-from sightline.model.reply import Finish, Reply
+from sightline.model.reply import Finish, Reply, Usage
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.request import Message, Request
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
 

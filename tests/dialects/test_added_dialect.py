@@ -35,9 +35,8 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.prepare import prepare
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.model.fold import fold
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.tools import OpaqueTool
+from sightline.model.request import Message, OpaqueTool
 from sightline.settings import Settings
 from sightline.tokens.estimator import Estimator
 from sightline.wire.jsontext import decode

@@ -15,10 +15,9 @@ from sightline.dialects.conversation import (
     without_private_lines,
 )
 from sightline.dialects.registry import dialect
-from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 
 SYSTEM = Message("system", (Text("be kind"),), at="/0")
 DEVELOPER = Message("developer", (Text("be brief"),), at="/1")

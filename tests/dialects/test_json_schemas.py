@@ -19,10 +19,8 @@ from sightline.dialects.json_schemas import (
 )
 from sightline.dialects.translate import translate_request
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import JsonFormat, Options, SchemaFormat
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool
+from sightline.model.request import CustomTool, FunctionTool, JsonFormat, Options, Request, SchemaFormat
 
 
 def found(rule, schema):

@@ -4,14 +4,19 @@ from sightline.dialects.dialect import Unread
 from sightline.dialects.losses import UnreadLosses, describe, lose_call_kind, lose_choices, lose_counts, lose_partial
 from sightline.dialects.registry import dialect
 from sightline.model.events import TextReceived, ToolCallBegun
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, Reasoning
 from sightline.model.parts import CacheBreakpoint, Citation, Opaque, Part, Text, ToolCall, ToolResult
-from sightline.model.reply import Choice, Reply, Unmodelled
+from sightline.model.reply import Choice, Reply, Unmodelled, Usage
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool, ToolChoice
-from sightline.model.usage import Usage
+from sightline.model.request import (
+    FunctionTool,
+    JsonFormat,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    ToolChoice,
+)
 
 UNREAD = Unread(
     bookkeeping=frozenset({"status"}),

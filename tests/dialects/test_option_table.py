@@ -30,9 +30,9 @@ from sightline.dialects.signatures import NEXT, unwrap, wrap
 from sightline.dialects.translate import translate_request
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import Options
 from sightline.model.parts import Inline, Link
 from sightline.model.report import Report
+from sightline.model.request import Options
 
 TABLE = {
     "max_tokens": (("config", "maxTokens"), ("max_tokens",)),

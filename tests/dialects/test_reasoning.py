@@ -7,9 +7,7 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import ask_for_reasoning, is_wanted, translate_request
-from sightline.model.options import Options, Reasoning
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
+from sightline.model.request import Options, Reasoning, Request, ToolChoice
 from sightline.wire.jsontext import decode, encode
 
 ENCRYPTED = "reasoning.encrypted_content"

@@ -17,8 +17,8 @@ from sightline.dialects.endpoint import (
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall
+from sightline.model.request import Message
 
 LARGE = ListedModel("large", "acme", Facts(title="Large", context_window=1000, max_output=100))
 PLAIN = ListedModel("plain", "acme", Facts())

@@ -18,10 +18,9 @@ from sightline.dialects.signatures import (
 )
 from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
 from sightline.model.events import PartReceived, SignatureReceived, StreamEvent, TextReceived, ToolCallBegun
-from sightline.model.message import Message
 from sightline.model.parts import Text, Thinking
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.wire.document import WireDocument
 
 FOREIGN = wrap("abc", "openai-responses", "rs_1")

@@ -23,11 +23,9 @@ from sightline.model.events import (
     ToolCallBegun,
     ToolCallCompleted,
 )
-from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, ToolChoice
+from sightline.model.request import CustomTool, FunctionTool, Grammar, Message, OpaqueTool, Request, ToolChoice
 
 REQUEST = Request(
     tools=(

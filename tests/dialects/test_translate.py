@@ -20,11 +20,9 @@ from sightline.dialects.translate import (
 )
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived, ToolCallBegun
-from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool
+from sightline.model.request import CustomTool, Message, Request
 from sightline.wire.jsontext import decode
 
 CHAT = b'{ "model": "gpt", "messages": [{"role":"user","content":"hi"}], "seed": 1.0e0, "x": 1 }'

@@ -16,7 +16,7 @@ from sightline.catalog.facts import LongPrices, Prices
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_reply
 from sightline.model.fold import fold
-from sightline.model.usage import Usage, possible
+from sightline.model.reply import Usage, possible
 from sightline.tokens.estimate import cost_of
 
 PRICES = Prices(

@@ -11,10 +11,8 @@ from sightline.dialects.validity import (
     pairing_problems,
     tool_problems,
 )
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool, ToolChoice
+from sightline.model.request import FunctionTool, Message, OpaqueTool, Request, ToolChoice
 
 NAME = NameRule(re.compile("[a-z]+"), 64)
 

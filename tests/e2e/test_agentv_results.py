@@ -9,7 +9,7 @@ import pytest
 
 from sightline.evals.core.exports import to_index
 from sightline.evals.core.result import CaseObservation, Check, Score
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.e2e.test_agentv import agentv as agentv
 from tests.evals.core.rows import failed, row
 

@@ -11,8 +11,8 @@ from sightline.editing.anchors import CONTEXT, Anchors, Hunk, apply_patch, find,
 from sightline.editing.comparing import SectionChange, carry_over, changes_between, compare_drafts
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
-from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from tests.contract.cases import Case, cases
 from tests.editing.conversations import chat, claude, drafted, ids
 

@@ -11,9 +11,8 @@ from sightline.editing.operations import Delete, Duplicate, Redo, Remove, Restor
 from sightline.editing.review import CATEGORIES, Costs, EditCost, Review, TokenBudget, count_draft
 from sightline.editing.validity import check_draft
 from sightline.errors import Fault
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimator import CountedRequest, Estimator
 from sightline.wire.jsontext import decode

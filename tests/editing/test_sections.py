@@ -24,7 +24,6 @@ from sightline.editing.section import (
     tool_name,
 )
 from sightline.model.json import Json
-from sightline.model.message import Message, Role
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -41,7 +40,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.tools import CustomTool, OpaqueTool
+from sightline.model.request import CustomTool, Message, OpaqueTool, Role
 from tests.editing.bodies import PNG, anthropic, chat, draft, gemini, raw, responses, round_of_tools, said, text
 
 

@@ -22,10 +22,9 @@ from sightline.editing.texts import (
 )
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.wire.pointer import resolve
 from tests.editing.bodies import PNG, anthropic, chat, draft, gemini, raw, responses, round_of_tools, said, text
 

@@ -14,11 +14,8 @@ from sightline.editing.validity import (
     refusal_problems,
     schema_problems,
 )
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Opaque, PlainText, Text, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, ToolChoice
+from sightline.model.request import CustomTool, FunctionTool, Message, Options, Reasoning, Request, ToolChoice
 from sightline.tokens.estimate import Estimate
 from tests.contract.cases import Case, cases
 from tests.editing.conversations import chat, claude, drafted, ids

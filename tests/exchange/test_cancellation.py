@@ -1,7 +1,7 @@
 import asyncio
 
 from sightline.errors import CancelReason
-from sightline.exchange.cancellation import cancel_reason, cancellation, own_request
+from sightline.exchange.phase import cancel_reason, cancellation, own_request
 
 
 def test_without_anything_opened_a_client_has_gone() -> None:

@@ -9,7 +9,7 @@ import pytest
 from sightline.catalog.facts import Model
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.relay_stage import Stage, asks, play
 from tests.upstream import LAST, chunk, cut, head, pieces, says, stall
 

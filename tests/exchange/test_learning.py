@@ -14,7 +14,7 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import MOST_ESTIMATORS, RequestCounter, read_count
 from sightline.exchange.responder import LARGEST_BODY, MOST_WAITING, TrafficLearning
 from sightline.exchange.routing import route_for
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.wire.jsontext import decode
 from tests.relay_stage import asks
 

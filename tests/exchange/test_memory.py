@@ -7,7 +7,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import FILE_NAME, Memory, writable
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.estimate import Estimate
 
 NOW = 1_760_000_000.0

@@ -11,9 +11,8 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Quirks, Route
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import compose_request, prepare, target_of, write_prepared
-from sightline.model.message import Message
 from sightline.model.parts import Document, Inline, Text
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message
 
 HI = Prompt(messages=(Message("user", (Text("hi"),)),))
 

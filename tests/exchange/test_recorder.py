@@ -23,9 +23,8 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.parts import Text
-from sightline.model.reply import Choice, Reply
+from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from tests.fake_clock import FakeClock
 

@@ -12,7 +12,7 @@ from sightline.catalog.facts import Facts, Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.own_calls import count, path_of, question
+from sightline.exchange.engine import count, path_of, question
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.exchange.relay_messages import (
     EndFrame,
@@ -34,8 +34,8 @@ from sightline.exchange.relay_messages import (
     write_frame,
 )
 from sightline.model.exchange import Dropped, Released
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 

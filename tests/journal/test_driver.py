@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from sightline.journal.driver import StopSignal, drive
+from sightline.journal.journal import StopSignal, drive
 from sightline.transport.race import WorkInterrupted
 
 

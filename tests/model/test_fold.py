@@ -23,8 +23,7 @@ from sightline.model.events import (
 )
 from sightline.model.fold import Fold, fold, update_usage
 from sightline.model.parts import Citation, Image, Inline, Opaque, Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled, reply_json
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled, Usage, reply_json
 
 STOP: list[StreamEvent] = [Finished("stop"), Ended()]
 

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from sightline.model.comparison import of_message, of_part, of_parts, of_tool
 from sightline.model.events import Ended, Finished, StreamEvent, TextReceived
 from sightline.model.header_names import (
     CREDENTIAL_HEADERS,
@@ -16,8 +15,6 @@ from sightline.model.header_names import (
     is_secret_parameter,
     tag_of,
 )
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -36,10 +33,28 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.reply import Usage, is_counted, possible, unusual
 from sightline.model.report import Addition, Loss, Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
-from sightline.model.usage import Usage, is_counted, possible, unusual
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Grammar,
+    JsonFormat,
+    Message,
+    OpaqueTool,
+    Options,
+    OutputFormat,
+    PlainFormat,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    Tool,
+    ToolChoice,
+    of_message,
+    of_part,
+    of_parts,
+    of_tool,
+)
 
 
 def test_an_option_that_is_not_set_is_not_there() -> None:

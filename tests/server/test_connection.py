@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.server.request_head import MOST_HEAD_BYTES
+from sightline.server.heads import MOST_HEAD_BYTES
 from tests.server.running import Running, Told, running
 
 ASK = b'{"model":"m"}'

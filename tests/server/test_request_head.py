@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.server import request_head
+from sightline.server import heads as request_head
 from sightline.server.http_connection import ClientConnection
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
 

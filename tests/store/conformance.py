@@ -22,8 +22,8 @@ from sightline.model.exchange import (
     ReplyStored,
     Translated,
 )
+from sightline.model.reply import Usage
 from sightline.model.report import Loss
-from sightline.model.usage import Usage
 from sightline.store.archive import load, write_archive
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.store import Store

@@ -12,7 +12,7 @@ from sightline.filters.expression import EVERYTHING, And, ContentTerm, Expressio
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches, occurs
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Held
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
 from sightline.store.postgres_connection import UNFIT, PostgresConnection, address_of, index_texts
 from sightline.store.postgres_digest import LEFT_BEHIND

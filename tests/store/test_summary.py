@@ -21,7 +21,7 @@ from sightline.model.exchange import (
     ReplyStored,
     Translated,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import FactEntry
 from sightline.store.summary import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 
 NOON = 1_790_000_000.0

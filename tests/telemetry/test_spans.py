@@ -18,11 +18,9 @@ from sightline.model.exchange import (
     FrameArrived,
     Received,
 )
-from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Link, Refusal, Text, Thinking, ToolCall, ToolResult
-from sightline.model.reply import Choice, Reply
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, Usage
+from sightline.model.request import Message, Request
 from sightline.store.entries import FactEntry
 from sightline.telemetry.exporter import Exporter
 from sightline.telemetry.otlp import attributes

@@ -6,12 +6,9 @@ import pytest
 
 from sightline.catalog.facts import Facts, Prices
 from sightline.dialects.dialect import CacheRules
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import FunctionTool, Message, OpaqueTool, Options, Reasoning, Request, SchemaFormat
 from sightline.tokens.cache_autopsy import CacheAutopsy, Turn, count_left, examine, expect_read, price_loss
 from sightline.tokens.estimator import Estimator
 

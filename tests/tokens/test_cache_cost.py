@@ -1,11 +1,18 @@
 import pytest
 
 from sightline.catalog.facts import Facts, LongPrices, Prices
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Opaque, Text, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool, ToolChoice
+from sightline.model.request import (
+    FunctionTool,
+    JsonFormat,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    ToolChoice,
+)
 from sightline.tokens.cache_cost import NOTHING_KNOWN, Prefix, Reuse, alike, money, pieces_of, reuse, same_piece
 from sightline.tokens.estimator import Estimator
 

@@ -5,11 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, Reasoning
 from sightline.model.parts import CacheBreakpoint, Text, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool
+from sightline.model.request import CustomTool, FunctionTool, JsonFormat, Message, Options, Reasoning, Request
 from sightline.tokens import calibration as module
 from sightline.tokens.calibration import (
     Calibration,

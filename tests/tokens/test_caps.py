@@ -5,11 +5,9 @@ from datetime import UTC
 import pytest
 
 from sightline.catalog.facts import Facts, Prices
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import Text
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message, Options, Request
 from sightline.settings import CapSettings
 from sightline.tokens.caps import (
     BILLION,

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts, LongPrices, Prices
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.account import RateLimits
 from sightline.tokens.estimate import (
     NOTHING,

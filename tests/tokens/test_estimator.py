@@ -1,11 +1,8 @@
 import pytest
 
 from sightline.catalog.facts import ChatTemplate, Facts
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message, Options, Reasoning, Request, SchemaFormat
 from sightline.tokens import text_count
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, exactly, sum_estimates

@@ -3,8 +3,6 @@ import pytest
 from sightline.catalog.facts import Facts, ImageCost
 from sightline.dialects.registry import dialect as dialect_of
 from sightline.model.json import Json
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, PlainFormat, SchemaFormat
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -21,10 +19,19 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Grammar,
+    JsonFormat,
+    Message,
+    OpaqueTool,
+    PlainFormat,
+    SchemaFormat,
+)
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.estimator import LONGEST, MessageCounter, ToolCounter, declaration, declarations
-from sightline.tokens.text_count import TextCounter
+from sightline.tokens.estimator import MessageCounter, ToolCounter
+from sightline.tokens.text_count import LONGEST, TextCounter, declaration, declarations
 from tests.picture_files import png
 
 GPT = Facts(

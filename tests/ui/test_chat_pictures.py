@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.formats import to_json
 from sightline.chat.core.pair import ChatAnswer, MessagePair
-from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from tests.chat_page import chat_stage, chatting
 from tests.picture_files import gradient
 

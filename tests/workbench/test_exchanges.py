@@ -22,8 +22,8 @@ from sightline.model.exchange import (
     Released,
     Translated,
 )
+from sightline.model.reply import Usage
 from sightline.model.report import Loss
-from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, FactEntry
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query

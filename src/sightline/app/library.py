@@ -38,10 +38,9 @@ from sightline.evals.service.suite_files import SuiteFiles, suite_in
 from sightline.evals.service.suite_targets import KnownTargets
 from sightline.exchange.answer_reading import EventObserver
 from sightline.filters.parsing import parse
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message, Request
 from sightline.store.summary import Summary
 from sightline.tokens.estimate import Estimate
 from sightline.wire.jsontext import decode

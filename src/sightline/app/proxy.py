@@ -10,8 +10,7 @@ import msgspec
 from sightline.app.configuration import Configuration
 from sightline.app.engine import http_client
 from sightline.app.machine import SystemClock
-from sightline.catalog.hosts import KnownHosts, addresses_of
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import KnownHosts, Provider, addresses_of
 from sightline.gateway.gateway import Gateway
 from sightline.server.listener import ListeningServer
 from sightline.server.proxy import ProxyServer, ProxySettings

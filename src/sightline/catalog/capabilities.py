@@ -11,10 +11,8 @@ from typing import Literal, TypeAlias
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.model.options import Reasoning, SchemaFormat
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool, Tool
+from sightline.model.request import OpaqueTool, Reasoning, Request, SchemaFormat, Tool
 
 _MODALITIES: dict[Modality, str] = {"image": "an image", "pdf": "a PDF", "audio": "audio"}
 

@@ -16,11 +16,18 @@ from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import (
+    CustomTool,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    Tool,
+    ToolChoice,
+)
 
 OUTPUT_NAME = "response"
 PATCH_TOOL = "apply_patch"

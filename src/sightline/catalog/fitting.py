@@ -11,12 +11,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts, ThinkingMode
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning
 from sightline.model.parts import Document, Part, Text
 from sightline.model.report import Report, Severity
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
+from sightline.model.request import Message, Options, Reasoning, Request, ToolChoice
 
 ReasoningForm: TypeAlias = Literal["effort", "mode", "level"]
 """How a dialect says how much to reason: by an effort word alone, by a mode beside one, or by a level or a budget."""

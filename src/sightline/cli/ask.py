@@ -158,8 +158,8 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
     from dataclasses import replace
 
     from sightline.catalog.compose import Prompt, conversation_of
-    from sightline.model.message import Message
     from sightline.model.parts import Text
+    from sightline.model.request import Message
 
     try:
         text = arguments.prompt if arguments.prompt != "-" else read("-").decode("utf-8-sig")

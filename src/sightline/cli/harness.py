@@ -105,8 +105,8 @@ async def _run(
     from sightline.catalog.provider import Provider
     from sightline.cli.run_control import Driving
     from sightline.cli.tool_run import approver_of, open_tools_with_notes, policy_of, refuse_unattended
-    from sightline.model.message import Message
     from sightline.model.parts import Text
+    from sightline.model.request import Message
     from sightline.settings import Settings
     from sightline.testing.script import MODEL, ScriptedTools
 

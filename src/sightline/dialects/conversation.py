@@ -8,10 +8,9 @@ import msgspec
 from sightline.dialects.dialect import Dialect, SystemPolicy
 from sightline.dialects.losses import describe
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.wire.pointer import join
 
 SYSTEM_ROLES = ("system", "developer")

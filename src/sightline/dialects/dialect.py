@@ -21,10 +21,9 @@ from sightline.dialects.tool_names import NameRule
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.reply import Reply
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.wire.sse import Frame
 
 

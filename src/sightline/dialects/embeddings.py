@@ -13,8 +13,8 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
+from sightline.model.reply import Usage
 from sightline.model.report import Report, Severity
-from sightline.model.usage import Usage
 
 _BATCH = ":batchEmbedContents"
 

@@ -12,10 +12,8 @@ import msgspec
 
 from sightline.dialects.dialect import Problem
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import SchemaFormat
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, Tool
+from sightline.model.request import FunctionTool, Request, SchemaFormat, Tool
 from sightline.wire.pointer import join
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")

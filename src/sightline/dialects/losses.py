@@ -8,11 +8,9 @@ from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject, Value
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolResult
-from sightline.model.reply import Choice, Reply
+from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.report import Report, Severity
-from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool
-from sightline.model.usage import Usage
+from sightline.model.request import OpaqueTool, Request
 from sightline.wire.pointer import join
 
 

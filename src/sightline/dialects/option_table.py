@@ -11,8 +11,8 @@ import msgspec
 
 from sightline.dialects.fields import any_number, whole_number, wrong
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import Options
 from sightline.model.report import Report, Severity
+from sightline.model.request import Options
 
 USER_ID = "user_id"
 """The rule for ids that must not name a person."""

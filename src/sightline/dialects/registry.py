@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sightline.catalog.capabilities import HostedTool
     from sightline.dialects.dialect import Dialect
-    from sightline.model.tools import OpaqueTool
+    from sightline.model.request import OpaqueTool
 
 _MODULES: Final = {
     "openai-chat": "sightline.dialects.openai_chat",

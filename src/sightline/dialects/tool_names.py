@@ -17,8 +17,7 @@ from sightline.model.events import ArgumentsReceived, Failed, Finished, StreamEv
 from sightline.model.json import Json
 from sightline.model.parts import Part, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, OpaqueTool, Request, Tool
 from sightline.wire.jsontext import decode, encode
 
 INPUT = "input"

@@ -29,10 +29,9 @@ from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
 from sightline.model.fold import Fold, fold
 from sightline.model.json import Json
-from sightline.model.options import ADDED, Options, Reasoning
 from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import ADDED, Options, Reasoning, Request
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode, encode
 

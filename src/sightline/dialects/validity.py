@@ -7,8 +7,7 @@ from sightline.dialects.dialect import Problem
 from sightline.dialects.tool_names import NameRule, flat_name
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool
+from sightline.model.request import OpaqueTool, Request
 from sightline.wire.jsontext import decode
 
 TOOL_NAME = "tool_name"

@@ -13,11 +13,8 @@ import msgspec
 from sightline.editing.draft import Draft
 from sightline.editing.section import Section, SectionPart
 from sightline.editing.texts import common_prefix, common_suffix, differing_lines
-from sightline.model.comparison import of_message, of_part, of_tool
-from sightline.model.message import Message
 from sightline.model.parts import Part, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Request, Tool, of_message, of_part, of_tool
 from sightline.wire.jsontext import encode
 
 

@@ -33,10 +33,8 @@ from sightline.editing.operations import (
 )
 from sightline.editing.reading import DocumentReading
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolCall
-from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool, Tool
+from sightline.model.request import Message, OpaqueTool, Request, Tool
 from sightline.wire import jsontext
 from sightline.wire.document import WireDocument, spells
 from sightline.wire.pointer import covers, index, join, parse_pointer, refusal, resolve

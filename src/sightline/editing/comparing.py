@@ -17,8 +17,8 @@ from sightline.editing.draft import Draft
 from sightline.editing.mask_making import is_same
 from sightline.editing.section import Kind, Section, SectionPart
 from sightline.editing.texts import divide_over_parts
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 
 Comparison = Literal["same", "changed", "added", "removed", "moved"]
 _NAMED_BY = {"tools": "Tool", "options": "Option"}

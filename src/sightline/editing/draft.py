@@ -44,10 +44,8 @@ from sightline.editing.section import (
 from sightline.editing.texts import EditableText, words_of, words_of_option, words_of_tool
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Request, Tool
 from sightline.wire.pointer import covers, parse_pointer
 
 MOST_STEPS = 200

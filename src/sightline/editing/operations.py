@@ -16,9 +16,8 @@ from sightline.editing.reading import OPTIONS, OTHER, TOOLS, options_of, part_ke
 from sightline.editing.section import can_gain_text
 from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of, words_of_option, words_of_tool
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Tool
 from sightline.wire import jsontext
 from sightline.wire.pointer import join, resolve
 

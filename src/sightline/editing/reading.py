@@ -14,10 +14,8 @@ from sightline.editing.deletions import Shift
 from sightline.editing.section import PartType
 from sightline.errors import Fault
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Opaque, Part, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Request, Tool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import covers, join
 

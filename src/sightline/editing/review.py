@@ -9,9 +9,8 @@ from sightline.catalog.facts import Facts
 from sightline.editing.draft import Draft
 from sightline.editing.section import Category, Section, Tokens
 from sightline.editing.validity import Validity, check_draft
-from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.tokens.cache_cost import Prefix, alike, money, reuse
 from sightline.tokens.estimate import NOTHING, Estimate, share_out, sum_estimates
 from sightline.tokens.estimator import Estimator

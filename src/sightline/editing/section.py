@@ -7,7 +7,6 @@ from typing import Literal, assert_never
 import msgspec
 
 from sightline.editing.deletions import Deletions
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -25,7 +24,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.tools import OpaqueTool, Tool
+from sightline.model.request import Message, OpaqueTool, Tool
 
 Kind = Literal[
     "system", "developer", "user", "context", "history", "assistant", "tool_call", "tool_result", "thinking", "other",

@@ -18,7 +18,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
-from sightline.model.tools import OpaqueTool, Tool
+from sightline.model.request import OpaqueTool, Tool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join, resolve
 

@@ -19,11 +19,9 @@ from sightline.dialects.validity import is_object
 from sightline.editing.draft import Draft
 from sightline.editing.fixes import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING, Fix, fixes_for
 from sightline.editing.operations import Edit, Set
-from sightline.model.comparison import of_part
 from sightline.model.json import JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Request, of_part
 from sightline.tokens.estimate import Estimate
 from sightline.wire.pointer import join, resolve
 

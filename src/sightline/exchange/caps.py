@@ -27,8 +27,7 @@ from sightline.filters.predicate import matches
 from sightline.model.header_names import tag_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, Thinking, ToolCall
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage, is_counted
+from sightline.model.reply import Reply, Usage, is_counted
 from sightline.settings import CapSettings
 from sightline.store.caps import CapCounts, CapFullError
 from sightline.store.summary import PriceList

@@ -19,8 +19,7 @@ from sightline.exchange.reply_reader import decode_body, unreadable
 from sightline.exchange.routing import credential
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
 from sightline.transport.sender import Outgoing
 from sightline.wire.jsontext import decode, encode
 

@@ -1,4 +1,6 @@
-"""The engine: sends the requests of our own callers as exchanges, and returns events and a reply."""
+"""The engine: sends the requests of our own callers as exchanges, in the form in which a client's come, and returns
+events and a reply.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,14 +9,14 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.catalog.choose import ModelChoice
-from sightline.dialects.endpoint import read_token_count
+from sightline.dialects.endpoint import count_call, counting_of, endpoint_of, in_path, read_token_count
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver, refuse
 from sightline.exchange.answer_reading import read_answer as hear
-from sightline.exchange.cancellation import own_request
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
-from sightline.exchange.own_calls import count, question
+from sightline.exchange.phase import own_request
 from sightline.exchange.prepare import SESSION, Prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay import Relay
@@ -22,14 +24,96 @@ from sightline.exchange.remote_relay import RemoteRelay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished
 from sightline.model.json import JsonObject
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
 from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from sightline.transport.clock import Clock
 from sightline.transport.retry import LONGEST_WAIT
+from sightline.wire.call import RequestTemplate
 from sightline.wire.jsontext import decode
+
+AGENT = "sightline"
+"""What our own callers call themselves."""
+
+
+def question(
+    prepared: Prepared,
+    *,
+    session: str,
+    received: float,
+    tokens: int = 0,
+    hold: bool = False,
+    exchange: str = "",
+    budgeted: tuple[JsonObject, ...] = (),
+    max_wait: float = LONGEST_WAIT,
+    conversation: str = "",
+    expect_sha256: str = "",
+) -> ClientRequest:
+    """The request that was prepared, byte for byte, for the provider that was chosen."""
+    path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
+    return ClientRequest(
+        prepared.dialect,
+        prepared.body,
+        _headers(prepared, prepared.call),
+        path,
+        query,
+        prepared.choice.model,
+        prepared.is_stream,
+        provider=prepared.choice.provider_name,
+        session=session,
+        received=received,
+        tokens=tokens,
+        hold=hold,
+        exchange=exchange,
+        budgeted=budgeted,
+        max_wait=max_wait,
+        conversation=conversation,
+        is_own=True,
+        retries=None if prepared.choice.route is None else prepared.choice.route.retries,
+        expect_sha256=expect_sha256,
+    )
+
+
+def count(prepared: Prepared, *, session: str, received: float) -> ClientRequest:
+    """The request that asks its provider how many tokens it has."""
+    choice, spoken = prepared.choice, prepared.dialect
+    call = count_call(choice.provider, spoken, choice.model, prepared.body)
+    path, query = _path_and_query(spoken, counting_of(spoken).path, choice.model)
+    return ClientRequest(
+        spoken,
+        call.body,
+        _headers(prepared, call),
+        path,
+        query,
+        choice.model,
+        provider=choice.provider_name,
+        session=session,
+        counts=True,
+        received=received,
+        is_own=True,
+    )
+
+
+def path_of(spoken: str, model: str, *, stream: bool) -> tuple[str, str]:
+    """Path and query by which a client of this dialect asks."""
+    endpoint = endpoint_of(spoken)
+    return _path_and_query(spoken, endpoint.stream_path if stream and endpoint.stream_path else endpoint.path, model)
+
+
+def _path_and_query(spoken: str, path: str, model: str) -> tuple[str, str]:
+    named = path.replace("{model}", in_path(model)) if "{model}" in path else path
+    path, _, query = named.partition("?")
+    return f"{endpoint_of(spoken).version or '/v1'}{path}", query
+
+
+def _headers(prepared: Prepared, call: RequestTemplate) -> tuple[tuple[str, str], ...]:
+    """What a client of the dialect says; the relay adds what is configured."""
+    provider = prepared.choice.provider
+    configured = {name.lower() for name in (*provider.headers, *provider.env_headers)}
+    usual = ((name, value) for name, value in call.headers if isinstance(value, str) and name.lower() not in configured)
+    return (*usual, ("user-agent", AGENT))
+
 
 Tried: TypeAlias = Callable[[AttemptStarted], None]
 Paused: TypeAlias = Callable[[Wait], None]

@@ -34,7 +34,7 @@ from sightline.exchange.reply_reader import read_so_far
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import owner_of
 from sightline.model.exchange import ReplyStored
-from sightline.model.usage import is_counted
+from sightline.model.reply import is_counted
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
 

@@ -14,7 +14,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.platform.files import lock, make_private
 from sightline.tokens.calibration import Calibration, CountedPrefixes, Lesson, Ratio
 from sightline.tokens.estimate import Estimate

@@ -18,14 +18,13 @@ from sightline.dialects.embeddings import read_raw_usage
 from sightline.dialects.endpoint import has_readable_reply, read_raw_reply
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, header, headers_for_client
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.core.drafts import RawDraft
 from sightline.exchange.interception.hold import Let
 from sightline.exchange.outbound import raw_call
-from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd
+from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.raw_recorder import RawRecorder
 from sightline.exchange.routing import HasKey, as_meant, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of

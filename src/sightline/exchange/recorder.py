@@ -29,9 +29,8 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.parts import Text, Thinking
-from sightline.model.reply import Reply, reply_json
+from sightline.model.reply import Reply, Usage, possible, reply_json
 from sightline.model.report import Report
-from sightline.model.usage import Usage, possible
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode

@@ -12,7 +12,6 @@ from sightline.catalog.choose import ModelChoice
 from sightline.dialects.endpoint import match_stored
 from sightline.dialects.stored import StoredCall
 from sightline.errors import Code, Fault
-from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
@@ -26,7 +25,7 @@ from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
 from sightline.exchange.lane import Lanes
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, pass_through, secrets_of_provider
-from sightline.exchange.phase import CancelledEnd
+from sightline.exchange.phase import CancelledEnd, cancel_reason
 from sightline.exchange.raw_exchange import RawClient, hold_pieces, route_raw, run_raw_exchange
 from sightline.exchange.raw_recorder import KEPT, RawRecorder
 from sightline.exchange.recorder import FactObserver

@@ -12,9 +12,8 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage, possible
 from sightline.model.request import Request
-from sightline.model.usage import Usage, possible
 from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator

@@ -22,9 +22,8 @@ from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, unreadable
 from sightline.exchange.request_counter import RequestCounter, read_count
 from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage, possible
 from sightline.model.request import Request
-from sightline.model.usage import Usage, possible
 from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import SentRequest

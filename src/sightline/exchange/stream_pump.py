@@ -13,10 +13,9 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Fault
-from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_response import ResponseBody
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd
+from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, key_repeated, unreadable
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply

@@ -24,8 +24,16 @@ from sightline.exchange.keepalive import TICK, sign_of_life
 from sightline.exchange.relay import Relay
 from sightline.exchange.socket_history import HTTP_HEADERS, HttpForm, SocketHistory
 from sightline.exchange.socket_link import AdoptedResponse, LaneClient, SocketLink, read_kind
-from sightline.gateway.socket_frames import FrameWriter, cancel_frame, error_frame, fault_frame, steering_refused
-from sightline.gateway.web_socket import GOING_AWAY, ClientSocket, SocketEvents
+from sightline.gateway.web_socket import (
+    GOING_AWAY,
+    ClientSocket,
+    FrameWriter,
+    SocketEvents,
+    cancel_frame,
+    error_frame,
+    fault_frame,
+    steering_refused,
+)
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Choice, Reply
 from sightline.store.entries import FactEntry

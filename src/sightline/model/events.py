@@ -12,8 +12,7 @@ import msgspec
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.parts import Citation, Part, ToolKind
-from sightline.model.reply import Finish, TokenLogprob
-from sightline.model.usage import Usage
+from sightline.model.reply import Finish, TokenLogprob, Usage
 
 
 class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="started"):

@@ -6,8 +6,8 @@ import msgspec
 
 from sightline.errors import CancelReason
 from sightline.model.json import Json
+from sightline.model.reply import Usage
 from sightline.model.report import Addition, Loss
-from sightline.model.usage import Usage
 
 RAW_HTTP = "raw-http"
 """The name used instead of a dialect where a request was passed on as it came and nothing of it is understood."""

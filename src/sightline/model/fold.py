@@ -28,8 +28,7 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.parts import Citation, Image, Part, Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Choice, Finish, Reply, TokenLogprob, Unmodelled
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Finish, Reply, TokenLogprob, Unmodelled, Usage
 
 
 @dataclass(slots=True)

@@ -1,4 +1,6 @@
-"""What a model answered, folded from the events of its stream."""
+"""What a model answered, folded from the events of its stream, and how many tokens that took, counted one way
+whichever way the provider counts.
+"""
 
 from typing import Literal, TypeAlias
 
@@ -7,7 +9,90 @@ import msgspec
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, ToolCall
-from sightline.model.usage import Usage
+
+MOST_TOKENS = 10**12
+"""A count above this is no count."""
+MOST_DOLLARS = 1e6
+"""A cost of one request above this is no cost."""
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
+    of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour,
+    which cost more. `extras` are the provider's finer counts, `at` their place.
+
+    The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and
+    `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool.
+    `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it
+    charged, in dollars. With `is_estimated` the provider did not count input or output, or the answer broke off before
+    it did: an estimate is there instead.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+    at: str = ""
+    extras: dict[str, Json] = {}
+    audio_input_tokens: int | None = None
+    audio_output_tokens: int | None = None
+    image_output_tokens: int | None = None
+    server_tools: dict[str, int] = {}
+    tier: str = ""
+    region: str = ""
+    cost: float | None = None
+    is_estimated: bool = False
+
+
+def possible(usage: Usage | None) -> Usage | None:
+    """The counts without those that cannot be. A prompt of no tokens cannot be either: some servers report 0 where they
+    have not counted, and a cost or an estimate that rests on it would be wrong without a word."""
+    if usage is None:
+        return None
+    asked, written = usage.input_tokens or -1, usage.output_tokens or 0
+    finer = usage.cached_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.cache_write_1h_tokens
+    finer = finer or usage.audio_input_tokens or usage.audio_output_tokens or usage.image_output_tokens
+    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not finer and not usage.cost:
+        return usage  # as most are
+    wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
+    if usage.input_tokens == 0:
+        wrong.append("input_tokens")
+    if usage.cost is not None and not 0 <= usage.cost < MOST_DOLLARS:
+        wrong.append("cost")
+    return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
+
+
+def is_counted(usage: Usage | None) -> bool:
+    """Whether the provider has counted all that the cost depends on, or says the cost itself."""
+    counted = possible(usage)
+    return counted is not None and (
+        counted.cost is not None or None not in (counted.input_tokens, counted.output_tokens)
+    )
+
+
+_USUAL = frozenset({"", "default", "standard", "auto", "on_demand", "global", "not_available", "unspecified"})
+
+
+def unusual(name: Json) -> str:
+    """The name of a tier or a region in small letters; empty for the usual one, and for what is no name."""
+    word = name.lower().removeprefix("service_tier_") if isinstance(name, str) else ""
+    return "" if word in _USUAL else word
+
+
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cache_write_1h_tokens",
+    "audio_input_tokens",
+    "audio_output_tokens",
+    "image_output_tokens",
+)
+
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "cancelled"]
 

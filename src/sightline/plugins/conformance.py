@@ -31,8 +31,8 @@ from sightline.model.exchange import Fact
 from sightline.model.fold import fold
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_name
 from sightline.plugins.guard import PLAIN, OverdueError, call_within, describe_error
 from sightline.plugins.hooks import event_of

@@ -27,8 +27,8 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack.hpack import Encoder, encode_integer
 
+from sightline.server.heads import MOST_HEAD_BYTES
 from sightline.server.http_call import Application
-from sightline.server.request_head import MOST_HEAD_BYTES
 from sightline.web.asgi import AsgiScope, Headers, RequestEvent, ResponseChunk, ResponseStart, WebResponse, header
 
 MOST_STREAMS: Final = 128

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sightline.server.response_head import join_head, join_lines, lines_of
+from sightline.server.heads import join_head, join_lines, lines_of
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,

@@ -1,10 +1,13 @@
 """HTTP/1.1 of the server: the connection of one client.
 
-llhttp parses, strictly; what it tolerates and we do not is refused here. The requests of a connection are answered one
-after another by one task, which ends with the connection: what works for a client that has gone is cancelled.
+llhttp parses, strictly; what it tolerates and we do not is refused here. The requests of a connection are answered
+one after another by one task, which ends with the connection: what works for a client that has gone is cancelled.
+
+A request that asks for another protocol is answered, but for the offer of HTTP/2, which is left out.
 """
 
 import asyncio
+import re
 from collections import deque
 from typing import Final, cast
 
@@ -14,11 +17,75 @@ from sightline.errors import Fault
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import foreign_target, head_too_large, not_http, refusal_response
 from sightline.server.hand_over import OtherProcess
+from sightline.server.heads import MOST_HEAD_BYTES, KnownHead, find_head, join_head, remember_head, split_url
 from sightline.server.http_call import Application, HttpCall
-from sightline.server.request_head import MOST_HEAD_BYTES, KnownHead, find_head, remember_head, split_url
-from sightline.server.response_head import join_head
-from sightline.server.upgrade import Upgrade, without_offer
-from sightline.web.asgi import AsgiScope, Headers
+from sightline.web.asgi import AsgiScope, Headers, UpgradeReceiver
+
+_MOST_EARLY: Final = 64 * 1024
+_OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+
+
+def without_offer(data: bytes) -> bytes:
+    """The request without the offer of HTTP/2 that Java's own client makes. httptools takes a request with any upgrade
+    for one without a body."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _OFFER.sub(b"", head) + end + rest
+
+
+class Upgrade:
+    """The rest of a connection behind a request for another protocol. It waits here, as far as there is room, until
+    that protocol is spoken; where it is refused, the connection ends."""
+
+    __slots__ = ("_early", "_is_ending", "_receiver", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, early: bytes) -> None:
+        self._transport = transport
+        self._early = bytearray(early)
+        self._receiver: UpgradeReceiver | None = None
+        self._is_ending = False
+
+    def feed(self, data: bytes) -> None:
+        """Bytes have arrived."""
+        if self._receiver is not None:
+            self._receiver.feed(data)
+            return
+        self._early += data
+        if len(self._early) > _MOST_EARLY:
+            self._transport.pause_reading()
+
+    def accept(self, headers: Headers, receiver: UpgradeReceiver) -> asyncio.Transport:
+        """Answer with 101. The receiver gets every byte from now on, and first those that came before their time, but
+        not before this has returned."""
+        lines = (b"%b: %b\r\n" % each for each in headers)
+        self._transport.write(b"".join((b"HTTP/1.1 101 Switching Protocols\r\n", *lines, b"\r\n")))
+        asyncio.get_running_loop().call_soon(self._begin, receiver)
+        return self._transport
+
+    def _begin(self, receiver: UpgradeReceiver) -> None:
+        self._receiver = receiver
+        early, self._early = bytes(self._early), bytearray()
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+        receiver.feed(early)
+        if self._is_ending:
+            receiver.shut_down()
+
+    def resume_writing(self) -> None:
+        """The client takes more."""
+        if self._receiver is not None:
+            self._receiver.writable_again()
+
+    def shut_down(self) -> None:
+        """The server ends."""
+        self._is_ending = True
+        if self._receiver is not None:
+            self._receiver.shut_down()
+
+    def client_gone(self) -> None:
+        """The connection has ended."""
+        if self._receiver is not None:
+            self._receiver.client_gone()
+
 
 _LINE_END: Final = 4
 """The colon, the space and the line break around a header."""

@@ -17,13 +17,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote, urlsplit
 
-from sightline.catalog.hosts import KnownHost, KnownHosts
+from sightline.catalog.provider import KnownHost, KnownHosts
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway, place_of
-from sightline.server.forward import forward
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
-from sightline.server.tunnel import connect_to, join, refuse_own_machine
+from sightline.server.tunnel import connect_to, forward, join, refuse_own_machine
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.connection import abort
 from sightline.transport.http.dialling import Trust

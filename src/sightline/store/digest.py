@@ -21,8 +21,6 @@ from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_reply
 from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Received, Translated
 from sightline.model.fold import fold
-from sightline.model.message import Message
-from sightline.model.options import SchemaFormat
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -38,7 +36,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.reply import Reply
-from sightline.model.request import Request
+from sightline.model.request import Message, Request, SchemaFormat
 from sightline.store.entries import LEAST_SIZE, FactEntry
 from sightline.wire.jsontext import decode, encode
 

@@ -36,7 +36,7 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.header_names import tag_of
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import cost_of, savings_of

@@ -29,7 +29,7 @@ from sightline.model.exchange import (
     Received,
 )
 from sightline.model.json import Json
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry
 from sightline.store.summary import PriceList, find_prices
 from sightline.telemetry.otlp import AGENT, FAILED_RUNS, attributes, nanoseconds

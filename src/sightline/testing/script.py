@@ -32,9 +32,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.json import Json
-from sightline.model.reply import Finish
+from sightline.model.reply import Finish, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import MISFIT, decode, encode
 from sightline.wire.sse import SseDecoder
 

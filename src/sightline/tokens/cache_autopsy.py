@@ -15,10 +15,9 @@ from sightline.catalog.facts import Facts, Prices
 from sightline.dialects.dialect import CacheRules
 from sightline.dialects.registry import dialect
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message, Request
 from sightline.tokens.cache_cost import (
     LEAST_CACHED,
     Mark,

@@ -15,14 +15,11 @@ from sightline.catalog.facts import Prices
 from sightline.dialects.conversation import without_private_lines
 from sightline.dialects.dialect import CacheGroup
 from sightline.dialects.registry import find_dialect
-from sightline.model.comparison import of_message, of_part, of_parts, of_tool
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool, Tool
-from sightline.model.usage import Usage
+from sightline.model.request import Message, OpaqueTool, Request, Tool, of_message, of_part, of_parts, of_tool
 from sightline.tokens.estimate import cost_of
 from sightline.tokens.estimator import Estimator
 

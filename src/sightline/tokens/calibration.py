@@ -22,10 +22,8 @@ from typing import get_args
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, Tool
+from sightline.model.request import FunctionTool, Message, Request, Tool
 from sightline.tokens.estimate import Estimate, between, is_possible
 from sightline.tokens.text_count import TextKind
 from sightline.wire.cache import BoundedCache

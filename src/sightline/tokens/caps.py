@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts, Prices
+from sightline.model.reply import Usage, possible
 from sightline.model.request import Request
-from sightline.model.usage import Usage, possible
 from sightline.settings import CapSettings
 from sightline.tokens.estimate import cost_of
 from sightline.wire.jsontext import decode, encode

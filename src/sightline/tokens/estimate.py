@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from sightline.catalog.facts import LongPrices, Prices
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 
 @dataclass(frozen=True, slots=True)

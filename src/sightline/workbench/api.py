@@ -18,10 +18,9 @@ from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.gateway.models import list_models
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.tokens.calibration import Lesson
 from sightline.transport.http.target import target
 from sightline.web import replies

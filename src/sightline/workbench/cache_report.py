@@ -1,7 +1,12 @@
 """Why providers' caches missed, for the turns of a session or of a filter: summed by cause, beside the provider's own
-reasons, and with what would have helped."""
+reasons; what would have helped, what that would have saved on these very turns, and the kept edit that does it from
+the next turn on.
+"""
 
-from collections.abc import Callable, Sequence
+from asyncio import sleep
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
 from typing import Final
@@ -9,13 +14,296 @@ from typing import Final
 import msgspec
 
 from sightline.catalog.problem import quote_word
+from sightline.editing.cache_edits import CacheAction, CacheEdit, TwoTurns
+from sightline.editing.draft import Draft
+from sightline.editing.masks import Mask, Strip, apply_masks, project_of, with_id
+from sightline.editing.operations import Keep
 from sightline.errors import Code, Fault
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.store.summary import Summary
-from sightline.tokens.cache_autopsy import REASONS, Cause
+from sightline.tokens.cache_autopsy import REASONS, Cause, expect_read, price_loss
+from sightline.tokens.estimate import cost_of
 from sightline.web.bodies import Query
-from sightline.workbench.cache_advice import CacheAdvice, CacheAdviser
-from sightline.workbench.cache_turns import MOST_TURNS, CacheTurn, ExaminedTurn, TurnExaminer
+from sightline.workbench.cache_turns import MOST_TURNS, CacheTurn, ExaminedTurn, TurnExaminer, turn_of
 from sightline.workbench.session_lines import not_on_record
+
+_HOUR = 3600.0
+MOST_COMPARED: Final = 40
+"""An edit is tried on so many of the turns that it would have helped, the newest ones: each of them is two bodies."""
+_MOST_BYTES = 8_000_000
+"""And on no more than so much of them at once."""
+_REMEMBERED = 64
+
+_ADVICE: Final[dict[Cause, str]] = {
+    "provider": "Stay with one provider for a session: each has its own cache.",
+    "model": "Stay with one model for a session, or start another session for the other model.",
+    "organisation": "Use keys of one organisation and project for a session.",
+    "key": "Use keys of one account for a session.",
+    "cache_key": "Send the same cache key, or name the same cached content, with every turn of a session.",
+    "in_flight": "Send the first request alone, and the others once its answer begins.",
+    "tier": "Stay with one service tier for a session.",
+    "expired": "Ask for a lifetime of one hour in the cache marks.",
+    "format": "Keep the schema of the answer the same for a session.",
+    "tools": "Freeze the tool definitions for a session: offer all of them from the first turn on.",
+    "tools_order": "Send the tools in the same order each time.",
+    "system": "Move what changes after the last cache mark, into the newest message, or strip it.",
+    "settings": "Keep reasoning, verbosity and the choice of tools the same for a session.",
+    "messages": "Freeze messages once they are sent; put what changes into the newest message.",
+    "marks_missing": "Mark the last block of each request for the cache.",
+    "marks_moved": "Mark an older block too: a mark finds what was written at most 20 blocks before it.",
+    "marks_limit": "Set at most four cache marks, one of them at the end.",
+    "version": "Stay with one version of the API.",
+    "beta": "Send the same beta features with every turn of a session.",
+}
+"""What would have helped. The other causes cannot be avoided by the client."""
+
+
+_LABELS: Final[dict[CacheAction, str]] = {
+    "freeze": "Freeze",
+    "strip": "Strip",
+    "move": "Move to the end",
+    "order": "Keep the order",
+    "option": "Keep the value",
+    "mark": "Set cache marks",
+}
+
+
+class KeepableEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session,
+    or of the project or all where it would have helped in several.
+    What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them."""
+
+    action: CacheAction
+    label: str
+    words: str
+    saved_tokens: int
+    money: float | None
+    tried: int
+    mask: Mask
+
+
+class CacheAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change, and what it would have saved on these very turns: those that nothing else would have broken.
+    `edits` do it, the one that saves most first; without any, only the client can."""
+
+    cause: Cause
+    section_name: str
+    text: str
+    turns: int
+    saved_tokens: int
+    money: float | None
+    edits: tuple[KeepableEdit, ...] = ()
+
+
+class CacheAdviser:
+    """Works out advice; what it has tried on the same turns it remembers."""
+
+    def __init__(self, examiner: TurnExaminer) -> None:
+        self._examiner = examiner
+        self._known: OrderedDict[tuple[str, ...], tuple[KeepableEdit, ...]] = OrderedDict()
+
+    async def advise(self, examined: Sequence[ExaminedTurn]) -> tuple[CacheAdvice, ...]:
+        """What to change, by cause and section, the most worthwhile first."""
+        advice = []
+        for (cause, name), group in _groups(examined).items():
+            money = _money_by_an_hour(examined, group) if cause == "expired" else _sum_money(group)
+            if money is not None and money <= 0 and cause == "expired":
+                continue  # keeping for an hour costs more than it saves where pauses are rare
+            edits = await self._find_edits(cause, group)
+            if cause == "expired":
+                edits = tuple(msgspec.structs.replace(each, money=money) for each in edits)
+            advice.append(
+                CacheAdvice(
+                    cause=cause,
+                    section_name=name,
+                    text=_ADVICE[cause],
+                    turns=len(group),
+                    saved_tokens=sum(each.turn.autopsy.lost_tokens for each in group),
+                    money=money,
+                    edits=edits,
+                )
+            )
+        return tuple(sorted(advice, key=lambda each: (-(each.money or 0.0), -each.saved_tokens)))
+
+    async def _find_edits(self, cause: Cause, group: Sequence[ExaminedTurn]) -> tuple[KeepableEdit, ...]:
+        """The edits that would have saved something, the most worthwhile first."""
+        key = cause, *(each.turn.exchange for each in group)
+        if key in self._known:
+            return self._known[key]
+        pairs = await self._load(group)
+        if not pairs:
+            return ()
+        found = []
+        for label, words, mask in _masks_for(cause, pairs[-1].turns, *_scope_of({pair.session for pair in pairs})):
+            saved = []
+            for pair in pairs:
+                saved.append(pair.measure_saving(mask, self._examiner))
+                await sleep(0)  # bodies may be large: others must not wait for all of them
+            tokens = sum(count for count, _ in saved)
+            money = [dollars for _, dollars in saved]
+            if tokens > 0:
+                found.append(
+                    KeepableEdit(
+                        action="strip" if mask.cache is None else mask.cache.action,
+                        label=label,
+                        words=words,
+                        saved_tokens=tokens,
+                        money=None if None in money else fsum(each for each in money if each is not None),
+                        tried=len(pairs),
+                        mask=mask,
+                    )
+                )
+        self._known[key] = tuple(sorted(found, key=lambda each: -each.saved_tokens))
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return self._known[key]
+
+    async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_Pair]":
+        """The turns on which an edit is tried, each with the one before it, the newest last."""
+        pairs: list[_Pair] = []
+        size = 0
+        for each in reversed(group[-MOST_COMPARED:]):
+            try:
+                old = await self._examiner.load(each.turn.previous)
+                new = await self._examiner.load(each.turn.exchange)
+            except Fault:
+                continue  # retention has taken its bodies
+            size += len(old.sent) + len(new.sent)
+            if pairs and size > _MOST_BYTES:
+                break
+            before, now = (Draft.of(one.sent, one.spoken, one.model) for one in (old, new))
+            pairs.append(_Pair(each, old, new, TwoTurns(before, now, each.turn.autopsy.pointer)))
+        return pairs[::-1]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A turn that lost something, and the one before it."""
+
+    examined: ExaminedTurn
+    old: RecordedExchange
+    new: RecordedExchange
+    turns: TwoTurns
+
+    @property
+    def session(self) -> str:
+        return self.new.summary.session
+
+    def measure_saving(self, mask: Mask, examiner: TurnExaminer) -> tuple[int, float | None]:
+        """What the turn would have read more from the cache, had this edit been made on both, and what that is worth.
+        Where the edit cannot be made, a request would have been sent as it was."""
+        facts, estimator = examiner.viewer.measures(self.new)
+        scope = {"session": self.session, "project": project_of(self.session)}
+        requests = [apply_masks(draft, (mask,), **scope)[0].request for draft in (self.turns.before, self.turns.now)]
+        if requests[0] is None or requests[1] is None:
+            return 0, 0.0
+        expected = expect_read(turn_of(self.old, requests[0]), turn_of(self.new, requests[1]), estimator, facts)
+        autopsy = self.examined.turn.autopsy
+        saved = max(0, min(expected or 0, autopsy.could_tokens) - autopsy.read_tokens)
+        return saved, price_loss(self.examined.usage, saved, facts.prices)
+
+
+def _groups(examined: Iterable[ExaminedTurn]) -> dict[tuple[Cause, str], list[ExaminedTurn]]:
+    """The turns that one cause alone has broken, by cause and section."""
+    groups: dict[tuple[Cause, str], list[ExaminedTurn]] = {}
+    for each in examined:
+        autopsy = each.turn.autopsy
+        is_too_long = autopsy.cause == "expired" and (autopsy.idle or 0.0) > _HOUR
+        if autopsy.cause in _ADVICE and autopsy.lost_tokens and not autopsy.also and not is_too_long:
+            groups.setdefault((autopsy.cause, each.turn.section_name), []).append(each)
+    return groups
+
+
+def _scope_of(sessions: set[str]) -> tuple[Keep, str]:
+    """Where an edit is kept that would have helped in all of these sessions, and the name of it."""
+    projects = {project_of(session) for session in sessions}
+    if len(sessions) == 1 and "" not in sessions:
+        return "session", next(iter(sessions))
+    return ("project", next(iter(projects))) if len(projects) == 1 and "" not in projects else ("all", "")
+
+
+def _masks_for(cause: Cause, turns: TwoTurns, scope: Keep, name: str) -> Iterator[tuple[str, str, Mask]]:
+    """The edits that are tried for a cause: what each is called, the words that it is about, and its mask."""
+    edits: list[CacheEdit | None] = []
+    match cause:
+        case "system" | "messages":
+            edits = [turns.hold_words("move"), turns.hold_words("freeze"), turns.hold_words("strip")]
+        case "tools":
+            edits = [turns.hold_words("freeze")]
+            for tool in turns.new_tools():
+                yield f"Leave out {tool}", tool, _mask(scope, name, strip=Strip(what="tool", tool=tool))
+        case "tools_order":
+            edits = [turns.order_tools()]
+        case "settings" | "format" | "cache_key":
+            edits = [turns.keep_option(_options_of(cause, turns))]
+        case "expired":
+            edits = [CacheEdit(action="mark", ttl="1h")]
+        case "marks_missing" | "marks_moved" | "marks_limit":
+            edits = [CacheEdit(action="mark")]
+        case _:
+            pass
+    for edit in edits:
+        if edit is not None:
+            label = "Ask for an hour" if edit.ttl else _LABELS[edit.action]
+            words = " … ".join(turns.words_of(edit)) or ", ".join(edit.names) or edit.pointer
+            yield label, words[:200], _mask(scope, name, cache=edit)
+
+
+def _mask(scope: Keep, name: str, *, cache: CacheEdit | None = None, strip: Strip | None = None) -> Mask:
+    return with_id(
+        Mask(
+            kind="strip" if cache is None else "cache",
+            scope=scope,
+            name=name,
+            cache=cache,
+            strip=strip,
+        )
+    )
+
+
+def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
+    """Where the options are that this cause is about, in either turn."""
+    places: list[str] = []
+    for request in (turns.before.request, turns.now.request):
+        if request is None:
+            continue
+        options = request.options
+        match cause:
+            case "settings":
+                values = (options.reasoning, request.tool_choice)
+                places += [value.at for value in values if value is not None and value.at]
+            case "format":
+                places += [options.format.at] if options.format is not None and options.format.at else []
+            case _:
+                places += [turns.option_with(options.cache_key)] if options.cache_key else []
+    return [place for place in dict.fromkeys(places) if place]
+
+
+def _sum_money(group: Iterable[ExaminedTurn]) -> float | None:
+    known = [each.turn.autopsy.money for each in group]
+    return None if None in known else fsum(money for money in known if money is not None)
+
+
+def _money_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
+    """What all turns would have cost less had every write been for an hour, so that these had found the cache."""
+    ids = {each.turn.exchange for each in group}
+    differences = []
+    for each in examined:
+        lost = each.turn.autopsy.lost_tokens if each.turn.exchange in ids else 0
+        written = max(0, (each.usage.cache_write_tokens or 0) - lost)
+        usage = msgspec.structs.replace(each.usage, cost=None)
+        kept = msgspec.structs.replace(
+            usage,
+            cached_tokens=(usage.cached_tokens or 0) + lost,
+            cache_write_tokens=written,
+            cache_write_1h_tokens=written,
+        )
+        paid, least = cost_of(usage, each.facts.prices), cost_of(kept, each.facts.prices)
+        if paid is None or least is None:
+            return None
+        differences.append(paid.dollars - least.dollars)
+    return fsum(differences)
+
 
 _NO_MATCH = Fault(Code.USAGE, "no request matches", hint="`sightline traffic` lists what is on record.", status=404)
 MOST_AT_ONCE: Final = 20

@@ -16,10 +16,9 @@ from sightline.errors import Fault
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.filters.parsing import parse
-from sightline.model.comparison import of_message
 from sightline.model.json import Json
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Request, of_message
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, count_left, examine
 from sightline.wire.jsontext import decode

@@ -20,7 +20,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import read_summaries
 from sightline.filters.expression import Expression, TextTerm, both, negate
 from sightline.filters.parsing import parse
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.store import Store
 from sightline.store.summary import PriceList, Summary
 from sightline.tokens.estimate import savings_of

@@ -13,8 +13,7 @@ from sightline.editing.comparing import Compared, Comparison, Side, compare_draf
 from sightline.editing.draft import Draft
 from sightline.editing.review import TokenBudget
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.core.calls_draft import CallsDraft
-from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import DocumentState, Viewer
@@ -40,8 +39,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.fold import fold
 from sightline.model.json import JsonObject
-from sightline.model.reply import reply_json
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage, reply_json
 from sightline.store.digest import reply_dialect
 from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary

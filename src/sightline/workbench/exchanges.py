@@ -13,9 +13,9 @@ from sightline.dialects.registry import dialect, find_dialect, names
 from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.engine import AGENT, path_of
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
-from sightline.exchange.own_calls import AGENT, path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import (
     EraseChats,

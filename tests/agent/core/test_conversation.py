@@ -9,8 +9,6 @@ from sightline.agent.core.tool import NOTHING, ToolOutcome, text_outcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import NAMES
 from sightline.dialects.translate import write_request
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -24,8 +22,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
+from sightline.model.request import Message, Options, Request, ToolChoice
 from tests.loop_stage import count, question
 
 PICTURE = Image(Inline("image/png", "aGk="))

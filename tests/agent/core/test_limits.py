@@ -25,7 +25,7 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.tool import Definition, Toolbox, text_outcome
 from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.account import RateLimits
 from sightline.tokens.ledger import Ledger
 from tests.chat.core.stage import NOW

@@ -25,12 +25,9 @@ from sightline.agent.core.steps import (
 from sightline.agent.core.tool import Cap, ToolOutcome, text_outcome
 from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
-from sightline.model.reply import Choice, Reply
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, Usage
+from sightline.model.request import FunctionTool, Message, Request
 from tests.loop_stage import Driver, calls, count, limited, plan, question, reply, says
 
 

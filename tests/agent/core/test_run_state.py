@@ -34,8 +34,7 @@ from sightline.agent.core.tool import text_outcome
 from sightline.catalog.provider import Route
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Inline, Opaque, Text, Thinking
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
 from tests.loop_stage import Driver, calls, count, limited, plan, question, reply, says
 
 BEGAN = RunBegan(question(), plan())

@@ -10,7 +10,7 @@ from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.tool import Definition, definition_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.model.tools import Grammar
+from sightline.model.request import Grammar
 
 
 class Unit(enum.Enum):

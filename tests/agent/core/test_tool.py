@@ -18,7 +18,7 @@ from sightline.agent.core.tool import (
 )
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Inline, Link, Text
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
+from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool
 from tests.loop_stage import TOOLBOX
 
 

@@ -19,11 +19,9 @@ from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.prepare import Prepared
 from sightline.model.exchange import Answered, Budgeted
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import Image, Link, Text, ToolCall
 from sightline.model.reply import Reply
-from sightline.model.request import Request
+from sightline.model.request import Message, Options, Request
 from sightline.store.entries import FactEntry
 from tests.loop_stage import calls, count, plan, reply, says
 from tests.relay_stage import DIALECTS

@@ -15,9 +15,8 @@ from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.prepare import compose_request
 from sightline.model.exchange import ExchangeCancelled
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message
 from tests.loop_stage import calls, count, plan, says
 from tests.running_stage import FakeTools, RunStage, on_stage, open_stage, plays
 from tests.upstream import Upstream, stall

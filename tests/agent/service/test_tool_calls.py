@@ -14,7 +14,7 @@ from sightline.agent.service.tool_calls import INTERRUPTED, ToolRunner
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Fault
-from sightline.journal.driver import StopSignal
+from sightline.journal.journal import StopSignal
 from sightline.model.parts import Image, Inline, Text
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.running_stage import FakeTools

@@ -12,10 +12,9 @@ from sightline.agent.tools import commands as child
 from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookVerdict, hooks_in
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from sightline.model.events import Ended, Finished, Started, StreamEvent, TextReceived, UsageReceived
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
 from tests.person import Person

@@ -9,8 +9,8 @@ from sightline.chat.api.pairs import shares_of
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.formats import to_json
 from sightline.chat.core.pair import ChatAnswer, MessagePair
-from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text
+from sightline.model.request import Message
 from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.upstream import says
 

@@ -18,12 +18,9 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault, Numbers
 from sightline.filters.parsing import parse
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import Image, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message, Options, Request
 from sightline.wire.jsontext import decode, encode
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")

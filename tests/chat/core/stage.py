@@ -13,7 +13,7 @@ from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
-from sightline.model.tools import Tool
+from sightline.model.request import Tool
 
 NOW = 1_800_000_000.0
 BY_LETTER = ChatSettings(

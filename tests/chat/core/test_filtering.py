@@ -11,9 +11,9 @@ from sightline.filters.expression import Expression, set_terms
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Value, matches
-from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 from tests.chat.core.stage import NOW
 from tests.filters.expressions import CHAT_TERMS, SINGLE_TERMS, joined
 

@@ -19,7 +19,6 @@ from sightline.chat.core.pair import (
     trouble_of,
 )
 from sightline.errors import Code, Fault, Numbers
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     Citation,
@@ -34,8 +33,8 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.reply import Choice, Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, Usage
+from sightline.model.request import Message
 
 SOURCE = Citation(url="https://example.org")
 ROUNDS = ChatAnswer(

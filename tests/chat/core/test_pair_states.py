@@ -19,8 +19,8 @@ from sightline.chat.core.facts import (
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.errors import Fault
-from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 
 WAITING = MessagePair(id="a", user_text="why?", model="acme", state="sending")
 DONE = after(WAITING, PairAnswered("a", text_answer("so")))

@@ -12,10 +12,9 @@ from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Parameters, Topic
 from sightline.dialects.registry import dialect as record_of
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
-from sightline.model.tools import FunctionTool
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import FunctionTool, Message
 from sightline.tokens.estimator import Estimator
 from tests.chat.core.stage import answered, driven, filtered, history_of, ids, planned, view_of
 

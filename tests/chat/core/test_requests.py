@@ -2,7 +2,6 @@ from sightline.catalog.facts import Facts
 from sightline.chat.core import sizing
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, messages_of, question
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -17,8 +16,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message, Request
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import Estimate, exactly
 from sightline.tokens.estimator import Estimator

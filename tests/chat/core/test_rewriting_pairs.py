@@ -13,8 +13,8 @@ from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
 from sightline.errors import Fault
-from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from tests.chat.core.stage import answered, history_of, ids, view_of
 
 

@@ -16,7 +16,7 @@ from sightline.chat.core.sending import (
 )
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault, Numbers
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.ledger import READY, Wait
 from tests.chat.core.stage import BY_LETTER, answered, attempts, driven, history_of, planned, view_of
 

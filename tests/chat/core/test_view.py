@@ -29,7 +29,7 @@ from sightline.chat.core.view import View
 from sightline.errors import Fault
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool
 from sightline.tokens.estimate import Estimate, exactly
 from tests.chat.core.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
 

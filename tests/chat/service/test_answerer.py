@@ -20,8 +20,8 @@ from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Budgeted
+from sightline.model.reply import Usage
 from sightline.model.request import Request
-from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import ChatStage, overflows, played
 from tests.chat.service.chat_stage import says as answering_says

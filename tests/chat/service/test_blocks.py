@@ -12,7 +12,6 @@ from sightline.chat.service.blocks import (
     is_shown,
     media_of,
 )
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -27,6 +26,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message
 
 PICTURE = Image(Inline("image/png", "aGk="))
 SOUND = Audio(Inline("audio/wav", "aG8="))

@@ -34,8 +34,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Citation, Image, Inline, Opaque, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from tests.contract.cases import Case, cases
 from tests.reply_samples import CALLS, SAYS
 

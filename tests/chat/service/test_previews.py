@@ -5,7 +5,7 @@ import json
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
 from sightline.model.parts import Image, Inline
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.estimate import Estimate
 from tests.chat.core.stage import answered
 from tests.chat.service.chat_stage import ChatStage, played, says

@@ -10,7 +10,7 @@ from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.recorder import FactObserver
-from sightline.model.tools import Tool
+from sightline.model.request import Tool
 from tests.chat.core.stage import answered
 from tests.chat.service.chat_stage import ChatStage, played, says, says_until, word
 from tests.fake_clock import FakeClock

@@ -29,8 +29,8 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.recorder import FactObserver
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
-from sightline.model.tools import FunctionTool, Tool
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import FunctionTool, Tool
 from sightline.tokens.estimate import between
 from tests.chat.core.stage import NOW, answered, history_of, ids, told, view_of
 from tests.chat.service.chat_stage import ChatStage, open_stage, played, says

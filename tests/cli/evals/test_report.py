@@ -14,9 +14,9 @@ from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOp
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Link, Refusal, Text, Thinking, ToolCall, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 from tests.evals.core.rows import failed, row
 
 

@@ -8,11 +8,9 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.anthropic.cache_marks import place_marks
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import translate_request, write_request
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Text
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message, Request
 from sightline.wire.jsontext import decode, encode
 
 LONG = "word " * 1200

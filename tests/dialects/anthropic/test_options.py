@@ -14,8 +14,8 @@ from sightline.dialects.anthropic.options import (
 )
 from sightline.dialects.dialect import Target
 from sightline.errors import Fault
-from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
+from sightline.model.request import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 

@@ -30,7 +30,7 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Text, Thinking, ToolCall
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.wire.sse import Frame
 
 

@@ -10,9 +10,8 @@ from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
 from sightline.model.fold import fold
 from sightline.model.parts import Audio, Citation, Image, Link, Opaque, Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled
+from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "anthropic").glob("*/reply.json"))
 

@@ -12,10 +12,9 @@ from sightline.dialects.anthropic.request import read_request, with_turns, write
 from sightline.dialects.dialect import Target
 from sightline.dialects.losses import UnreadLosses
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 
 
 def write(*messages, target=None, dialect="openai-chat", **more):

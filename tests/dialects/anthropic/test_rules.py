@@ -4,9 +4,8 @@ import pytest
 
 from sightline.dialects.anthropic import problems, vendor_problems
 from sightline.dialects.anthropic.request import read_request
-from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 
 ASK = {"role": "user", "content": "go"}
 E = {"type": "ephemeral"}

@@ -30,8 +30,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Link, Opaque, Thinking, ToolCall
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.sse import SseDecoder
 
 DONE = (Finished("stop"), Ended())

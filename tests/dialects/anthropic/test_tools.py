@@ -8,8 +8,7 @@ from sightline.dialects.anthropic.request import read_choice, read_client_tool, 
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, ToolChoice
+from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool, Request, ToolChoice
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
 F = FunctionTool("f", "F", SCHEMA)

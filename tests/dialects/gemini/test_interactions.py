@@ -9,8 +9,7 @@ from sightline.dialects.endpoint import has_readable_reply, read_raw_reply
 from sightline.dialects.gemini.interactions import read_interaction
 from sightline.model.fold import fold
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
 
 USAGE = {
     "total_input_tokens": 10, "total_tool_use_tokens": 2, "total_output_tokens": 5, "total_thought_tokens": 3,

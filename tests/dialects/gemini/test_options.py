@@ -2,8 +2,8 @@ import pytest
 
 from sightline.dialects.gemini.options import read_format, read_reasoning, write_all
 from sightline.errors import Fault
-from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
+from sightline.model.request import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 
 AT = "/generationConfig"
 

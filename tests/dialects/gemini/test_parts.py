@@ -5,7 +5,6 @@ import pytest
 from sightline.dialects.gemini.parts import arguments_object, call_part, for_client, media_part, read_part
 from sightline.dialects.gemini.request import ContentWriter
 from sightline.errors import Fault
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -24,6 +23,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Addition, Report
+from sightline.model.request import Message
 
 
 def lost(report):

@@ -22,9 +22,8 @@ from sightline.errors import Code, Fault
 from sightline.model.events import Finished
 from sightline.model.json import JsonObject
 from sightline.model.parts import Citation
-from sightline.model.reply import Choice, TokenLogprob
+from sightline.model.reply import Choice, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 
 
 @pytest.mark.parametrize(

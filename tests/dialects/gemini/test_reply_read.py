@@ -26,8 +26,7 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Document, Link, Text, Thinking
-from sightline.model.reply import TokenLogprob
-from sightline.model.usage import Usage
+from sightline.model.reply import TokenLogprob, Usage
 from sightline.wire.sse import Frame, SseDecoder
 
 PARTS = "/candidates/0/content/parts"

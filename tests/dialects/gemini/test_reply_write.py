@@ -45,9 +45,8 @@ from sightline.model.parts import (
     Thinking,
     ToolCall,
 )
-from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.sse import SseDecoder
 
 CASES = Path(__file__).parents[2] / "wire_cases" / "gemini"

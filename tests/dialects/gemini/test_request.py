@@ -19,12 +19,9 @@ from sightline.dialects.gemini.request import is_followed_by_pieces, read_reques
 from sightline.dialects.signatures import UNCHECKED
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Finished, SignatureReceived, TextReceived, ThinkingReceived
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, ToolChoice
+from sightline.model.request import FunctionTool, Message, Options, Request, ToolChoice
 from sightline.wire.sse import SseDecoder
 
 

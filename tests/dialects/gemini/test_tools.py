@@ -19,8 +19,7 @@ from sightline.errors import Fault
 from sightline.model.json import JsonObject
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Addition, Loss, Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, ToolChoice
+from sightline.model.request import CustomTool, FunctionTool, OpaqueTool, Request, ToolChoice
 
 WIRE: Any = [
     {

@@ -21,9 +21,8 @@ from sightline.model.events import (
     ToolCallCompleted,
 )
 from sightline.model.parts import Citation, Refusal
-from sightline.model.reply import Choice, TokenLogprob
+from sightline.model.reply import Choice, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from tests.dialects.openai_chat.telling import calling, chunk, heard
 
 chat: Any = choices

@@ -5,9 +5,8 @@ import pytest
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_chat.options import read_format, write_format, write_reasoning
 from sightline.errors import Fault
-from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import JsonFormat, Options, PlainFormat, Reasoning, Request, SchemaFormat
 from tests.dialects.openai_chat.telling import DIALECT
 
 SCHEMA: Any = {"type": "object", "properties": {"x": {"type": "integer"}}}

@@ -10,7 +10,7 @@ from sightline.dialects.openai_chat.plain import PLAIN_TEXTS, begins_stream, rea
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.fold import fold
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 ANSWER = {"role": "assistant", "content": "yes", "refusal": None}
 CHOICE = {"index": 0, "message": ANSWER, "finish_reason": "stop"}

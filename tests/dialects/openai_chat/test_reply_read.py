@@ -8,7 +8,7 @@ from sightline.dialects.openai_chat.usage import read_counts
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, Finished, Started
 from sightline.model.parts import Audio, Inline, Opaque, Refusal, Text, Thinking, ToolCall
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.dialects.openai_chat.telling import fold, read_reply, whole
 
 AT = "/choices/0/message"

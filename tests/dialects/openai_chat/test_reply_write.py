@@ -23,9 +23,8 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.parts import Audio, Citation, Image, Inline, Link, Opaque, Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import decode
 from tests.dialects.openai_chat.telling import CASES, DIALECT, essence, fold, frames, read_bytes, read_reply, written
 

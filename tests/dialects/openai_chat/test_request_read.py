@@ -5,7 +5,6 @@ import pytest
 from sightline.dialects.openai_chat import request_read
 from sightline.dialects.signatures import wrap
 from sightline.errors import Fault
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     Document,
@@ -20,6 +19,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message
 from tests.dialects.openai_chat.telling import read_request
 
 read_call: Any = request_read.read_call

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from sightline.catalog.provider import Quirks
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -27,7 +25,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Options, Request
 from tests.dialects.openai_chat.telling import DIALECT, without_nulls
 
 write_request = DIALECT.write_request

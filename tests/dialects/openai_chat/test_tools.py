@@ -7,8 +7,7 @@ from sightline.dialects.openai_chat.tools import read_tool_choice, read_tools
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, ToolChoice
+from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool, Request, ToolChoice
 from tests.dialects.openai_chat.telling import DIALECT
 
 SCHEMA: Any = {"type": "object", "properties": {}}

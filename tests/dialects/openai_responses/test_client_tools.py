@@ -20,10 +20,9 @@ from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.reply_read import read_reply
 from sightline.dialects.openai_responses.request import write_request
 from sightline.model.events import ToolCallBegun
-from sightline.model.message import Message
 from sightline.model.parts import FileId, Image, Link, PlainText, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from tests.dialects.openai_responses.cases import losses, read, write
 
 ACTIONS: list[dict[str, Any]] = [
@@ -236,8 +235,7 @@ def test_a_screenshot_needs_a_picture() -> None:
 
 
 def test_our_own_loop_answers_built_in_tools_in_their_own_items() -> None:
-    from sightline.model.message import Message
-    from sightline.model.request import Request
+    from sightline.model.request import Message, Request
 
     calls = (
         ToolCall("c1", "shell", '{"commands":["ls"]}', "shell"),

@@ -24,8 +24,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Opaque, Refusal, Text, Thinking, ToolCall
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 
 
 def body(*output, **fields):

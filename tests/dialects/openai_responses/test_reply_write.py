@@ -8,9 +8,8 @@ from sightline.dialects.signatures import NEXT
 from sightline.errors import Code, Fault
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from tests.dialects.openai_responses.cases import CLIENT, DIALECT, having, loaded, losses
 
 

@@ -4,7 +4,6 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.signatures import NEXT
 from sightline.errors import Fault
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -18,7 +17,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from tests.dialects.openai_responses.cases import losses, read, write
 
 

@@ -5,12 +5,22 @@ import pytest
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.openai_responses.request import Brought
 from sightline.errors import Fault
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Opaque, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, ToolChoice
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Grammar,
+    JsonFormat,
+    Message,
+    OpaqueTool,
+    Options,
+    PlainFormat,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    ToolChoice,
+)
 from tests.dialects.openai_responses.cases import losses, read, write
 
 SCHEMA = {"type": "object", "properties": {}}

@@ -27,9 +27,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Thinking
-from sightline.model.reply import TokenLogprob
+from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.sse import SseDecoder
 from tests.dialects.openai_responses.cases import CLIENT, bare, folded_body, losses, read_sse, types, written
 

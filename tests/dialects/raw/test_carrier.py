@@ -17,7 +17,6 @@ from sightline.dialects.raw.names import FIRST_CALL
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.events import ArgumentsReceived, FieldReceived, SignatureReceived, ToolCallBegun, ToolCallCompleted
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -36,7 +35,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 
 FOREIGN = [
     Document(Inline("application/pdf", "JVBERi0="), "a.pdf", cite=True),

@@ -34,9 +34,8 @@ from sightline.model.events import (
 )
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Link, Opaque, Text, Thinking, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.sse import SseDecoder
 
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/reply.json"))

@@ -6,8 +6,6 @@ import pytest
 from sightline.dialects.dialect import Target
 from sightline.dialects.raw.request import problems, read_request, read_settings, write_request, write_settings
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import (
     CacheBreakpoint,
     Document,
@@ -21,8 +19,17 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Addition, Loss, Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, ToolChoice
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    ToolChoice,
+)
 
 
 def written(request, target=None):

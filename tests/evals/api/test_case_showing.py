@@ -10,8 +10,8 @@ from sightline.errors import Fault
 from sightline.evals.api.calls import WholeMedia
 from sightline.evals.api.showing import answer_shown, media_in, messages_shown
 from sightline.evals.core.result import SCHEME
-from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Inline, Link, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from sightline.web.bodies import Query
 from tests.evals.api.eval_desk import FIXED, EvalDesk, at_desk
 from tests.recordings import exchange, store_with

@@ -8,8 +8,8 @@ from sightline.errors import Fault
 from sightline.evals.api.suites import changes_of, diff_lines, find_edit
 from sightline.model.exchange import AttemptStarted, Edited
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text
+from sightline.model.request import Message
 from sightline.store.entries import BodyEntry, Entry
 from tests.evals.api.eval_desk import EvalDesk, at_desk
 from tests.recordings import exchange, store_with

@@ -12,8 +12,8 @@ from sightline.evals.core.result import (
     replace_media,
 )
 from sightline.evals.core.summary import CaseTally, Excluded, bounds_of, score_or_reason, tally_results, targets_of
-from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, Text, ToolResult
+from sightline.model.request import Message
 from tests.evals.core.rows import failed, row
 
 

@@ -34,8 +34,8 @@ from sightline.evals.core.suite import (
     Trials,
 )
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall
+from sightline.model.request import Message
 
 MESSAGE = CaseMessage(
     role="user",

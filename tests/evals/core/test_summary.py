@@ -4,7 +4,7 @@ from sightline.evals.core.comparison import TrendRun, trends
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.intervals import wilson_interval
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row
 

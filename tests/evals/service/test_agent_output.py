@@ -5,7 +5,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.evals.service.agent_output import read_output
 from sightline.model.parts import ToolCall, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 
 def lines(*events: object) -> bytes:

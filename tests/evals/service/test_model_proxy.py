@@ -9,7 +9,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import Judged
 from sightline.evals.service.grading import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 KEY = "a token of this command"
 Call = Callable[..., Awaitable[tuple[int, Any]]]

@@ -23,9 +23,8 @@ from sightline.evals.service.target import (
 from sightline.model.exchange import Received
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice as Answer
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage
 from sightline.model.request import Request
-from sightline.model.usage import Usage
 from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, play, table, verdicts
 from tests.fake_clock import FakeClock
 from tests.loop_stage import calls, count, says

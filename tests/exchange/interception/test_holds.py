@@ -16,8 +16,8 @@ from sightline.exchange.interception.holds import MOST_OUTCOMES, Holds
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.model.exchange import Edited
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from tests.holding import JSON, asking, held, let_go, promptly, said_by
 from tests.relay_stage import Stage, asks, play

@@ -14,7 +14,7 @@ from sightline.exchange.interception.viewer import MOST_LOOKS, Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Edited
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.sqlite import open_store
 from sightline.store.store import Store
 from sightline.tokens.calibration import digest_chain

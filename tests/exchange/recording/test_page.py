@@ -7,7 +7,6 @@ import pytest
 
 from sightline.exchange.recording.page import message_html, page, parts_html, tool_html, words
 from sightline.model.exchange import Budgeted, ExchangeCancelled, Fact, Received
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -26,7 +25,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Loss
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, Grammar, Message, OpaqueTool, Tool
 from sightline.store.entries import BodyEntry, FactEntry
 from tests.recordings import exchange, failed, one
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256

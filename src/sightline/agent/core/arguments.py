@@ -19,7 +19,7 @@ from sightline.dialects.tool_names import free_text
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall
-from sightline.model.tools import Grammar
+from sightline.model.request import Grammar
 from sightline.wire import pointer
 from sightline.wire.jsontext import decode
 

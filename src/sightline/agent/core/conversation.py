@@ -13,12 +13,9 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
-from sightline.model.message import Message
-from sightline.model.options import Options
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
+from sightline.model.request import Message, Options, Request, ToolChoice
 from sightline.wire.jsontext import decode
 
 AmendmentKind: TypeAlias = Literal[

@@ -24,9 +24,8 @@ from sightline.dialects.tool_names import as_function_arguments
 from sightline.errors import CancelReason
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall
-from sightline.model.reply import Finish, Reply
+from sightline.model.reply import Finish, Reply, Usage
 from sightline.model.request import Request
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 
 Fate: TypeAlias = Literal["ran", "refused", "denied", "answered", "cancelled", "limit", "cut"]

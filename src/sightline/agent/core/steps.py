@@ -10,9 +10,8 @@ from sightline.agent.core.limits import Reached
 from sightline.agent.core.tool import ToolOutcome
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage
 from sightline.model.request import Request
-from sightline.model.usage import Usage
 
 
 class RunnableCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -19,7 +19,7 @@ from sightline.dialects.registry import hosted_tool_kind
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Inline, Text, ToolKind
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool
 from sightline.wire import pointer
 from sightline.wire.jsontext import decode, encode
 

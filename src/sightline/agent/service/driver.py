@@ -45,14 +45,13 @@ from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import EventObserver
-from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
+from sightline.exchange.phase import Cancellation, cancel_reason, cancellation
 from sightline.exchange.recorder import FactObserver
-from sightline.journal.driver import StopSignal, drive
-from sightline.model.message import Message
+from sightline.journal.journal import StopSignal, drive
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.store.store import Store
 from sightline.tokens.estimate import cost_of
 from sightline.tokens.ledger import Wait

@@ -20,11 +20,9 @@ from sightline.model.events import StreamEvent
 from sightline.model.exchange import Answered, Dropped, Edited, ExchangeFinished, Held, Released
 from sightline.model.fold import fold
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.reply import Reply
-from sightline.model.request import Request
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message, Request
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import summary_of

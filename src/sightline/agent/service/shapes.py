@@ -11,7 +11,7 @@ from sightline.agent.core.limits import Behaviour, LimitName, Reached
 from sightline.agent.core.rounds import Fate
 from sightline.errors import CancelReason
 from sightline.model.json import Json
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 

@@ -16,12 +16,11 @@ from sightline.agent.tools.tools import Tools
 from sightline.catalog.capabilities import refusals
 from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
-from sightline.journal.driver import StopSignal
+from sightline.journal.journal import StopSignal
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 
 
 @dataclass(frozen=True, slots=True)

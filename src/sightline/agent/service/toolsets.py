@@ -18,10 +18,9 @@ from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message
 from sightline.wire.jsontext import MISFIT, decode, encode
 
 Opening: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]

@@ -60,8 +60,8 @@ from sightline.errors import Code, Fault
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
-from sightline.model.message import Role
 from sightline.model.parts import Part
+from sightline.model.request import Role
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query

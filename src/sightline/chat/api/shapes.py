@@ -13,8 +13,8 @@ from sightline.chat.service.blocks import Block
 from sightline.chat.service.chat import SavedFilter
 from sightline.errors import CancelReason
 from sightline.model.json import JsonObject
+from sightline.model.reply import Usage
 from sightline.model.report import Addition, Loss
-from sightline.model.usage import Usage
 from sightline.web.replies import FaultShown
 
 

@@ -8,8 +8,8 @@ import msgspec
 from sightline.chat.core.pair import ChatAnswer, Flag, Hand, MessagePair, Star, Trouble, text_answer
 from sightline.chat.core.topics import Topic
 from sightline.errors import CancelReason, Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text
+from sightline.model.request import Message
 
 
 class PairAsked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="asked"):

@@ -35,7 +35,7 @@ from sightline.filters.expression import (
 )
 from sightline.filters.fields import SUMS
 from sightline.filters.predicate import Value, fits, fold_case, is_filed, literal, matches, occurs, plain
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 
 class PairWords:

@@ -9,10 +9,9 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from sightline.errors import CancelReason, Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Audio, Citation, Document, Image, Inline, Part, Text, ToolCall
-from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff
 
 LifecycleState: TypeAlias = Literal["idle", "sending", "complete", "error"]

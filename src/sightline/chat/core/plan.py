@@ -11,9 +11,8 @@ from sightline.chat.core.sizing import ChatSettings, concatenate, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Tool
 from sightline.tokens.estimate import Estimate, sum_estimates
 from sightline.tokens.window_budget import Boundary, Room, count_to_drop
 

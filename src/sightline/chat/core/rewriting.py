@@ -17,8 +17,8 @@ from sightline.chat.core.sizing import Sizer, concatenate, question
 from sightline.editing.comparing import SectionChange, slots_of, texts_of, with_new_text
 from sightline.editing.texts import divide_over_parts
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text
+from sightline.model.request import Message
 from sightline.tokens.estimate import Estimate, sum_estimates
 
 

@@ -30,7 +30,7 @@ from sightline.chat.core.plan import (
 )
 from sightline.chat.core.view import View
 from sightline.errors import Fault
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.tokens.estimate import Estimate, sum_estimates
 from sightline.tokens.ledger import READY, Wait
 from sightline.tokens.window_budget import count_to_drop

@@ -12,7 +12,6 @@ from msgspec import structs
 from sightline.catalog.facts import Facts
 from sightline.chat.core.pair import MessagePair
 from sightline.dialects.registry import dialect as find_dialect
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -26,8 +25,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.request import Request
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Request, Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import Estimate, exactly, sum_estimates
 from sightline.tokens.estimator import Estimator

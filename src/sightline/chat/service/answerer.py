@@ -19,16 +19,14 @@ from sightline.agent.service.toolsets import KeptRules, ToolOpener, answer_of, m
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
-from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
+from sightline.exchange.phase import cancel_reason
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
-from sightline.model.reply import Reply
-from sightline.model.tools import Tool
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message, Tool
 from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
 

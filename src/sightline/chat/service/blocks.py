@@ -26,7 +26,6 @@ from sightline.model.events import (
 )
 from sightline.model.fold import Fold
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -40,6 +39,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message
 from sightline.wire.jsontext import encode
 
 Media: TypeAlias = Image | Audio | Document

@@ -30,19 +30,19 @@ from sightline.chat.service.blocks import Deltas, LiveAnswer, partial_of
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.cancellation import Cancellation, cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.hold_changes import Changes, changes_while_held
+from sightline.exchange.phase import Cancellation, cancellation
 from sightline.exchange.prepare import Prepared, prepare
-from sightline.journal.driver import StopSignal, drive
+from sightline.journal.journal import StopSignal, drive
 from sightline.model.events import (
     Ended,
     StreamEvent,
 )
 from sightline.model.exchange import Budgeted, Dropped
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
+from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.race import WorkInterrupted, wait_either

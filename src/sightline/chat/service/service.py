@@ -17,9 +17,9 @@ from sightline.chat.service.running_send import ending_of_interrupted_pair
 from sightline.chat.service.sends import Previews, Sends
 from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
-from sightline.exchange.cancellation import cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
+from sightline.exchange.phase import cancellation
 from sightline.exchange.prepare import prepare
 from sightline.store.store import Logbook
 

@@ -28,7 +28,7 @@ from sightline.filters.expression import EVERYTHING, Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import Part, Text
-from sightline.model.tools import Tool
+from sightline.model.request import Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.window_budget import model_limit
 from sightline.wire.cache import BoundedCache

@@ -25,7 +25,6 @@ from sightline.evals.service.eval_log import PREFIX, State
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.suite_writing import replace_file
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -39,6 +38,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message
 from sightline.wire.jsontext import encode
 
 

@@ -45,11 +45,8 @@ from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import argument_problems, empty_problems, no_messages, pairing_problems, tool_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
-from sightline.model.options import SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool
+from sightline.model.request import FunctionTool, Message, OpaqueTool, Request, SchemaFormat
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")

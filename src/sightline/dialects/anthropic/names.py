@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from sightline.dialects.streaming import finish_for_content
-from sightline.model.message import Role
 from sightline.model.reply import Finish
+from sightline.model.request import Role
 
 NAME = "anthropic"
 

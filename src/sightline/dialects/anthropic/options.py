@@ -24,8 +24,8 @@ from sightline.dialects.option_table import (
     write_options,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
+from sightline.model.request import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 
 _KEY = "additionalProperties"
 _WHY = f"{NAME} keeps to schemas only whose objects are closed"

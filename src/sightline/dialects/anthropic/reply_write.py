@@ -27,9 +27,8 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.pointer import parse_pointer
 
 UNSIGNED = "unsigned"

@@ -35,11 +35,9 @@ from sightline.dialects.fields import (
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import ChoiceMode, CustomTool, FunctionTool, Message, OpaqueTool, Request, Tool, ToolChoice
 from sightline.wire.jsontext import encode
 
 _KNOWN = frozenset({"type", "name", "cache_control"})

@@ -55,8 +55,8 @@ from sightline.model.events import (
 from sightline.model.fold import update_usage
 from sightline.model.json import JsonObject
 from sightline.model.parts import Part, ToolCall
+from sightline.model.reply import Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
 

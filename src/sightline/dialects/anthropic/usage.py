@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
-from sightline.model.usage import Usage, unusual
+from sightline.model.reply import Usage, unusual
 
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 # A token that is written for an hour costs twice an input token, one for five minutes 1.25 times; a cost without the

@@ -36,11 +36,8 @@ from sightline.dialects.gemini.request import read_request, write_request
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, tool_problems
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
-from sightline.model.options import SchemaFormat
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.request import FunctionTool, Message, Request, SchemaFormat
 
 NAMES = NameRule(re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"), 128)
 

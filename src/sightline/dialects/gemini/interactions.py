@@ -31,8 +31,7 @@ from sightline.model.events import (
 )
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque
-from sightline.model.reply import Finish
-from sightline.model.usage import Usage
+from sightline.model.reply import Finish, Usage
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.sse import SseDecoder
 

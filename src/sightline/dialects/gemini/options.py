@@ -10,8 +10,8 @@ from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, 
 from sightline.dialects.gemini.tools import read_schema, strip_refused, write_schema
 from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_tier, set_path, write_options
 from sightline.model.json import JsonObject
-from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
+from sightline.model.request import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 
 _CONFIG = "generationConfig"
 STOP_LIMIT = 5

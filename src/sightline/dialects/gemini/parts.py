@@ -34,7 +34,6 @@ from sightline.dialects.signatures import wrap
 from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     Document,
@@ -52,6 +51,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report
+from sightline.model.request import Message
 from sightline.wire.jsontext import decode, encode
 
 Seal = tuple[str | None, str | None, str | None]

@@ -21,9 +21,8 @@ from sightline.errors import Code, Fault
 from sightline.model.events import Finished
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
-from sightline.model.reply import Choice, Finish, TokenLogprob
+from sightline.model.reply import Choice, Finish, TokenLogprob, Usage, unusual
 from sightline.model.report import Report
-from sightline.model.usage import Usage, unusual
 from sightline.wire.pointer import join
 
 Texts = Sequence[tuple[int, str]]

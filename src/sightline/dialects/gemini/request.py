@@ -35,8 +35,6 @@ from sightline.dialects.gemini.tools import read_tool_config, read_tools, write_
 from sightline.dialects.losses import describe
 from sightline.dialects.option_table import options_of, read_options, set_path, top_level_keys
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
-from sightline.model.options import Options
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -51,8 +49,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report, Severity
-from sightline.model.request import Request
-from sightline.model.tools import ToolChoice
+from sightline.model.request import Message, Options, Request, Role, ToolChoice
 from sightline.wire.pointer import resolve
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}

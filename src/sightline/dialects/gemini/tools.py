@@ -16,8 +16,7 @@ from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
-from sightline.model.request import Request
-from sightline.model.tools import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Request, Tool, ToolChoice
 from sightline.wire.jsontext import encode
 
 # Gemini CLI 0.61 writes types in capitals even under `responseJsonSchema`, in the request that picks its model.

@@ -6,8 +6,8 @@ from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.option_table import Table, top_level_keys
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
+from sightline.model.request import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 
 TABLE: Table = {
     "max_tokens": (("max_completion_tokens",), ("max_tokens",)),

@@ -10,8 +10,7 @@ import msgspec
 from sightline.dialects.dialect import PlainTexts
 from sightline.dialects.streaming import join_texts, read_frames
 from sightline.model.parts import Text
-from sightline.model.reply import Choice, Finish, Reply
-from sightline.model.usage import Usage, unusual
+from sightline.model.reply import Choice, Finish, Reply, Usage, unusual
 
 
 class _Part(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):

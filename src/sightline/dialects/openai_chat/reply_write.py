@@ -42,9 +42,8 @@ from sightline.model.events import (
 from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolKind
-from sightline.model.reply import Choice, Reply
+from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 
 DEFAULT_ID = "chatcmpl-0"

@@ -22,8 +22,6 @@ from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read
 from sightline.dialects.openai_chat.tools import nest_extras, read_tool_choice, read_tools
 from sightline.dialects.option_table import options_of, read_options
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
-from sightline.model.options import Reasoning
 from sightline.model.parts import (
     Audio,
     Document,
@@ -38,7 +36,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.request import Request
+from sightline.model.request import Message, Reasoning, Request, Role
 from sightline.wire.jsontext import encode
 
 _ROLES: dict[str, Role] = {

@@ -15,11 +15,9 @@ from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
-from sightline.model.options import Options
 from sightline.model.parts import Audio, CacheBreakpoint, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Options, Request, Role
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:

@@ -19,8 +19,7 @@ from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.names import NAME
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool, Request, Tool, ToolChoice
 
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 _CUSTOM = frozenset({"name", "description", "format"})

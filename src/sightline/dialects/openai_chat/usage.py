@@ -6,8 +6,8 @@ import msgspec
 
 from sightline.dialects.fields import as_object, compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
+from sightline.model.reply import Usage, unusual
 from sightline.model.report import Report
-from sightline.model.usage import Usage, unusual
 
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 

@@ -38,8 +38,8 @@ from sightline.dialects.stored import RESPONSES
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Opaque
+from sightline.model.request import Message
 
 
 def _keep_alive(headers: Mapping[str, str]) -> bytes:

@@ -18,7 +18,7 @@ from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import FileId, Image, Inline, Link, Text, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
-from sightline.model.tools import FunctionTool, OpaqueTool
+from sightline.model.request import FunctionTool, OpaqueTool
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.pointer import join
 

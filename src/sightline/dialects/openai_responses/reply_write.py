@@ -42,10 +42,9 @@ from sightline.model.events import (
 from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
 

@@ -44,11 +44,9 @@ from sightline.dialects.openai_responses.settings import (
 from sightline.dialects.signatures import NEXT
 from sightline.dialects.tool_names import flat_name
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, Message, OpaqueTool, Request, Role, Tool
 from sightline.wire.jsontext import encode
 
 ROLES: dict[str, Role] = {

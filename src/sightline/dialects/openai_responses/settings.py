@@ -25,10 +25,23 @@ from sightline.dialects.option_table import (
     write_options,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report, Severity
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
+from sightline.model.request import (
+    ADDED,
+    CustomTool,
+    FunctionTool,
+    Grammar,
+    JsonFormat,
+    OpaqueTool,
+    Options,
+    OutputFormat,
+    PlainFormat,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    Tool,
+    ToolChoice,
+)
 
 TABLE: Table = {
     "max_tokens": (("max_output_tokens",),),

@@ -45,9 +45,8 @@ from sightline.model.events import (
 )
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, Thinking
-from sightline.model.reply import Finish
+from sightline.model.reply import Finish, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.pointer import join
 
 _INPUT, _OUTPUT = "input_tokens_details", "output_tokens_details"

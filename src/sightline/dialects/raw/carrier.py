@@ -25,7 +25,6 @@ from sightline.model.events import (
     ToolCallCompleted,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Role
 from sightline.model.parts import (
     Audio,
     Citation,
@@ -41,6 +40,7 @@ from sightline.model.parts import (
     ToolKind,
     ToolResult,
 )
+from sightline.model.request import Role
 from sightline.wire.jsontext import decode, encode
 
 _OPAQUE = frozenset({"type", "value"})

@@ -34,9 +34,9 @@ from sightline.dialects.raw.names import CACHE, DETAILS, IMAGE, NAME, OPAQUE, SI
 from sightline.dialects.signatures import unwrap, wrap
 from sightline.dialects.tool_names import as_function_arguments, flat_name
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Role
 from sightline.model.parts import CacheBreakpoint, Citation, Image, Inline, Link, Opaque, Part, Text, Thinking, ToolCall
 from sightline.model.report import Report, Severity
+from sightline.model.request import Role
 
 KIND = "thinking"
 _THINKING = frozenset({"id", "text", "encrypted", "summary", "redacted"})

@@ -9,8 +9,8 @@ from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import Failed, Finished
 from sightline.model.json import JsonObject
-from sightline.model.message import Role
 from sightline.model.reply import Finish
+from sightline.model.request import Role
 
 FIELDS = frozenset({"finishReason", "finishDetail", "stopSequence"})
 

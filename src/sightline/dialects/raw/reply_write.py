@@ -43,9 +43,8 @@ from sightline.model.events import (
 from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, Thinking, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 
 

@@ -34,11 +34,9 @@ from sightline.dialects.tool_names import as_function_arguments, flat_name, free
 from sightline.dialects.validity import no_messages, pairing_problems
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, Tool
+from sightline.model.request import CustomTool, Message, Request, Role, Tool
 
 _AT = f"/{OPTIONS}"
 _ELSEWHERE = frozenset({"model", "messages"})

@@ -51,8 +51,8 @@ from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.suite_files import sound, suite_in
 from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
-from sightline.model.message import Message
 from sightline.model.parts import Inline, Link
+from sightline.model.request import Message
 from sightline.store.store import Store
 from sightline.transport.race import wait_started
 from sightline.web.asgi import WebResponse

@@ -14,7 +14,7 @@ from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.summary import Excluded
 from sightline.evals.service.eval_log import State
 from sightline.model.json import Json, JsonObject
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 _MOST = 10_000
 

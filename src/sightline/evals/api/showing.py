@@ -37,8 +37,8 @@ from sightline.evals.core.summary import Amount, TargetSummary, targets_of
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall
+from sightline.model.request import Message
 from sightline.wire.jsontext import encode
 
 _LONGEST_REASON = 400

@@ -33,11 +33,10 @@ from sightline.evals.service.suite_files import conversation, make_masked_case, 
 from sightline.evals.service.suite_targets import KnownTargets, SuiteTargets
 from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request
-from sightline.model.comparison import of_message
 from sightline.model.exchange import Edited
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message, of_message
 from sightline.store.store import Store
 from sightline.web.bodies import Query
 from sightline.wire.jsontext import encode

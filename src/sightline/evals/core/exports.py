@@ -16,7 +16,7 @@ from sightline.evals.core.graders.finding import is_missing
 from sightline.evals.core.result import CaseResult, CaseScore, Score, Verdict
 from sightline.evals.core.summary import Amount, amount_of, score_or_reason, targets_of
 from sightline.model.json import Json, JsonObject
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.wire import jsontext
 
 # --- lines of JSON: a few stable fields for other programs, and the whole result, which is what is read back ---

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 
 
 class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

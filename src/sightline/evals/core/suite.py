@@ -8,8 +8,7 @@ from msgspec import Meta
 from sightline.catalog.reading import key
 from sightline.evals.core.target import FileForm, SuiteTarget
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Role
-from sightline.model.tools import Tool
+from sightline.model.request import Role, Tool
 
 Severity: TypeAlias = Literal["error", "warning"]
 

@@ -27,7 +27,7 @@ from sightline.evals.core.statistics.paired import (
     describe_mean,
     describe_unknown_costs,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 
 Why: TypeAlias = Literal["error", "not_graded", "skipped"]
 

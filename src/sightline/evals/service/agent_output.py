@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 from sightline.wire.jsontext import decode, encode
 
 OutputForm: TypeAlias = Literal["", "codex", "claude"]

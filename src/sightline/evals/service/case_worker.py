@@ -39,8 +39,8 @@ from sightline.exchange.interception.hold_changes import Changes, apply_changes
 from sightline.exchange.recording.library import Library
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
-from sightline.model.message import Message
 from sightline.model.parts import ToolCall
+from sightline.model.request import Message
 from sightline.transport.clock import Clock
 
 _MOST_KEPT = 64 << 20

@@ -38,10 +38,10 @@ from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer
-from sightline.journal.driver import drive
+from sightline.journal.journal import drive
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Text
+from sightline.model.request import Message
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import decode, encode
 

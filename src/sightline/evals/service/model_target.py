@@ -41,11 +41,9 @@ from sightline.exchange.recording.likeness import lines_of
 from sightline.exchange.replay_handler import no_recording
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.model.reply import Reply
-from sightline.model.tools import Tool
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message, Tool
 from sightline.store.entries import FactEntry
 
 

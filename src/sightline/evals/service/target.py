@@ -16,11 +16,9 @@ from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.target import TargetSpec
 from sightline.exchange.interception.hold_changes import Changes
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, ToolCall
-from sightline.model.reply import Reply
-from sightline.model.tools import Tool
-from sightline.model.usage import Usage
+from sightline.model.reply import Reply, Usage
+from sightline.model.request import Message, Tool
 from sightline.tokens.estimate import cost_of
 from sightline.wire.jsontext import decode, encode
 

@@ -20,8 +20,7 @@ from sightline.editing.validity import Validity, check_draft
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.interception.core.calls_draft import CallsDraft
-from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.core.rules import InterceptionRule, OnTimeout, Phase
 from sightline.exchange.interception.kept_edits import Kept, KeptEdits, masks_by_id
 from sightline.exchange.phase import DroppedEnd, ExchangePhase

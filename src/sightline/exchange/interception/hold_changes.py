@@ -6,7 +6,7 @@ from sightline.editing.comparing import SectionChange, carry_over
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.remote_relay import RemoteHolds
 from sightline.model.exchange import Released
-from sightline.model.message import Message
+from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 
 Changes: TypeAlias = tuple[tuple[SectionChange, ...], ...]

@@ -15,8 +15,7 @@ from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse, WholeBody
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.interception.core.calls_draft import CallsDraft
-from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
 from sightline.exchange.interception.final_body import FinalBody, refuse_other

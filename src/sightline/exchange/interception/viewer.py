@@ -22,8 +22,7 @@ from sightline.editing.section import Section, Tokens
 from sightline.editing.validity import Validity
 from sightline.errors import Fault
 from sightline.exchange.client_request import TextHeaders
-from sightline.exchange.interception.core.calls_draft import CallsDraft
-from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.hold import HeldCalls, HeldRaw, HeldRequest, Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory

@@ -29,10 +29,9 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.fold import fold
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, Usage
 from sightline.model.report import Addition, Loss
 from sightline.model.request import Request
-from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary

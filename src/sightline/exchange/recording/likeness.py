@@ -15,8 +15,6 @@ from sightline.dialects.endpoint import counting_of
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
-from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -31,8 +29,17 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    Tool,
+)
 from sightline.wire.jsontext import decode, encode
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")

@@ -14,7 +14,6 @@ from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.model.exchange import Budgeted, FrameArrived
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -33,7 +32,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, Message, OpaqueTool, Tool
 from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
 from sightline.wire.jsontext import decode

@@ -18,8 +18,8 @@ from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.engine import path_of
 from sightline.exchange.outbound import end_to_end, own_call
-from sightline.exchange.own_calls import path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter

@@ -12,7 +12,7 @@ from sightline.agent.tools.builtin import builtin as writing
 from sightline.agent.tools.builtin.builtin import NAMES, READING, Builtin
 from sightline.errors import Code, Fault
 from sightline.model.parts import Document, Image
-from sightline.model.tools import OpaqueTool
+from sightline.model.request import OpaqueTool
 from tests.agent.tools.builtin.rooms import refused, said, text, used
 
 

@@ -3,10 +3,9 @@ from sightline.chat.core.sizing import messages_of
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import write_request
 from sightline.model.json import Json, JsonObject
-from sightline.model.options import Options
 from sightline.model.parts import Citation, Document, PlainText, Thinking
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Options, Request
 
 
 def message(sender: str, content: Json = None, text: str = "", **more: Json) -> JsonObject:

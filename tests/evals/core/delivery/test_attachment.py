@@ -16,8 +16,8 @@ from sightline.evals.core.delivery.content import (
     refusal,
 )
 from sightline.evals.core.suite import CaseMessage, FileSegment, ImageSegment, SuitePlace, TextSegment
-from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Text
+from sightline.model.request import Message
 from tests.picture_files import png
 
 PNG = base64.b64decode(png(2, 2))

@@ -27,8 +27,8 @@ from sightline.evals.core.suite import (
     SuitePlace,
     TextSegment,
 )
-from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Link, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 from tests.picture_files import png
 
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from sightline.evals.core.delivery.content import CallLedger, argument_text, escape_markers, flat_question
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
-from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Refusal, Text, ToolCall, ToolResult
+from sightline.model.request import Message
 
 
 def test_ids_that_are_made_differ_from_those_that_are_given() -> None:

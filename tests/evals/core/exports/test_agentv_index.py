@@ -4,7 +4,7 @@ import msgspec
 
 from sightline.evals.core.exports import row_of, to_index
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.evals.core.rows import failed, row
 
 

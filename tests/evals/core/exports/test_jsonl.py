@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports import ResultLines, read_jsonl, to_jsonl, to_line
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score, ToolUse
-from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 from tests.evals.core.rows import failed, row
 
 FULL = CaseResult(

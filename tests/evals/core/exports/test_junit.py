@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.evals.core.exports import to_junit
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.evals.core.rows import failed, row
 
 SUITE_ATTRIBUTES = {

@@ -32,7 +32,7 @@ from sightline.evals.core.graders.grade import GRADERS, NOT_HELD, as_one, check_
 from sightline.evals.core.graders.grader import name_of, prepare_grader, run_grader
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, ToolUse, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec, SuitePlace
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.grading_stage import BROKEN, HERE, case, driven, message, problems, says, spec
 
 

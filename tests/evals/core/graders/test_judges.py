@@ -15,7 +15,7 @@ from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
 from sightline.model.json import Json
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.grading_stage import BROKEN, driven, message, problems, says, seen, spec, told, words
 
 QUESTION = Question("You grade.", "Is it right?", {"type": "object"}, target="strong", model="m", temperature=0.0)

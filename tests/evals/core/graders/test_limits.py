@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.result import CaseObservation, ToolUse
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.grading_stage import seen, spec, told
 
 TOOK = CaseObservation(seconds=1.5, cost=0.02, usage=Usage(input_tokens=100, output_tokens=20, cached_tokens=80))

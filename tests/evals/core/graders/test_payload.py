@@ -5,7 +5,7 @@ from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.json import Json
 from sightline.model.parts import FileId, Image, Inline, Link, Text, ToolCall, ToolResult
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from tests.grading_stage import message
 
 OBSERVED = CaseObservation(

@@ -22,12 +22,9 @@ from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.reading.yaml_edit import append_case
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
-from sightline.model.options import JsonFormat, Options, Reasoning
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply
-from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool
+from sightline.model.request import FunctionTool, JsonFormat, Message, OpaqueTool, Options, Reasoning, Request
 
 SYSTEM = Message("system", (Text("Be brief."),))
 HELLO = Message("user", (Text("Hello"),))

@@ -9,7 +9,6 @@ from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.reading.sources import with_environment, with_variables
 from sightline.evals.core.suite import SuitePlace
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -27,6 +26,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message
 
 HOME = "/ho" + "me/ada"
 MAC = "/Us" + "ers/ada"

@@ -6,7 +6,7 @@ import pytest
 from sightline.evals.core.graders.grader import read_list
 from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.suite import Execution, FileSegment, GraderSpec, SuitePlace, TextSegment, Trials
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool
+from sightline.model.request import CustomTool, FunctionTool, OpaqueTool
 from tests.evals.core.reading.stage import FILE, case, messages_of, one, problem, read
 
 TESTS = "tests: [{id: a, input: x, criteria: y}]\n"

@@ -38,7 +38,7 @@ from sightline.evals.service.cluster.pool import HostHandle
 from sightline.evals.service.context import OwnSharing
 from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait

@@ -40,7 +40,7 @@ from sightline.evals.service.cluster.messages import (
     for_home,
     pack,
 )
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry
 from sightline.store.store import Line, Log
 from sightline.tokens.calibration import Calibration

@@ -18,7 +18,7 @@ from sightline.editing.operations import (
     Undo,
 )
 from sightline.errors import Fault
-from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.drafts import CallsDraft
 from sightline.model.parts import Text, ToolCall
 from sightline.model.reply import Choice, Reply
 

@@ -14,7 +14,7 @@ from sightline.editing.operations import (
     SetText,
 )
 from sightline.errors import Fault
-from sightline.exchange.interception.core.raw_draft import RawDraft
+from sightline.exchange.interception.core.drafts import RawDraft
 
 BODY = b'{"a": 1,  "b": [2]}'
 

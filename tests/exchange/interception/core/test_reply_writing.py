@@ -10,8 +10,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import events_of, hand_written, write_failed_stream, write_reply
 from sightline.model.fold import fold
 from sightline.model.parts import Text, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob, reply_json
-from sightline.model.usage import Usage
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage, reply_json
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "raw")
 TOLD: dict[str, Any] = {

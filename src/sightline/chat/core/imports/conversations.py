@@ -12,8 +12,8 @@ from sightline.chat.core.facts import ChatImported
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Citation, Part, Text, ToolCall
+from sightline.model.request import Message
 
 _LATEST = 32_503_680_000.0
 _MILLISECONDS = 100_000_000_000.0

@@ -27,10 +27,9 @@ from sightline.dialects.openai_chat.names import NAME as TRAINING
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.wire.jsontext import encode
 
 OWN_SCHEMA = "sightline-chat/1"

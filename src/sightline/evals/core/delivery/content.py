@@ -23,8 +23,8 @@ from sightline.evals.core.suite import (
 )
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
-from sightline.model.message import Message, Role
 from sightline.model.parts import Audio, Document, Image, Inline, Part, Refusal, Text, ToolCall, ToolResult
+from sightline.model.request import Message, Role
 from sightline.wire import jsontext
 from sightline.wire.media_type import encoding_of, is_text, sniff
 

@@ -33,9 +33,9 @@ from sightline.evals.core.suite import (
     TextSegment,
 )
 from sightline.evals.core.target import FileForm
-from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
+from sightline.model.request import Message
 
 NoteKind: TypeAlias = Literal["extracted", "inlined", "attached", "moved", "merged", "skipped", "added", "unclear"]
 """`extracted`: a guideline went to the front. `inlined`: a file stands as text. `attached`: it stands as a part.

@@ -30,7 +30,6 @@ from sightline.evals.core.reading.document import Text as NonEmpty
 from sightline.evals.core.result import Check, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json
-from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -45,6 +44,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message
 from sightline.wire.jsontext import decode, encode
 
 _STEP = re.compile(r"\.|\[|\]")

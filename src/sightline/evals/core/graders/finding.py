@@ -11,8 +11,8 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 
 PYTHON = "{python}"
 """As the first word of a command: the interpreter of the process that runs it."""

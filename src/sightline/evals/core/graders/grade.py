@@ -56,8 +56,8 @@ from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, 
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score
 from sightline.evals.core.suite import Aggregation, GraderSpec, SuiteProblem
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
+from sightline.model.request import Message
 
 RESULTS = "EVALUATOR_RESULTS_JSON"
 _PLACE = re.compile(r"\{\{\s*" + RESULTS + r"\s*\}\}")

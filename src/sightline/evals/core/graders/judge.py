@@ -48,8 +48,8 @@ from sightline.evals.core.graders.rubric import (
 )
 from sightline.evals.core.reading.document import Text as NonEmpty
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import Image, Text
+from sightline.model.request import Message
 from sightline.wire.jsontext import encode
 
 _NUMBERED = re.compile(r"block-([0-9]+)", re.IGNORECASE)

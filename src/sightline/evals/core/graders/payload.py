@@ -15,8 +15,8 @@ from sightline.evals.core.reading.messages import find_call
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
 from sightline.model.parts import Image, Inline, Link, ToolCall, ToolResult
+from sightline.model.request import Message, Role
 from sightline.wire.jsontext import decode
 
 

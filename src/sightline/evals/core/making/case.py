@@ -7,13 +7,10 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
 from sightline.evals.core.reading.yaml_edit import document_text
-from sightline.model.comparison import of_message
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
 from sightline.model.parts import ToolCall, ToolResult
 from sightline.model.reply import Reply
-from sightline.model.request import Request
-from sightline.model.tools import Tool
+from sightline.model.request import Message, Request, Tool, of_message
 from sightline.wire import jsontext
 
 

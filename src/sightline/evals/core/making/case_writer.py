@@ -11,7 +11,6 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message, Role
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -30,6 +29,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.request import Message, Role
 from sightline.wire import jsontext
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"

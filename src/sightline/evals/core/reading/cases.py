@@ -28,7 +28,7 @@ from sightline.evals.core.suite import (
 )
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json, JsonObject
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.wire.jsontext import MISFIT
 
 

@@ -21,7 +21,7 @@ from sightline.evals.core.suite import (
     TextSegment,
 )
 from sightline.model.json import Json
-from sightline.model.message import Role
+from sightline.model.request import Role
 from sightline.wire import jsontext
 
 _EXAMPLE = "Write {name: …, arguments: {…}}."

@@ -57,7 +57,7 @@ from sightline.evals.service.cluster.messages import (
 from sightline.evals.service.target import Spending
 from sightline.exchange.memory import Memory
 from sightline.exchange.prepare import Prepared
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.store.entries import Entry
 from sightline.store.store import Line, Log
 from sightline.store.summary import PriceList

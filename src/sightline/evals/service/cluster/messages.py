@@ -25,7 +25,7 @@ from sightline.evals.core.suite import GraderSpec
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.json import Json
-from sightline.model.usage import Usage
+from sightline.model.reply import Usage
 from sightline.settings import Settings
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.store import Line, Log

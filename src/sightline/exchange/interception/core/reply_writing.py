@@ -21,9 +21,8 @@ from sightline.model.events import (
 )
 from sightline.model.json import Json
 from sightline.model.parts import Part, ToolCall
-from sightline.model.reply import Choice, Finish, Reply
+from sightline.model.reply import Choice, Finish, Reply, Usage
 from sightline.model.report import Report
-from sightline.model.usage import Usage
 from sightline.wire.jsontext import MISFIT, encode
 
 _HINT = (

@@ -1,4 +1,5 @@
-"""The head of a request: its address, and whether llhttp has read the same bytes before and need not parse them again.
+"""The head of a response as bytes; and of a request, its address, and whether llhttp has read the same bytes before
+and need not parse them again.
 
 A client sends the same head with all of its requests, but for the length of the body. A head is known by its bytes
 before and after the digits of that length, if nothing but the length frames its body.
@@ -6,11 +7,13 @@ before and after the digits of that length, if nothing but the length frames its
 
 import re
 from functools import lru_cache
+from http import HTTPStatus
+from operator import add
 from typing import Final
 
 from httptools import parse_url
 
-from sightline.web.asgi import AsgiScope
+from sightline.web.asgi import AsgiScope, Headers
 
 MOST_HEAD_BYTES: Final = 64 * 1024
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,12})[ \t]*\r\n", re.IGNORECASE)
@@ -91,3 +94,44 @@ def split_url(url: bytes) -> tuple[bytes, bytes]:
     """The path and the query of a request's target, as they were written."""
     parsed = parse_url(url)
     return parsed.path, parsed.query or b""
+
+
+STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_CONTROLS: Final = bytes({*range(32), 127} - {9})
+
+
+def lines_of(headers: Headers) -> tuple[list[bytes], int | None, bool]:
+    """These headers as lines without their ends, the length of the body that they name, and whether the connection
+    closes after it, which has no line here."""
+    if not headers:
+        return [], None, False
+    names, values = zip(*headers, strict=True)
+    begins, length_at, connection_at = _begin_lines(names)
+    length = None if length_at is None else int(values[length_at])
+    if connection_at is None or b"close" not in values[connection_at].lower():
+        return list(map(add, begins, values)), length, False
+    kept = [begin + value for begin, value in zip(begins, values, strict=True) if begin != b"connection: "]
+    return kept, length, True
+
+
+def join_head(status: int, lines: list[bytes]) -> bytes:
+    """The whole head; a RuntimeError where a line has characters that no header can have."""
+    return (STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + join_lines(lines)
+
+
+def join_lines(lines: list[bytes]) -> bytes:
+    """Lines of headers or trailers, and the empty line behind them."""
+    said = b"".join(lines)
+    # Nearly every head is printable, which is seen at once; a tab and letters of other languages are legal too.
+    if not said.decode("latin-1").isprintable() and said != said.translate(None, _CONTROLS):
+        raise RuntimeError("a header cannot be sent")
+    return b"\r\n".join([*lines, b"", b""] if lines else [b"", b""])
+
+
+@lru_cache(maxsize=256)
+def _begin_lines(names: tuple[bytes, ...]) -> tuple[tuple[bytes, ...], int | None, int | None]:
+    """How the lines of headers with these names begin, and which of them say the length and what becomes of the
+    connection. Most responses have the same names."""
+    low = [name.lower() for name in names]
+    places = {name: place for place, name in enumerate(low)}
+    return tuple(b"%b: " % name for name in low), places.get(b"content-length"), places.get(b"connection")
