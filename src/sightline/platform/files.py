@@ -106,6 +106,17 @@ def hold_lock(path: Path, *, is_shared: bool = False, waits: bool = True) -> Ite
 
 # --- named pipes ---
 
+
+def write_at(file: int, data: bytes, at: int) -> int:
+    """Write at a place of a file whose pages are mapped too, and return how much was written, which may not be all.
+    On Windows it is nothing: a write does not show in the mapped pages there."""
+    if sys.platform == "win32":
+        written = 0
+    else:
+        written = os.pwrite(file, data, at)
+    return written
+
+
 HAS_NAMED_PIPES: Final = sys.platform != "win32"
 """Whether there are pipes that are files. Those of Windows are none, and need another event loop."""
 

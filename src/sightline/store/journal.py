@@ -23,7 +23,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.platform.files import BINARY, lock
+from sightline.platform.files import BINARY, lock, write_at
 from sightline.store.entries import BodyEntry, KeptEntry, join_frames
 
 SEGMENT_SIZE = 1 << 20
@@ -34,7 +34,7 @@ _HEAD = struct.Struct("<8sQQQ")
 _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
 _MOST_SPARES = 16
-_LARGE = 16 << 10 if hasattr(os, "pwrite") else SEGMENT_SIZE << 20
+_LARGE = 16 << 10
 """A record from this size on is written by a system call: to fault in its pages one by one costs five times as much."""
 _SCRUB = "scrub.lock"
 _SCRUB_TRIES, _SCRUB_WAIT = 200, 0.01
@@ -108,7 +108,7 @@ class JournalWriter:
                 else:
                     mapped = self._map
                 if len(record) >= _LARGE:
-                    written = os.pwrite(self._file, record, self._at)
+                    written = write_at(self._file, record, self._at)
             except OSError as error:
                 raise unwritable(self._folder, error) from None
             end = self._at + len(record)
