@@ -114,7 +114,7 @@ def test_a_pattern_that_is_none_is_an_error_that_names_it(capsysbinary: Captured
     config = tmp_path / "sightline.toml"
     config.write_text(config.read_text().replace("TICKET-\\\\d+", "TICKET-("))
     _, told = ran(capsysbinary, "export", "--redact", status=2)
-    assert "no regular expression: 'TICKET-('" in told
+    assert "not a regular expression: 'TICKET-('" in told
     assert "[export] patterns" in told
 
 

@@ -202,7 +202,7 @@ def test_a_model_belongs_to_its_family(model: str, family: str) -> None:
 def test_every_encoding_can_be_loaded() -> None:
     every: list[Facts] = [*FAMILIES.values(), *MODELS.values()]
     named = {facts.tokenizer for facts in every} | {facts.nearest_tokenizer for facts in every}
-    for name in named - {""}:
+    for name in named - {"", "smollm2"}:  # that one is read from the weights of the embedded model
         assert splintr.Tokenizer.from_pretrained(name).encode_ordinary("Hello, world")
 
 
@@ -272,7 +272,7 @@ def test_what_a_model_takes_is_known() -> None:
 def test_only_reasoning_models_have_efforts() -> None:
     for name, model in MODELS.items():
         facts = facts_of(CATALOG, model.providers[0], names_of(name, model)[0])
-        assert facts.efforts is None or facts.reasoning, name
+        assert not facts.efforts or facts.reasoning, name
 
 
 def test_prices_are_possible() -> None:

@@ -47,7 +47,7 @@ def test_googles_request_is_one_content_or_a_list_of_requests() -> None:
     )
     assert (several.texts, several.dimensions, several.is_single) == (("a", "", "c"), 5, False)
     assert [loss.pointer for loss in several.report.losses] == ["/requests/1/content/parts/0", "/requests/1/title"]
-    with pytest.raises(Fault, match="nor a list"):
+    with pytest.raises(Fault, match="the list of requests is no list"):
         GEMINI.read_request({}, BATCH)
     with pytest.raises(Fault, match="no object"):
         GEMINI.read_request({"requests": ["a"]}, BATCH)

@@ -351,7 +351,7 @@ def test_a_field_that_was_added_is_read_from_the_others() -> None:
         parse("team:x")
 
 
-@pytest.mark.parametrize(("name", "words"), [("model", "built in"), ("b", "built in"), ("Team", "no name")])
+@pytest.mark.parametrize(("name", "words"), [("model", "built in"), ("b", "built in"), ("Team", "not a valid name")])
 def test_a_field_with_a_name_that_is_taken_or_cannot_be_written_is_refused(name: str, words: str) -> None:
     with pytest.raises(Fault, match=words):
         add_field(FilterField(name, Kind.TEXT, "the team", read=lambda _: None))

@@ -228,7 +228,7 @@ def test_instructions_are_kept_in_the_first_exchange_that_has_them() -> None:
             target.apply(received(exchange, chat_body("hi", exchange, "go on", system="Be brief.")))
         assert not target.tidy()
         texts = "SELECT exchange, words FROM sightline.texts ORDER BY exchange"
-        assert values(url, texts) == [("x_1", "Be brief.\ngo on"), ("x_2", "go on")]
+        assert values(url, texts) == [("x_1", "Be brief.\nhi\nx_1\ngo on"), ("x_2", "x_2\ngo on")]
 
 
 def test_turns_of_a_conversation_that_come_in_together_follow_each_other() -> None:

@@ -950,7 +950,7 @@ export interface KeepEditsOperation {
   scope: "all" | "project" | "session";
 }
 
-/** An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session. What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them. */
+/** An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session, or of the project or all where it would have helped in several. What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them. */
 export interface KeepableEdit {
   action: "freeze" | "mark" | "move" | "option" | "order" | "strip";
   label: string;

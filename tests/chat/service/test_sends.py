@@ -126,7 +126,7 @@ async def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(stage: Ch
     pair = stage.pair(name)
     assert (pair.state, pair.assistant_text) == ("complete", "only this")
     assert (pair.answer.finish, pair.answer.reason, pair.answer.is_partial) == ("cancelled", "user", True)
-    assert ExchangeCancelled("user") in stage.relays.facts()
+    assert "user" in [fact.reason for fact in stage.relays.facts() if isinstance(fact, ExchangeCancelled)]
     assert stage.relays.kinds()[-2:] == ["cancelled", "budgeted"]
     assert stage.service.sends.so_far(name) is None
     with pytest.raises(Fault, match="nothing is being sent"):

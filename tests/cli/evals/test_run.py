@@ -40,6 +40,8 @@ def test_what_excludes_itself_is_refused(words: list[str]) -> None:
 def test_circular_garbage_is_looked_for_as_often_as_before_once_a_command_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    earlier = gc.get_threshold()  # a server that other tests ran in this process has set its own
+    gc.set_threshold(700, 10, 10)
     before, meanwhile = gc.get_threshold(), list[int]()
 
     def run(_arguments: object) -> int:
@@ -48,8 +50,10 @@ def test_circular_garbage_is_looked_for_as_often_as_before_once_a_command_has_en
 
     monkeypatch.setattr("sightline.cli.evals.suites.validate", run)
     assert main(["eval", "validate", "s.yaml"]) == 0
+    after = gc.get_threshold()
+    gc.set_threshold(*earlier)
     assert meanwhile[0] > before[0]
-    assert gc.get_threshold() == before
+    assert after == before
 
 
 Captured = pytest.CaptureFixture[str]
@@ -343,7 +347,7 @@ def test_case_that_cannot_be_sent_is_reported(folder: Path, capsys: Captured) ->
     suite.write_text("tests: [{id: a, criteria: x, input: [{role: user, content: [{type: image, value: a.png}]}]}]")
     (folder / "a.png").write_text("no picture")
     assert main(["eval", "run", "s.yaml", "--target", "all", "--dry-run"]) == 1
-    assert "a.png is no picture" in capsys.readouterr().out
+    assert "a.png is not a picture" in capsys.readouterr().out
 
 
 def test_every_form_holds_the_results_of_all_runs(tmp_path: Path) -> None:

@@ -240,7 +240,9 @@ def test_a_grader_that_was_added_gets_its_own_keys_and_is_asked_for_a_score() ->
         remove_grader("plain-words")
 
 
-@pytest.mark.parametrize(("name", "words"), [("rubrics", "built in"), ("rubric", "built in"), ("a_b", "no type")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("rubrics", "built in"), ("rubric", "built in"), ("a_b", "not a valid grader type")]
+)
 def test_a_grader_with_a_name_that_is_taken_or_cannot_be_written_is_refused(name: str, words: str) -> None:
     with pytest.raises(Fault, match=words):
         add_grader(name, _never)

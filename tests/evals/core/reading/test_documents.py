@@ -224,8 +224,8 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble() -> None:
     ("text", "line", "words", "hint"),
     [
         ("a: 1\nb: 2\na: 3\n", 3, 'the key "a" is written twice, first in line 1', "Remove one"),
-        ("a: .nan", 1, ".nan is no number", "quotes"),
-        ("a: -.inf", 1, "-.inf is no number", "quotes"),
+        ("a: .nan", 1, ".nan is not a JSON number", "quotes"),
+        ("a: -.inf", 1, "-.inf is not a JSON number", "quotes"),
         ("a: 99999999999999999999999", 1, "too large", "quotes"),
         ("a: 9223372036854775808", 1, "too large", "quotes"),
         ("a: 0xffffffffffffffffffff", 1, "too large", "quotes"),

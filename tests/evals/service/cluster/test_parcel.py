@@ -6,7 +6,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.cluster import bundle as parcel_module
+from sightline.evals.service.cluster import messages as parcel_module
 from sightline.evals.service.cluster.messages import PackedFile, pack_files, unpack
 from sightline.evals.service.suite_files import SuiteFiles
 from tests.eval_stage import suite_of

@@ -292,7 +292,7 @@ def check_grader_name(name: str) -> None:
     if name in _BUILT_IN or name in RENAMED:
         raise Fault(Code.USAGE, f"the grader {name!r} is built in", hint="Give yours another name.")
     if not _TYPE_NAME.fullmatch(name):
-        hint = "Write small letters, digits and dashes, not underscores."
+        hint = "Use lowercase letters, digits and dashes, not underscores."
         raise Fault(Code.USAGE, f"{name!r} is not a valid grader type", hint=hint)
 
 

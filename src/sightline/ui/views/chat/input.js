@@ -249,7 +249,7 @@ function Tools() {
   };
   return h(Menu, {
     label: "Tools that the model may call",
-    class: "button quiet tools-button",
+    class: `button quiet tools-button ${chosen.length ? "" : "is-unused"}`,
     align: "left",
     children: html`${h(Icon, { name: "plug" })}<span class="cut">${chosen.join(", ") || "No tools"}</span>`,
     choices: names.length
