@@ -143,11 +143,12 @@ class PostgresDigests:
                 if name:
                     names[exchange] = storable(name)
         previous = await self._find_previous(connection, sessions, digests, names)
-        history = {
-            exchange: await self._read_history(connection, recorded[exchange][0])
-            for exchange, digest in digests.items()
-            if not previous[exchange] and len(digest.thread) > 1
-        }
+        history: dict[str, list[str]] = {}
+        begun = set[bytes]()  # a beginning that several share is read once: their bodies may be large
+        for exchange, digest in digests.items():
+            if not previous[exchange] and len(digest.thread) > 1 and digest.thread[-2] not in begun:
+                begun.add(digest.thread[-2])
+                history[exchange] = await self._read_history(connection, recorded[exchange][0])
         texts = {exchange: [*each.system, *history.get(exchange, ())] for exchange, each in digests.items()}
         new = await self._note_texts(connection, texts)
         words += [(exchange, 0, "\n".join([*new[exchange], each.new_text])) for exchange, each in digests.items()]

@@ -98,6 +98,8 @@ class SqliteSink:
         self._words: list[Said] = []
         self._instructed: set[bytes] = set()
         """Instructions that are known to be noted in this transaction; others may forget them between two."""
+        self._begun: set[bytes] = set()
+        """Beginnings of conversations whose words are noted in this transaction."""
         self._small: dict[str, BodyEntry] = {}
         """Bodies of this batch that are stored with the facts of the exchanges that name them."""
         self._unnamed: set[str] = set()
@@ -166,6 +168,7 @@ class SqliteSink:
         self._bodies.begin()
         self._blocks.begin()
         self._instructed.clear()
+        self._begun.clear()
         for rows in (self._added, self._changed, self._uses, self._words):
             rows.clear()
         (latest,) = self._connection.execute("SELECT max(seq) FROM exchanges").fetchone()
@@ -279,8 +282,7 @@ class SqliteSink:
         try:
             digest = self._requests.read(received.dialect, body)
             previous = self._find_by_reply_id(seq, digest) or self._find_predecessor(seq, received.session, digest)
-            is_first = not previous and len(digest.thread) > 1
-            history = read_history(received.dialect, body) if is_first else []
+            history = [] if previous else self._read_history(received.dialect, body, digest)
             new = self._new_texts(seq, [*digest.system, *history])
             self._note_words(seq, "\n".join([*new, digest.new_text]))
             return DigestColumns(
@@ -293,6 +295,14 @@ class SqliteSink:
         except UNREADABLE:
             _LOG.exception("a request could not be read for search; it is on record all the same")
             return _NO_DIGEST
+
+    def _read_history(self, dialect: str, body: bytes, digest: Digest) -> list[str]:
+        """What was said before, of a conversation that goes on from none on record. Requests that share a beginning, as
+        those of a batch of examples do, have it read once in a transaction: their bodies may be large."""
+        if len(digest.thread) <= 1 or digest.thread[-2] in self._begun:
+            return []
+        self._begun.add(digest.thread[-2])
+        return read_history(dialect, body)
 
     def _body(self, sha256: str) -> bytes | None:
         small = self._small.get(sha256)
