@@ -182,17 +182,21 @@ def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
     import subprocess
 
     children: list[subprocess.Popen[bytes]] = []
-    with _signals_for(children):
+    early: list[int] = []
+    with _signals_for(children, early):
         try:
             children.append(subprocess.Popen(words, env=environment))
         except OSError as error:
             raise unusable(words[0], error) from None
+        for number in early:
+            children[0].send_signal(number)
         status = children[0].wait()
     return status if status >= 0 else 128 - status  # as shells count the number of a signal
 
 
-def _signals_for(children: "list[subprocess.Popen[bytes]]") -> AbstractContextManager[None]:
-    """Forward signals. A terminal sends its signals to the command as well, and the command must not get them twice."""
+def _signals_for(children: "list[subprocess.Popen[bytes]]", early: list[int]) -> AbstractContextManager[None]:
+    """Forward signals. A terminal sends its signals to the command as well, and the command must not get them twice.
+    Those that come while the command is being started, and may run already, are kept in `early`."""
     from sightline.platform.processes import replace_handlers, signals_named
     from sightline.platform.terminal import is_in_foreground
 
@@ -200,8 +204,8 @@ def _signals_for(children: "list[subprocess.Popen[bytes]]") -> AbstractContextMa
 
     def hand_on(number: int) -> None:
         if not children:
-            raise KeyboardInterrupt  # nothing runs yet that could decide what the signal means
-        if number not in from_terminal:
+            early.append(number)
+        elif number not in from_terminal:
             children[0].send_signal(number)
 
     return replace_handlers(
