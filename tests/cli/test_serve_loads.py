@@ -50,6 +50,7 @@ def test_rooms_of_the_page_are_loaded_with_it_and_the_recorder_has_no_event_loop
                 before = IMPORTED.findall(errors.read_text())
                 assert b"<html" in ask(address, "/", authorization=f"Bearer {token}")
                 while "sightline.app.rooms" not in IMPORTED.findall(errors.read_text()):
+                    assert child.poll() is None, errors.read_text()
                     time.sleep(0.05)  # they are loaded while the browser loads the page
                 about = json.loads(ask(address, "/api/about", authorization=f"Bearer {token}"))
                 child.send_signal(signal.SIGTERM)
