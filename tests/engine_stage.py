@@ -20,7 +20,7 @@ from sightline.model.events import StreamEvent
 from sightline.model.exchange import AttemptStarted, Fact, FrameArrived
 from sightline.model.parts import Text
 from sightline.model.request import Message
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry, KeptEntry, plain_entries
 from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
@@ -50,8 +50,8 @@ class EngineStage:
         )
 
     def _relay(self, entries: list[Entry]) -> Relay:
-        def record(some: Sequence[Entry]) -> None:
-            entries.extend(some)
+        def record(some: Sequence[KeptEntry]) -> None:
+            entries.extend(plain_entries(some))
 
         ids = count(1)
         return Relay(

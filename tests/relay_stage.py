@@ -21,7 +21,7 @@ from sightline.exchange.relay import Relay
 from sightline.model.exchange import Fact, FrameArrived
 from sightline.settings import CapSettings
 from sightline.store.caps import FolderCounts
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry, KeptEntry, plain_entries
 from sightline.store.summary import price_list
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
@@ -130,9 +130,9 @@ class Stage:
             caps=self.caps,
         )
 
-    def record(self, entries: Sequence[Entry]) -> None:
-        self.commits.append(entries)
-        self.entries += entries
+    def record(self, entries: Sequence[KeptEntry]) -> None:
+        self.commits.append(plain_entries(entries))
+        self.entries += plain_entries(entries)
 
     async def ask(self, asked: ClientRequest) -> Got:
         return await taken(await self.relay.start(asked))

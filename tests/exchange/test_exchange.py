@@ -20,7 +20,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import Entry, FactEntry, plain_entries
 from tests.fake_clock import FakeClock
 
 
@@ -41,7 +41,14 @@ def exchange_on(
     on_streamed: Callable[[Exchange], None] | None = None,
     secrets: tuple[str, ...] = (),
 ) -> Exchange:
-    return Exchange(REQUEST, "x_1", Hub(kept.extend), clock or FakeClock(10.0), secrets, on_streamed=on_streamed)
+    return Exchange(
+        REQUEST,
+        "x_1",
+        Hub(lambda entries: kept.extend(plain_entries(entries))),
+        clock or FakeClock(10.0),
+        secrets,
+        on_streamed=on_streamed,
+    )
 
 
 def facts_in(kept: list[Entry]) -> list[object]:

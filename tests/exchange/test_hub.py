@@ -5,14 +5,14 @@ import pytest
 
 from sightline.exchange.hub import MOST_OWED, MOST_WAITING, Announced, Hub
 from sightline.model.exchange import Dropped, FrameArrived, Held
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
 FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
 
 
 def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
     async def story() -> None:
-        kept: list[Entry] = []
+        kept: list[KeptEntry] = []
         hub = Hub(kept.extend)
         assert not hub.is_watched
         hub.record([FACT])
@@ -20,7 +20,7 @@ def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
             assert hub.is_watched
             frame = FactEntry("x_1", 1, 2.0, FrameArrived(b"a"))
             hub.show(frame)
-            hub.record([BodyEntry("h", b""), frame, FACT])
+            hub.record([BodyEntry("h", b""), FramesEntry("x_1", 1, [2.0], [0.0], [b"a"]), FACT])
         hub.record([FACT])
         assert [noted async for noted in watch] == [frame, FACT]
         assert [noted async for noted in watch] == [], "it stays over"
@@ -98,7 +98,7 @@ def test_expected_facts_are_written_immediately_when_watched() -> None:
 
 def test_what_is_announced_comes_between_the_facts_and_is_on_no_record() -> None:
     async def story() -> None:
-        kept: list[Entry] = []
+        kept: list[KeptEntry] = []
         hub = Hub(kept.extend)
         hub.announce("chat", {"kind": "missed"})
         with hub.watch() as watch:
@@ -114,11 +114,11 @@ class Disk:
     """A store that may be full."""
 
     def __init__(self) -> None:
-        self.kept: list[Entry] = []
+        self.kept: list[KeptEntry] = []
         self.is_full = False
         self.was_written = asyncio.Event()
 
-    def record(self, entries: Sequence[Entry]) -> None:
+    def record(self, entries: Sequence[KeptEntry]) -> None:
         if self.is_full:
             raise OSError(28, "No space left on device")
         self.kept += entries
@@ -126,8 +126,8 @@ class Disk:
             self.was_written.set()
 
 
-def fact(exchange: str, n: int, size: int = 0) -> FactEntry:
-    return FactEntry(exchange, n, 1.0, FrameArrived(b"x" * size) if size else Held())
+def fact(exchange: str, n: int) -> FactEntry:
+    return FactEntry(exchange, n, 1.0, Held())
 
 
 def test_what_is_owed_is_written_before_anything_else() -> None:
@@ -175,7 +175,7 @@ def test_what_is_owed_is_tried_once_more_at_the_end() -> None:
 def test_not_everything_can_be_owed_but_an_end_can() -> None:
     hub = Hub(Disk().record)
     assert hub.owe([BodyEntry("aa", b"x" * (MOST_OWED - 2000))])
-    assert not hub.owe([fact("x_1", 0, size=9000)])
+    assert not hub.owe([FramesEntry("x_1", 0, [1.0], [0.0], [b"x" * 9000])])
     assert hub.owe([fact("x_2", 5)])
 
 
@@ -192,9 +192,9 @@ def test_nothing_more_is_written_of_an_exchange_that_misses_a_part() -> None:
 
 
 def test_what_no_store_takes_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    kept: list[Entry] = []
+    kept: list[KeptEntry] = []
 
-    def record(entries: Sequence[Entry]) -> None:
+    def record(entries: Sequence[KeptEntry]) -> None:
         if entries and entries[0] == fact("x_1", 0):
             raise OverflowError("too large")
         kept.extend(entries)

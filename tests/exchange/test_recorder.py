@@ -25,7 +25,7 @@ from sightline.model.exchange import (
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.report import Report
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry, KeptEntry, plain_entries
 from tests.fake_clock import FakeClock
 
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
@@ -45,7 +45,14 @@ def recorder_for(
 def recorderd(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
     clock = clock or FakeClock(100.0)
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
-    return recorder_for(asked, "x_1", Hub(kept.extend), clock, ("configured-key",), lambda _: None)
+    return recorder_for(
+        asked,
+        "x_1",
+        Hub(lambda entries: kept.extend(plain_entries(entries))),
+        clock,
+        ("configured-key",),
+        lambda _: None,
+    )
 
 
 def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
@@ -89,7 +96,7 @@ def test_what_bodies_resemble() -> None:
         recorder = recorder_for(
             ClientRequest("anthropic", b"", headers, "/", model="m", session=session),
             "x_1",
-            Hub(kept.extend),
+            Hub(lambda entries: kept.extend(plain_entries(entries))),
             FakeClock(),
             (),
         )
@@ -165,10 +172,10 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
     kept: list[Entry] = []
     is_full = True
 
-    def record(entries: Sequence[Entry]) -> None:
+    def record(entries: Sequence[KeptEntry]) -> None:
         if is_full:
             raise OSError(28, "No space left on device")
-        kept.extend(entries)
+        kept.extend(plain_entries(entries))
 
     hub = Hub(record)
     recorder = recorder_for(
@@ -185,7 +192,7 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
 def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
-    hub = Hub(kept.extend)
+    hub = Hub(lambda entries: kept.extend(plain_entries(entries)))
     recorder = recorder_for(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
@@ -199,7 +206,7 @@ def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatc
 
 def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
-    hub = Hub(kept.extend)
+    hub = Hub(lambda entries: kept.extend(plain_entries(entries)))
     recorder = recorder_for(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
@@ -208,7 +215,7 @@ def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch
     monkeypatch.setattr(hub, "_record", no_room)
     recorder.record_chunk(b"x" * 9000)
     recorder.record_end(FinishedEnd(Reply()))
-    monkeypatch.setattr(hub, "_record", kept.extend)
+    monkeypatch.setattr(hub, "_record", lambda entries: kept.extend(plain_entries(entries)))
     hub.record([FactEntry("x_2", 0, 1.0, Held())])
     facts = [each for each in kept if isinstance(each, FactEntry) and each.exchange == "x_1"]
     assert [each.n for each in facts] == [0, 1]
@@ -229,7 +236,9 @@ def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
         observed.append(fact)
 
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = recorder_for(asked, "x_1", Hub(kept.extend), FakeClock(100.0), (), observe)
+    recorder = recorder_for(
+        asked, "x_1", Hub(lambda entries: kept.extend(plain_entries(entries))), FakeClock(100.0), (), observe
+    )
     recorder.record_attempt(AttemptStarted(1, "acme", "aa"))
     assert [type(each.fact) for each in observed] == [Received, AttemptStarted], "it is told of an attempt at once"
     recorder.record_chunk(b"data")

@@ -21,7 +21,7 @@ from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
 from sightline.platform.processes import new_loop
 from sightline.server.listener import App, ListeningServer, bind_sockets
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry, KeptEntry, plain_entries
 from sightline.store.summary import Summary, summary_of
 from sightline.web.access import OriginGuard
 from sightline.web.asgi import ClientWriter
@@ -97,8 +97,8 @@ class ListStore:
         self.trouble: Fault | None = None
         self.logbook = MemoryLogbook()
 
-    def record(self, entries: Sequence[Entry]) -> None:
-        self.entries.extend(entries)
+    def record(self, entries: Sequence[KeptEntry]) -> None:
+        self.entries.extend(plain_entries(entries))
 
     async def settle(self) -> None:
         """All of it can be read."""

@@ -281,7 +281,7 @@ ENTRIES: list[list[Entry]] = [
     [BodyEntry("00", b"")],
 ]
 KEPT = [join_frames(entries) for entries in ENTRIES]
-FILE = b"".join(frame_record(entries) for entries in ENTRIES)
+FILE = b"".join(frame_record(entries) for entries in KEPT)
 
 
 def written(folder: Path, data: bytes) -> Path:

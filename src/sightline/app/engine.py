@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
     from sightline.store.caps import CapCounts
-    from sightline.store.entries import Entry
+    from sightline.store.entries import KeptEntry
     from sightline.store.recording import RecorderProcess
     from sightline.store.store import Store
     from sightline.telemetry.exporter import Exporter
@@ -264,14 +264,14 @@ def _signers(loaded: Configuration, client: HttpClient) -> "dict[str, Signer]":
 def _record_and_observe(record: "Record", took: "Record") -> "Record":
     """Record first, then tell: what an observer hears of is on record."""
 
-    def record_both(entries: Sequence["Entry"]) -> None:
+    def record_both(entries: Sequence["KeptEntry"]) -> None:
         record(entries)
         took(entries)
 
     return record_both
 
 
-def nowhere(_entries: Sequence["Entry"]) -> None:
+def nowhere(_entries: Sequence["KeptEntry"]) -> None:
     """Record nothing."""
 
 

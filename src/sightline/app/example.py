@@ -22,7 +22,7 @@ from sightline.app.configuration import built_in_configuration
 from sightline.app.engine import open_configured_store
 from sightline.app.machine import SystemClock, is_alive, process_name
 from sightline.app.server import Parts, make_workbench, open_parts
-from sightline.store.entries import BodyEntry, Entry
+from sightline.store.entries import BodyEntry, Entry, join_frames
 from sightline.store.store import Store
 from sightline.store.summary import price_list
 from sightline.web.access import OriginGuard
@@ -129,7 +129,7 @@ async def _load(record: Store, entries: list[ExampleEntry], later: float) -> Non
             batch.append(entry)
         else:
             batch.append(msgspec.structs.replace(entry, at=entry.at + later))
-    record.record(batch)
+    record.record(join_frames(batch))
     for name, lines in logs.items():
         for number, line in enumerate(lines):
             data = _TIME.sub(lambda found: f'"at":{float(found[1]) + later}', line.data)

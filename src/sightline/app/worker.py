@@ -45,7 +45,7 @@ from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.journal import JournalWriter, frame_record
 from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
@@ -203,7 +203,7 @@ class ServingWorker:
             stack.callback(asyncio.create_task(save_regularly(self._learning)).cancel)
             stack.callback(asyncio.create_task(self._write_late()).cancel)
 
-            def record(entries: Sequence[Entry]) -> None:
+            def record(entries: Sequence[KeptEntry]) -> None:
                 journal.append(frame_record(entries))
 
             own = frozenset({(parameters.host, parameters.port)})

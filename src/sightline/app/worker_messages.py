@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault, write_fault
 from sightline.server.channel import Channel
-from sightline.store.entries import FactEntry, FramesEntry, KeptEntry, frames_in
+from sightline.store.entries import FactEntry, FramesEntry, KeptEntry, frames_in, join_frames
 from sightline.store.journal import RECORD_HEAD, frame_record
 from sightline.store.summary import Summary
 
@@ -84,7 +84,7 @@ def decode_facts(data: bytes) -> list[FactEntry]:
 
 def encode_facts(facts: Sequence[FactEntry]) -> bytes:
     """These facts, as the journal would have them."""
-    return bytes(frame_record(facts)[RECORD_HEAD.size :])
+    return bytes(frame_record(join_frames(facts))[RECORD_HEAD.size :])
 
 
 class RecordMessage(msgspec.Struct, frozen=True):

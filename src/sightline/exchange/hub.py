@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Protocol, Self, TypeAlias
 
 from sightline.errors import Fault
-from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
 _LOG = logging.getLogger(__name__)
 
-Record = Callable[[Sequence[Entry]], None]
+Record = Callable[[Sequence[KeptEntry]], None]
 
 SOON = 0.1
 """Seconds in which a response may come before the request is written without it."""
@@ -43,18 +42,14 @@ class Announced:
 News: TypeAlias = FactEntry | Announced
 
 
-def _size_of(entries: Sequence[Entry]) -> int:
+def _size_of(entries: Sequence[KeptEntry]) -> int:
     """About how much memory these take."""
     size = 0
     for entry in entries:
-        data = (
-            entry.data
-            if isinstance(entry, BodyEntry)
-            else entry.fact.data
-            if isinstance(entry.fact, FrameArrived)
-            else b""
-        )
-        size += 512 + len(data)
+        if isinstance(entry, FramesEntry):
+            size += sum(128 + len(data) for data in entry.data)
+        else:
+            size += 512 + (len(entry.data) if isinstance(entry, BodyEntry) else 0)
     return size
 
 
@@ -127,14 +122,14 @@ class Hub:
         self.spread: Callable[[], Awaitable[None]] | None = None
         """Has other processes show their facts here too; none is missed once it has returned."""
         self._is_closed = False
-        self._owed: deque[Sequence[Entry]] = deque()
+        self._owed: deque[Sequence[KeptEntry]] = deque()
         """What could not be written down yet, in its order."""
         self._owed_size = 0
         self._is_owing = False
         self._lost: dict[str, None] = {}
         """Exchanges of which nothing is written down any more, the latest last."""
 
-    def record(self, entries: Sequence[Entry]) -> None:
+    def record(self, entries: Sequence[KeptEntry]) -> None:
         """Write these down, then tell the facts among them; frames were shown when they came.
 
         What is owed goes first: facts of an exchange that came without those before them would be a torso. Raises what
@@ -151,18 +146,18 @@ class Hub:
             self._owed_size -= _size_of(self._owed.popleft())
         self._write_down(entries)
 
-    def _write_down(self, entries: Sequence[Entry]) -> None:
+    def _write_down(self, entries: Sequence[KeptEntry]) -> None:
         if self._lost:
-            entries = [each for each in entries if not (isinstance(each, FactEntry) and each.exchange in self._lost)]
+            entries = [each for each in entries if isinstance(each, BodyEntry) or each.exchange not in self._lost]
         if not entries:
             return
         self._record(entries)
         if self.watching:
             for entry in entries:
-                if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
+                if isinstance(entry, FactEntry):
                     self.show(entry)
 
-    def owe(self, entries: Sequence[Entry]) -> bool:
+    def owe(self, entries: Sequence[KeptEntry]) -> bool:
         """Write these down as soon as the store takes them again; False where too much is owed already."""
         size = _size_of(entries)
         # The end of an exchange is small, and there is room for it when there is none for its contents.
@@ -182,7 +177,9 @@ class Hub:
     def is_missing(self, exchange: str) -> bool:
         """Whether facts of an exchange came that are not on record."""
         owed = (entry for entries in self._owed for entry in entries)
-        return exchange in self._lost or any(isinstance(each, FactEntry) and each.exchange == exchange for each in owed)
+        return exchange in self._lost or any(
+            not isinstance(each, BodyEntry) and each.exchange == exchange for each in owed
+        )
 
     def _try_again_later(self) -> None:
         try:

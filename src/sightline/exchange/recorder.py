@@ -31,7 +31,7 @@ from sightline.model.exchange import (
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, Usage, possible, reply_json
 from sightline.model.report import Report
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, plain_entries
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
@@ -69,8 +69,10 @@ class Recorder:
         self._hub = hub
         self._observer = observer
         self._clock = clock
-        self._waiting: list[Entry] = []
-        self._count = self._frames = 0
+        self._waiting: list[KeptEntry] = []
+        self._count = 0
+        self._frames: FramesEntry | None = None
+        """The frames at the end of what waits, to which the next one is added."""
         self._masking = self.redaction.masking()
         self._shown: list[bytes] = []
         """What is recorded of the response, without secrets."""
@@ -78,13 +80,15 @@ class Recorder:
         """Whether the reply was read from bytes that a secret had been taken out of, so that the reply has none."""
         self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
         self._attempted = clock.monotonic()
+        self._day_time = 0.0
+        """What the time of day was ahead of the clock when it was sent: a frame needs one look at the time."""
         self._first_byte = 0.0
         self._status = 0
         self._headers: TextHeaders = ()
         self._is_settled = False
         if self.sha256:
             self.keep(self.sha256, request.body)
-        self.note(
+        received = self.note(
             Received(
                 request.dialect,
                 request.model,
@@ -100,6 +104,7 @@ class Recorder:
                 method=request.method,
             )
         )
+        self._day_time = received.at - self._attempted
         for plan in request.budgeted:
             self.note(Budgeted(plan))
 
@@ -124,7 +129,7 @@ class Recorder:
         self._attempted = self._clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
-        self.note(attempt)
+        self._day_time = self.note(attempt).at - self._attempted
         if self._observer is None:
             self._hub.expect(self)
         else:
@@ -137,21 +142,26 @@ class Recorder:
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
-        elapsed = self._clock.monotonic()
+        moment = self._clock.monotonic()
         if not self._first_byte:
-            self._first_byte = elapsed - self.request.received
+            self._first_byte = moment - self.request.received
         if shown := self._masking.feed(data):
-            self._frame(shown, elapsed)
+            self._add_frame(shown, moment)
 
-    def _frame(self, data: bytes, elapsed: float) -> None:
+    def _add_frame(self, data: bytes, moment: float) -> None:
         # For each chunk of each stream: as few steps as can be.
-        self._frames += 1
         self._shown.append(data)
-        entry = FactEntry(self.exchange, self._count, self._clock.now(), FrameArrived(data, elapsed - self._attempted))
-        self._count += 1
-        self._waiting.append(entry)
+        frames = self._frames
+        if frames is None:
+            frames = self._frames = FramesEntry(self.exchange, self._count, [], [], [])
+            self._waiting.append(frames)
+        at, after = moment + self._day_time, moment - self._attempted
+        frames.at.append(at)
+        frames.after.append(after)
+        frames.data.append(data)
         if self._hub.watching:
-            self._hub.show(entry)
+            self._hub.show(FactEntry(self.exchange, self._count, at, FrameArrived(data, after)))
+        self._count += 1
 
     # --- what a user does ---
 
@@ -250,9 +260,9 @@ class Recorder:
             return
         self._is_settled = True
         if held := self._masking.close():
-            self._frame(held, self._clock.monotonic())
+            self._add_frame(held, self._clock.monotonic())
         # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
-        if isinstance(end, FinishedEnd) and (self._frames > 1 or not self._masking.has_found):
+        if isinstance(end, FinishedEnd) and (len(self._shown) > 1 or not self._masking.has_found):
             self._hide_split_secrets(end.reply)
 
     def _hide_split_secrets(self, reply: Reply) -> None:
@@ -266,19 +276,15 @@ class Recorder:
         if not is_split and self.redaction.text(text) == text:
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
-        self._shown = [whole]
-        shown = FrameArrived(whole, self._clock.monotonic() - self._attempted)
-        waiting, self._waiting = self._waiting, []
-        self._count -= sum(isinstance(entry, FactEntry) for entry in waiting)
-        is_shown = False
+        waiting, self._waiting, self._shown, self._frames = self._waiting, [], [], None
+        self._count -= sum(isinstance(entry, FactEntry) for entry in plain_entries(waiting))
         for entry in waiting:
             if isinstance(entry, BodyEntry):
                 self._waiting.append(entry)
-            elif not isinstance(entry.fact, FrameArrived):
+            elif isinstance(entry, FactEntry):
                 self.note(entry.fact)
-            elif not is_shown:
-                is_shown = True
-                self.note(shown)
+            elif not self._shown:
+                self._add_frame(whole, self._clock.monotonic())
 
     # --- writing ---
 
@@ -300,7 +306,7 @@ class Recorder:
     @property
     def unwritten(self) -> list[FactEntry]:
         """Facts that are not on record yet: the frames of a response that is still arriving."""
-        return [entry for entry in self._waiting if isinstance(entry, FactEntry)]
+        return [entry for entry in plain_entries(self._waiting) if isinstance(entry, FactEntry)]
 
     def commit(self) -> None:
         """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
@@ -311,22 +317,23 @@ class Recorder:
     def ensure_recorded(self) -> bool:
         """Whether the exchange is on record, after an attempt to write how it began. Only such ids are given out."""
         if not self.is_recorded:
-            frames = (n for n, each in enumerate(self._waiting) if isinstance(each, FactEntry) and _is_frame(each))
-            first = next(frames, len(self._waiting))
+            runs = (n for n, each in enumerate(self._waiting) if isinstance(each, FramesEntry))
+            first = next(runs, len(self._waiting))
             # Frames may still have to be hidden; they are written once the response is settled.
-            later, self._waiting = self._waiting[first:], self._waiting[:first]
+            later, self._waiting, frames = self._waiting[first:], self._waiting[:first], self._frames
             self.commit()
             self._waiting += later
+            self._frames = frames
         return self.is_recorded
 
-    def _postpone_writing(self, entries: list[Entry], trouble: Exception) -> None:
+    def _postpone_writing(self, entries: list[KeptEntry], trouble: Exception) -> None:
         """Let the hub write these later. If it cannot, the rest of the exchange is not recorded at all."""
         # Any other exception is about the entries themselves: the store would refuse them later as well.
         is_temporary = isinstance(trouble, Fault | OSError)
         if self._is_lost or (is_temporary and self._hub.owe(entries)):
             return
         self._is_lost = True
-        numbers = [each.n for each in entries if isinstance(each, FactEntry)]
+        numbers = [each.n for each in entries if not isinstance(each, BodyEntry)]
         if not self.is_recorded:
             self._hub.lose(self.exchange)
         elif numbers:  # a client knows its id, so it needs an end
@@ -335,7 +342,7 @@ class Recorder:
 
     def _write(self) -> Exception | None:
         """Write everything that waits; returns the exception that prevented it."""
-        entries, self._waiting = self._waiting, []
+        entries, self._waiting, self._frames = self._waiting, [], None
         self._hub.stop_expecting(self)
         if not entries or self._is_lost:
             return None
@@ -348,7 +355,7 @@ class Recorder:
             trouble = error
         if self._observer is not None:  # the caller needs the facts, whether or not the store takes them
             for entry in entries:
-                if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
+                if isinstance(entry, FactEntry):
                     self._observer(entry)
         return trouble
 
@@ -357,6 +364,7 @@ class Recorder:
         entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)
         self._count += 1
         self._waiting.append(entry)
+        self._frames = None
         return entry
 
     def _seconds_since_received(self) -> float:
@@ -375,10 +383,6 @@ def _tools_of(reply: Reply) -> tuple[str, ...]:
     if not _has_parts(reply):
         return ()
     return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
-
-
-def _is_frame(entry: FactEntry) -> bool:
-    return isinstance(entry.fact, FrameArrived)
 
 
 def _plain_usage(usage: Usage | None) -> Usage | None:

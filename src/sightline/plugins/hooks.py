@@ -11,11 +11,10 @@ from typing import Final
 import msgspec
 
 from sightline.errors import Fault
-from sightline.model.exchange import FrameArrived
 from sightline.plugins.guard import LoadedPlugin
 from sightline.plugins.loading import Plugins
 from sightline.plugins.plugin import ExchangeEvent, ExchangeHook, name_of
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import FactEntry, KeptEntry
 
 _LOG = logging.getLogger("sightline")
 
@@ -42,12 +41,12 @@ class HookThread:
         self._thread = threading.Thread(target=self._run, name=f"plug-in {self._what}", daemon=True)
         self._thread.start()
 
-    def took(self, entries: Sequence[Entry]) -> None:
+    def took(self, entries: Sequence[KeptEntry]) -> None:
         """Take what was recorded."""
         if self._what in self._owner.off:
             return
         for entry in entries:
-            if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
+            if isinstance(entry, FactEntry):
                 try:
                     self._waiting.put_nowait(entry)
                 except queue.Full:
@@ -82,12 +81,12 @@ class HookThread:
 
 
 @contextmanager
-def open_hooks(plugins: Plugins) -> Iterator[Callable[[Sequence[Entry]], None]]:
+def open_hooks(plugins: Plugins) -> Iterator[Callable[[Sequence[KeptEntry]], None]]:
     """Run the hooks of plug-ins, each in a thread of its own, so that none waits for another. Gives the function that
     takes what was recorded; at the end the hooks have a few seconds for what still waits."""
     hooks = [HookThread(owner, hook) for owner, plugin in plugins.working() for hook in plugin.hooks]
 
-    def took(entries: Sequence[Entry]) -> None:
+    def took(entries: Sequence[KeptEntry]) -> None:
         for each in hooks:
             each.took(entries)
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import BodyEntry, Entry
+from sightline.store.entries import BodyEntry, Entry, join_frames
 from sightline.store.store import Store
 
 VERSION = 1
@@ -60,10 +60,10 @@ def load(store: Store, lines: Iterable[bytes]) -> int:
         count += 1
         size += len(entry.data) if isinstance(entry, BodyEntry) else 0
         if not isinstance(entry, BodyEntry) and (size >= _MOST_AT_ONCE or len(batch) >= 256):
-            store.record(batch)
+            store.record(join_frames(batch))
             batch, size = [], 0
     if batch:
-        store.record(batch)
+        store.record(join_frames(batch))
     return count
 
 

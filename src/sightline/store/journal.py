@@ -24,7 +24,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.platform.files import BINARY, lock, write_at
-from sightline.store.entries import BodyEntry, KeptEntry, join_frames
+from sightline.store.entries import BodyEntry, KeptEntry
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -53,8 +53,7 @@ class Torn(NamedTuple):
 
 
 def frame_record(entries: Sequence[KeptEntry]) -> bytes:
-    """One record: its length, a checksum, and the entries, frames that came one behind the other as one."""
-    entries = join_frames(entries)
+    """One record: its length, a checksum, and the entries."""
     try:
         data = _ENCODER.encode(entries)
     except UnicodeEncodeError:

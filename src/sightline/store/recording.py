@@ -15,7 +15,7 @@ from pathlib import Path
 from time import sleep
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry
+from sightline.store.entries import KeptEntry
 from sightline.store.importer import Importer, trouble_of, wake
 from sightline.store.journal import JournalWriter, Torn, frame_record, is_imported, pending, slots_in
 
@@ -71,7 +71,7 @@ class JournaledStore:
             await self._recorder.wait_for_first_look()
             await self.settle()
 
-    def record(self, entries: Sequence[Entry]) -> None:
+    def record(self, entries: Sequence[KeptEntry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         try:
             self._journal.append(frame_record(entries))

@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import Entry, FactEntry, KeptEntry
 from sightline.store.summary import Summary
 
 
@@ -139,7 +139,7 @@ class Store(Protocol):
         """The logs beside the record."""
         ...
 
-    def record(self, entries: Sequence[Entry]) -> None:
+    def record(self, entries: Sequence[KeptEntry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         ...
 

@@ -25,7 +25,7 @@ from sightline.model.exchange import (
     Received,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, FactEntry, KeptEntry, plain_entries
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import attributes
 from sightline.telemetry.spans import (
@@ -152,12 +152,12 @@ class Exporter:
 
     # --- what is recorded ---
 
-    def took(self, entries: Sequence[Entry]) -> None:
+    def took(self, entries: Sequence[KeptEntry]) -> None:
         """These were recorded. Nothing is done with them here but to remember those that are needed."""
         if self._metrics is not None:
             self._metrics.took(entries)
         bodies: dict[str, bytes] = {}
-        for entry in entries:
+        for entry in plain_entries(entries):
             if isinstance(entry, BodyEntry):
                 bodies[entry.sha256] = entry.data
             elif isinstance(entry.fact, Budgeted):

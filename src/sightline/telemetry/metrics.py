@@ -25,12 +25,11 @@ from sightline.model.exchange import (
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
-    FrameArrived,
     Received,
 )
 from sightline.model.json import Json
 from sightline.model.reply import Usage
-from sightline.store.entries import BodyEntry, Entry
+from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.summary import PriceList, find_prices
 from sightline.telemetry.otlp import AGENT, FAILED_RUNS, attributes, nanoseconds
 from sightline.tokens.estimate import cost_of
@@ -152,17 +151,14 @@ class Metrics:
 
     # --- what is recorded ---
 
-    def took(self, entries: Sequence[Entry]) -> None:
+    def took(self, entries: Sequence[KeptEntry]) -> None:
         """These were recorded."""
         if not self.is_counting:
             return
         for entry in entries:
-            if isinstance(entry, BodyEntry):
+            if not isinstance(entry, FactEntry):
                 continue
-            fact = entry.fact
-            if isinstance(fact, FrameArrived):
-                continue  # as nearly all are
-            match fact:
+            match fact := entry.fact:
                 case Received():
                     self._begun[entry.exchange] = _Begun(fact, entry.at)
                 case AttemptStarted():

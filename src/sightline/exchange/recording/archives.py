@@ -29,7 +29,7 @@ from sightline.exchange.recording.sharing import Redactor, exchange_of, texts_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.store.archive import load, read, write_archive
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import Entry, FactEntry, join_frames
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.wire import snippet
@@ -290,6 +290,6 @@ async def import_archive(
         file.seek(0)
         load(store, file)
     for batch in batches or ():
-        store.record(batch)
+        store.record(join_frames(batch))
     await store.settle()
     return Imported(len(ids) - known, known, others)

@@ -36,7 +36,7 @@ from sightline.evals.service.context import OwnSharing, ReservedPlace
 from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
-from sightline.store.entries import Entry
+from sightline.store.entries import KeptEntry
 from sightline.store.store import Logbook
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
@@ -92,7 +92,7 @@ class HostService:
             case RequestReleased() | RequestCounted() | Settled() | Uncounted() | Observed():
                 self._count(message)
 
-    def _record(self, entries: Sequence[Entry]) -> None:
+    def _record(self, entries: Sequence[KeptEntry]) -> None:
         try:
             self.home.record(entries)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, cases are run, as they are here

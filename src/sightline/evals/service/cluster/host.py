@@ -58,7 +58,7 @@ from sightline.evals.service.target import Spending
 from sightline.exchange.memory import Memory
 from sightline.exchange.prepare import Prepared
 from sightline.model.reply import Usage
-from sightline.store.entries import Entry
+from sightline.store.entries import KeptEntry
 from sightline.store.store import Line, Log
 from sightline.store.summary import PriceList
 from sightline.tokens.calibration import Calibration
@@ -245,7 +245,7 @@ class FarMemory(Memory):
         """Does nothing."""
 
 
-def recording(line: HostLine, entries: Sequence[Entry]) -> None:
+def recording(line: HostLine, entries: Sequence[KeptEntry]) -> None:
     """Entries for the record."""
     line.tell(RecordEntries(tuple(entries)))
 

@@ -27,7 +27,7 @@ from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.json import Json
 from sightline.model.reply import Usage
 from sightline.settings import Settings
-from sightline.store.entries import Entry, FactEntry
+from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.store import Line, Log
 from sightline.tokens.estimate import Estimate
 from sightline.wire.jsontext import MISFIT, decode, encode
@@ -204,7 +204,7 @@ class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):
 class RecordEntries(msgspec.Struct, frozen=True, tag="recorded"):
     """Entries for the record."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[KeptEntry, ...]
 
 
 class CostSpent(msgspec.Struct, frozen=True, tag="spent"):
