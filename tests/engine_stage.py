@@ -13,7 +13,7 @@ from sightline.catalog.provider import Provider
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
-from sightline.exchange.prepare import Prepared, prepare
+from sightline.exchange.outbound import Prepared, prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.events import StreamEvent

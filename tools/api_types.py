@@ -27,11 +27,10 @@ from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
 from sightline.workbench.api import ForgottenShown, LearnedShown
 from sightline.workbench.cache_report import CacheReport
-from sightline.workbench.caps import CapsShown
 from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
 from sightline.workbench.exchanges import SnippetsShown
-from sightline.workbench.page_settings import RecordShown, TrafficFilters
+from sightline.workbench.page_settings import CapsShown, RecordShown, TrafficFilters
 from sightline.workbench.session_lines import SessionBrief
 from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 from sightline.workbench.sharing import SharePreview

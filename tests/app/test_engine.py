@@ -23,7 +23,7 @@ from sightline.catalog.compose import Prompt
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.rules import Interception, Rules
 from sightline.exchange.interception.store import KeptInterception
-from sightline.exchange.prepare import prepare
+from sightline.exchange.outbound import prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
 from sightline.model.parts import Text

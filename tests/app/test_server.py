@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.chats import chat_settings, open_chat
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_engine, open_record
 from sightline.app.machine import SystemClock
+from sightline.app.rooms import chat_settings, open_chat
 from sightline.app.server import open_server
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Fault

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import trustme
 
-from sightline.cli.clients import Stage
-from sightline.cli.tls import RunProxy, bundle_of, open_proxy, refusal_notes, tls_outfit
+from sightline.cli.clients import RunProxy, Stage, bundle_of, open_proxy, refusal_notes, tls_outfit
 from sightline.errors import Fault
 from tests.background import upstream_in_background
 from tests.gateway_server import served

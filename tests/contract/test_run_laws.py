@@ -25,7 +25,7 @@ from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.prepare import Prepared
+from sightline.exchange.outbound import Prepared
 from sightline.exchange.recording.exchange_record import read_request
 from sightline.model.events import Started, StreamEvent, TextReceived
 from sightline.model.json import JsonObject

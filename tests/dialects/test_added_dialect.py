@@ -32,7 +32,7 @@ from sightline.dialects.registry import (
 from sightline.editing.draft import Draft
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.prepare import prepare
+from sightline.exchange.outbound import prepare
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.model.fold import fold
 from sightline.model.parts import Text

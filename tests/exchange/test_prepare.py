@@ -10,7 +10,7 @@ from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Quirks, Route
 from sightline.errors import Code, Fault
-from sightline.exchange.prepare import compose_request, prepare, target_of, write_prepared
+from sightline.exchange.outbound import compose_request, prepare, target_of, write_prepared
 from sightline.model.parts import Document, Inline, Text
 from sightline.model.request import FunctionTool, Message
 

@@ -13,7 +13,7 @@ from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.engine import count, path_of, question
-from sightline.exchange.prepare import Prepared, prepare
+from sightline.exchange.outbound import Prepared, prepare
 from sightline.exchange.relay_messages import (
     EndFrame,
     FactFrame,

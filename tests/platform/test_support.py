@@ -12,7 +12,7 @@ from sightline.errors import Code, Fault
 from sightline.platform.support import Feature, is_supported, missing, require
 
 PACKAGE = Path(sightline.__file__).parent
-CERTIFICATES = {"cli/tls.py", "transport/http/dialling.py"}
+CERTIFICATES = {"cli/clients.py", "transport/http/dialling.py"}
 """They read the system's certificates, each in its own form."""
 OF_ONE_SYSTEM = {"fcntl", "grp", "msvcrt", "pty", "pwd", "resource", "termios", "tty", "uvloop", "winreg"}
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.interception.viewer import Viewer
-    from sightline.exchange.prepare import Prepared
+    from sightline.exchange.outbound import Prepared
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
     from sightline.store.caps import CapCounts
@@ -402,7 +402,7 @@ def counter(data: str | None) -> RequestCounter:
 
 def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
     """The request as an engine of this data folder would send it: with the kept edits applied. Opens nothing."""
-    from sightline.exchange.interception.final_body import final_body
+    from sightline.exchange.interception.kept_edits import final_body
     from sightline.exchange.interception.store import KeptInterception
 
     _, masks = KeptInterception(data_folder(data)).read()

@@ -4,27 +4,43 @@ A server loads this module when the first such call comes (`Parts.open_api`), so
 never has their code in memory.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
+from functools import lru_cache, partial
 from importlib.metadata import version
+
+import msgspec
 
 from sightline.agent.api.runs import Approvals, Runs, run_calls
 from sightline.agent.service.toolsets import KeptRules, Toolsets
-from sightline.app.chats import open_chat
+from sightline.app.configuration import Configuration
 from sightline.app.engine import relay_of, why_no_embedded_model
 from sightline.app.evals import evals_of, evaluation_of, suites_place
-from sightline.app.machine import SystemClock, own_command
+from sightline.app.machine import Ids, SystemClock, chance, is_alive, own_command, process_name
 from sightline.app.server import Parts, Sending
 from sightline.app.tools import runner_of, toolsets_of
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
+from sightline.catalog.facts import Prices
+from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import ChatParts, chat_calls
-from sightline.chat.service.answerer import ToolAnswerer
+from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.service.answerer import Answerer, ToolAnswerer
+from sightline.chat.service.chats import Chats
+from sightline.chat.service.service import ChatService, chat_service
+from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import RequestCounter
+from sightline.gateway.models import list_models
 from sightline.plugins.loading import list_panels, plugin_calls
+from sightline.store.store import Logbook
 from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
 from sightline.web.asgi import WebResponse
@@ -34,13 +50,12 @@ from sightline.web.routes import Calls
 from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.cache_turns import TurnExaminer
-from sightline.workbench.caps import cap_calls
 from sightline.workbench.context import ContextMeter
 from sightline.workbench.costs import CostReport
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
-from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters
+from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters, cap_calls
 from sightline.workbench.session_lines import SessionLines
 from sightline.workbench.sessions import Sessions
 from sightline.workbench.shapes import Place
@@ -218,3 +233,60 @@ def _places(parts: Parts) -> tuple[Place, ...]:
     """The views that this server's page offers."""
     sends: tuple[Place, ...] = () if parts.sending is None else ("chat", "runs", "evals")
     return ("traffic", *sends, *(() if parts.example is None else ("example",)))
+
+
+def open_chat(
+    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
+) -> ChatParts:
+    """The chats stored in this logbook. Each is read on first use. The caller closes them."""
+    settings = chat_settings(loaded)
+    ids = Ids(time.time_ns, chance())
+
+    def make_id() -> str:
+        return f"c{ids()[1:]}"
+
+    def open_service(name: str) -> ChatService:
+        return chat_service(
+            engine,
+            hub,
+            logbook,
+            name=name,
+            catalog=loaded.catalog,
+            has_key=loaded.has_key,
+            settings=settings,
+            make_id=make_id,
+            answering=answering,
+            default_model=loaded.settings.ask.model,
+            process=process_name(),
+            is_alive=is_alive,
+        )
+
+    now = engine.clock.now
+    zone = datetime.now().astimezone().tzinfo
+    assert zone is not None
+    return ChatParts(
+        chats=Chats(logbook, hub, open_service, now=now, make_id=make_id, secrets=engine.relay.secrets),
+        hub=hub,
+        now=now,
+        settings=settings,
+        prices=_model_prices(loaded.catalog, loaded.has_key),
+        zone=zone,
+        models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
+        toolsets=tuple(loaded.settings.tools),
+    )
+
+
+def chat_settings(loaded: Configuration) -> ChatSettings:
+    """The table `[chat]` as the chat's own settings."""
+    return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
+
+
+def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Callable[[str], Prices | None]:
+    @lru_cache(maxsize=1024)
+    def prices(model: str) -> Prices | None:
+        try:
+            return choose(catalog, model, has_key=has_key).facts.prices
+        except Fault:  # an imported pair may name an unknown model
+            return None
+
+    return prices

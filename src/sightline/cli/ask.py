@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
     from sightline.catalog.compose import Prompt
     from sightline.exchange.engine import Engine
-    from sightline.exchange.prepare import Prepared
+    from sightline.exchange.outbound import Prepared
     from sightline.model.json import JsonObject
     from sightline.model.parts import Part
     from sightline.model.reply import Reply
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_without_tools(arguments)
     from sightline.app.configuration import configuration
     from sightline.cli.answer import tell_losses
-    from sightline.exchange.prepare import prepare
+    from sightline.exchange.outbound import prepare
 
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_shown:
         return _ask(arguments, ready, loaded)
     from sightline.app.engine import final
-    from sightline.exchange.prepare import SESSION
+    from sightline.exchange.outbound import SESSION
 
     return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
 
@@ -273,7 +273,7 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
     from sightline.app.engine import final
     from sightline.cli.answer import AnswerView, print_ending
-    from sightline.exchange.prepare import SESSION
+    from sightline.exchange.outbound import SESSION
 
     view = AnswerView(is_silent=arguments.json)
     shown = final(ready, arguments.data, session=SESSION)

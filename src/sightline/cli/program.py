@@ -163,17 +163,12 @@ def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
     from sightline.cli import (
         ask,
-        cache,
         chat,
         completion,
         config,
-        context,
         costs,
-        export,
         forget,
-        harness,
         installation,
-        plugin,
         run,
         runs,
         serve,
@@ -195,14 +190,14 @@ def parser() -> argparse.ArgumentParser:
         traffic.add_traffic,
         show.add_show,
         show.add_replay,
-        export.add_command,
+        traffic.add_export,
         traffic.add_import,
         forget.add_command,
     )
-    counted = (costs.add_command, context.add_command, cache.add_command)
-    others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
+    counted = (costs.add_costs, costs.add_context, costs.add_cache)
+    others = (runs.add_harness, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
     around = (installation.add_examples, installation.add_upgrade, installation.add_uninstall)
-    installed = (*around, plugin.add_command, completion.add_command)
+    installed = (*around, config.add_plugin, completion.add_command)
     for add in (*asking, evals.add_command, *recorded, *counted, *others, *installed):
         add(commands)
     add_examples(program)

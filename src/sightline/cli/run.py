@@ -57,9 +57,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sightline.app.configuration import configuration, data_folder
     from sightline.app.machine import SystemClock
-    from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams, version_of
+    from sightline.cli.clients import (
+        CHATGPT,
+        CHATGPT_SETTINGS,
+        Stage,
+        client_in,
+        open_proxy,
+        outfit,
+        own_upstreams,
+        refusal_notes,
+        tls_outfit,
+        version_of,
+    )
     from sightline.cli.shared_server import hold_session, share_server
-    from sightline.cli.tls import open_proxy, refusal_notes, tls_outfit
     from sightline.platform.support import require
 
     require("run")

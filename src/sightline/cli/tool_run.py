@@ -26,7 +26,7 @@ from sightline.cli.options import limits_in, tools_in
 from sightline.cli.run_control import Driving, clip
 from sightline.cli.terminal import Keyboard, open_keyboard, say
 from sightline.errors import Code, Fault
-from sightline.exchange.prepare import prepare
+from sightline.exchange.outbound import prepare
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text
 from sightline.wire.jsontext import decode, encode

@@ -16,8 +16,8 @@ from sightline.exchange.answer_reading import EventObserver, refuse
 from sightline.exchange.answer_reading import read_answer as hear
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
+from sightline.exchange.outbound import SESSION, Prepared
 from sightline.exchange.phase import own_request
-from sightline.exchange.prepare import SESSION, Prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay

@@ -16,9 +16,8 @@ from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.dialects.stored import StoredApi
 from sightline.errors import Fault
-from sightline.exchange.answer_headers import limits_for_client, request_id
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, Headers, refusal
+from sightline.exchange.client_response import ClientResponse, Headers, limits_for_client, refusal, request_id
 from sightline.exchange.hub import Hub
 from sightline.exchange.lane import Lane
 from sightline.exchange.phase import (

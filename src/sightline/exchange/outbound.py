@@ -1,25 +1,32 @@
-"""The request that goes to the provider: the client's own bytes where nothing has to change, else a translation."""
+"""The request that goes to the provider: for a client its own bytes where nothing has to change, else a translation;
+for a caller of our own (`prepare`) the exact body of its prompt, the call that takes it, and what was lost.
+"""
 
+import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 
 from sightline.catalog.choose import ModelChoice
+from sightline.catalog.compose import Prompt, compose
+from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
+from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import address, call_to, in_path, raw_address
 from sightline.dialects.endpoint import credential as place_of_key
+from sightline.dialects.json_schemas import with_strict_schemas
 from sightline.dialects.registry import dialect
 from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
 from sightline.dialects.translate import translate_request, write_request
 from sightline.editing.response_chain import previous_of
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
+from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
 from sightline.exchange.lane import Lane
-from sightline.exchange.prepare import target_of
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
@@ -28,6 +35,97 @@ from sightline.wire.call import HttpRequest, RequestTemplate, TemplateValue, Var
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
 from sightline.wire.secrets import parameters
+
+SESSION = "ask"
+"""How exchanges of a caller that gives them no other name are labelled."""
+
+_MOST_BY_DEFAULT = 8192
+"""The limit of a reply where the dialect demands one and none is set."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What will be sent, to whom. `body` is what goes to the socket, byte for byte."""
+
+    choice: ModelChoice
+    dialect: str
+    request: Request
+    body: bytes
+    report: Report
+    call: RequestTemplate
+    is_stream: bool
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the body that is shown and sent."""
+        return hashlib.sha256(self.body).hexdigest()
+
+    def with_body(self, body: bytes) -> "Prepared":
+        """The same with the body that masks made of it, to show or count it. Do not send it: masks
+        would be put on it again."""
+        if body == self.body:
+            return self
+        try:
+            request = dialect(self.dialect).read_request(decode(body))
+        except Fault:  # a mask may leave what the dialect cannot read; then the bytes alone tell
+            request = self.request
+        return replace(self, request=request, body=body, call=replace(self.call, body=body))
+
+
+def prepare(prompt: Prompt, choice: ModelChoice) -> Prepared:
+    """The request of one of our own callers, in the provider's dialect."""
+    return write_prepared(compose_request(prompt, choice), choice, stream=prompt.stream)
+
+
+def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
+    """The same before it is written."""
+    return compose(
+        prompt,
+        provider=choice.provider,
+        family=choice.family,
+        facts=choice.facts,
+        model=choice.model,
+        dialect=choice.dialect,
+        support=dialect(choice.dialect).support,
+    )
+
+
+def write_prepared(request: Request, choice: ModelChoice, *, stream: bool) -> Prepared:
+    """A request that was composed for this choice before, and may have grown since."""
+    spoken, report = choice.dialect, Report()
+    request = with_strict_schemas(request, spoken, report)
+    body = write_request(request, spoken, replace(target_of(choice), states_tools=True), report, with_url=True)
+    if choice.route is not None and choice.route.strict and report.refusals:
+        lost = "; ".join(f"{loss.what}: {loss.why}" for loss in report.refusals)
+        raise Fault(
+            Code.TRANSLATION_LOSS,
+            f"the route to {choice.provider_name} is strict, and this would be lost: {lost}",
+            hint="Leave it out, or set strict = false for the route.",
+        )
+    call = call_to(choice.provider, spoken, choice.model, body, stream=stream)
+    return Prepared(choice, spoken, request, body, report, call, stream)
+
+
+def target_of(choice: ModelChoice) -> Target:
+    """How this provider wants a request written."""
+    route, most = choice.route, choice.facts.max_output
+    return Target(
+        system="in_place" if route is None else route.system,
+        quirks=choice.provider.quirks,
+        max_tokens=_MOST_BY_DEFAULT if most is None else min(most, _MOST_BY_DEFAULT),
+        facts=facts_for(choice, ()),
+        cache="auto" if route is None else route.cache,
+        provider=choice.provider_name,
+    )
+
+
+def facts_for(choice: ModelChoice, headers: TextHeaders) -> Facts:
+    """What is known of the model when it is asked with these headers of a client and those of its provider."""
+    versions = dialect(choice.dialect).versions
+    if versions is None:
+        return choice.facts
+    return versions.narrow(choice.facts, (*headers, *choice.provider.headers.items()))
+
 
 _NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
 _PREFIXES = ("proxy-", "x-sightline-")

@@ -15,18 +15,25 @@ from sightline.errors import Code, Fault
 from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.embeddings_exchange import embeddings_of, no_embeddings, run_embeddings
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
-from sightline.exchange.interception.final_body import FinalBody
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.interceptor import Interceptor
+from sightline.exchange.interception.kept_edits import FinalBody
 from sightline.exchange.keepalive import can_keep_alive, run_with_keepalive
 from sightline.exchange.lane import Lanes
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import body_of, pass_through, secrets_of_provider
 from sightline.exchange.phase import CancelledEnd, cancel_reason
-from sightline.exchange.raw_exchange import RawClient, hold_pieces, route_raw, run_raw_exchange
+from sightline.exchange.raw_exchange import (
+    RawClient,
+    embeddings_of,
+    hold_pieces,
+    no_embeddings,
+    route_raw,
+    run_embeddings,
+    run_raw_exchange,
+)
 from sightline.exchange.raw_recorder import KEPT, RawRecorder
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
@@ -44,7 +51,7 @@ from sightline.transport.sender import RequestClient, Sender
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket
-    from sightline.exchange.raw_socket import SocketRecord
+    from sightline.exchange.raw_recorder import SocketRecord
     from sightline.transport.web_socket import DialledSocket
 
 _ABORT_SECONDS = 1.0
@@ -257,7 +264,7 @@ class Relay:
         """A socket that is passed on as it is: its provider, its handshake there, and its record. A cap may hold its
         handshake for a person; what passes later cannot be held, since the two sides do not wait for each other. Raises
         a fault where there is no such provider, or the socket is not allowed."""
-        from sightline.exchange.raw_socket import SocketRecord, socket_call
+        from sightline.exchange.raw_recorder import SocketRecord, socket_call
 
         choice = self.router.route_for(request)
         if choice.provider.sign:

@@ -19,7 +19,7 @@ from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse, ResponseBody
-from sightline.exchange.interception.final_body import FinalBody, final_body
+from sightline.exchange.interception.kept_edits import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay_messages import (

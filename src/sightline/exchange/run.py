@@ -17,9 +17,9 @@ from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.interception.final_body import refuse_other
 from sightline.exchange.interception.hold import ByHand, Let
 from sightline.exchange.interception.interceptor import Interceptor
+from sightline.exchange.interception.kept_edits import refuse_other
 from sightline.exchange.outbound import Outbound, outbound_for, pass_through
 from sightline.exchange.phase import ExchangePhase
 from sightline.exchange.responder import Responder

@@ -18,9 +18,8 @@ from sightline.dialects.translate import restore_names
 from sightline.editing.response_chain import ChainLink, expand_request, previous_of
 from sightline.errors import Code, Fault
 from sightline.exchange import client_response
-from sightline.exchange.answer_headers import request_id
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import EVENT_STREAM, RESEND, ClientResponse, WholeBody
+from sightline.exchange.client_response import EVENT_STREAM, RESEND, ClientResponse, WholeBody, request_id
 from sightline.exchange.exchange import Exchange, storage_of
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.core.reply_writing import events_of, hand_written, write_stream

@@ -1,7 +1,8 @@
-"""What a user sets on the page and the server keeps: saved filters of the traffic list, and how long what is kept.
+"""What a user sets on the page and the server keeps: saved filters of the traffic list, how long what is kept, and caps
+that are raised.
 
-Both are in logs beside the record. So every browser, every port and every replica that shares the record has them,
-which the storage of one browser could not do.
+All are in the record or in logs beside it. So every browser, every port and every replica that shares the record has
+them, which the storage of one browser could not do.
 """
 
 from collections.abc import Callable
@@ -9,13 +10,30 @@ from typing import Annotated
 
 import msgspec
 
+from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
+from sightline.exchange.caps import Caps
 from sightline.exchange.recording.records import Retention, RetentionSettings, read_summaries
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
+from sightline.settings import CapSettings
 from sightline.store.store import Logbook, LoggedValue
+from sightline.tokens.caps import (
+    BILLION,
+    BucketKey,
+    CapUse,
+    Unit,
+    bucket_of,
+    cap_words,
+    limit_in,
+    limit_of,
+    share_of,
+    unit_of,
+    values_of,
+)
 from sightline.web.asgi import Receive
 from sightline.web.bodies import read_body
+from sightline.web.routes import ApiCall, Calls
 
 
 class TrafficFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,3 +120,121 @@ class RecordCalls:
             _check_filter(rule.filter)
         await self._retention.set(wanted)
         return await self.read()
+
+
+class CapBucket(msgspec.Struct, frozen=True, kw_only=True):
+    """What is counted for one value of what a cap is per, in one window. Amounts are dollars or tokens."""
+
+    label: str
+    bucket: str
+    period: str
+    values: tuple[str, ...]
+    spent: float
+    reserved: float
+    limit: float
+    share: float
+    is_current: bool
+
+
+class CapShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A cap with its buckets, the fullest first."""
+
+    name: str
+    unit: Unit
+    limit: float
+    filter: str
+    per: tuple[str, ...]
+    window: str
+    action: str
+    buckets: tuple[CapBucket, ...]
+
+
+class CapsShown(msgspec.Struct, frozen=True):
+    """All caps."""
+
+    caps: tuple[CapShown, ...] = ()
+
+
+class RaiseWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Allow so much in a bucket. Without `bucket` and `period`, in the present one of a cap that is per nothing."""
+
+    name: str
+    limit: Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+    bucket: str | None = None
+    period: str | None = None
+
+
+_MOST_BUCKETS = 200
+
+
+async def list_caps(caps: Caps, now: float) -> CapsShown:
+    """The caps, and what is counted for each."""
+    await caps.wait_until_settled()
+    uses = await caps.counts.uses()
+    return CapsShown(tuple(_show(cap, uses, now) for cap in caps.settings))
+
+
+def _show(cap: CapSettings, uses: list[CapUse], now: float) -> CapShown:
+    unit, limit = unit_of(cap), limit_of(cap)
+    current = bucket_of(cap, {}, now).period
+    mine = [use for use in uses if (use.key.cap, use.key.unit) == (cap.name, unit)]
+    mine.sort(key=lambda use: (use.key.period != current, -share_of(use, limit), use.key.bucket))
+    return CapShown(
+        name=cap.name,
+        unit=unit,
+        limit=_amount(unit, limit),
+        filter=cap.filter,
+        per=cap.per,
+        window=cap.window,
+        action=cap.action,
+        buckets=tuple(_bucket(cap, use, is_current=use.key.period == current) for use in mine[:_MOST_BUCKETS]),
+    )
+
+
+def _bucket(cap: CapSettings, use: CapUse, *, is_current: bool) -> CapBucket:
+    unit = use.key.unit
+    return CapBucket(
+        label=cap_words(use.key, cap.per),
+        bucket=use.key.bucket,
+        period=use.key.period,
+        values=values_of(use.key),
+        spent=_amount(unit, use.spent),
+        reserved=_amount(unit, use.reserved),
+        limit=_amount(unit, limit_in(use, limit_of(cap))),
+        share=share_of(use, limit_of(cap)),
+        is_current=is_current,
+    )
+
+
+def _amount(unit: Unit, amount: int) -> float:
+    return amount / BILLION if unit == "dollars" else float(amount)
+
+
+def cap_calls(caps: Caps | None) -> Calls:
+    """The two calls; a server without caps lists none."""
+
+    async def show(_call: ApiCall) -> CapsShown:
+        return CapsShown() if caps is None else await list_caps(caps, caps.now())
+
+    async def raise_cap(call: ApiCall) -> CapsShown:
+        wanted = await read_body(call.receive, RaiseWanted)
+        settings = () if caps is None else caps.settings
+        cap = next((each for each in settings if each.name == wanted.name), None)
+        if caps is None or cap is None:
+            hint = "GET /api/caps lists them."
+            raise Fault(Code.USAGE, f"there is no cap {quote_word(wanted.name)}", hint=hint, status=404)
+        key = bucket_of(cap, {}, caps.now())
+        if cap.per and wanted.bucket is None:
+            hint = "Name the bucket as GET /api/caps lists it."
+            raise Fault(Code.INVALID_REQUEST, f"the cap {cap.name} is per {', '.join(cap.per)}", hint=hint, status=422)
+        bucket = key.bucket if wanted.bucket is None else wanted.bucket
+        period = key.period if wanted.period is None else wanted.period
+        key = BucketKey(cap.name, key.unit, bucket, period)
+        if key not in {use.key for use in await caps.counts.uses()} and (cap.per or wanted.period is not None):
+            hint = "GET /api/caps lists what is counted."
+            raise Fault(Code.USAGE, f"nothing is counted in this bucket of the cap {cap.name}", hint=hint, status=404)
+        limit = round(wanted.limit * BILLION) if key.unit == "dollars" else round(wanted.limit)
+        await caps.counts.raise_limit(key, limit)
+        return await list_caps(caps, caps.now())
+
+    return {"caps": {"GET": show, "PUT": raise_cap}}

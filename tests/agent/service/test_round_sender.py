@@ -17,7 +17,7 @@ from sightline.dialects.dialect import Client
 from sightline.editing.operations import operation
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import write_reply
-from sightline.exchange.prepare import Prepared
+from sightline.exchange.outbound import Prepared
 from sightline.model.exchange import Answered, Budgeted
 from sightline.model.parts import Image, Link, Text, ToolCall
 from sightline.model.reply import Reply

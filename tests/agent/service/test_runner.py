@@ -13,7 +13,7 @@ from sightline.agent.service.runner import NewRun
 from sightline.catalog.compose import Prompt
 from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.prepare import compose_request
+from sightline.exchange.outbound import compose_request
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.parts import Text
 from sightline.model.request import FunctionTool, Message

@@ -10,9 +10,9 @@ from sightline.editing.masks import read_masks
 from sightline.editing.operations import Delete, KeepEdits, Redo, Reset, Restore, Set, SetText, Undo
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.rules import Interception, Rules
-from sightline.exchange.interception.final_body import FinalBody, refuse_other
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
 from sightline.exchange.interception.store import FILE_NAME, BorrowedInterception, KeptInterception, MaskCount
 from tests.exchange.interception.test_holds import holds_in
 from tests.holding import JSON, asking, held

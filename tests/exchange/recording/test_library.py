@@ -2,8 +2,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from sightline.exchange.recording.library import Library
-from sightline.exchange.recording.likeness import lines_of
+from sightline.exchange.recording.library import Library, lines_of
 from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
 from sightline.model.exchange import ExchangeCancelled, Received

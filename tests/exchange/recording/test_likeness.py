@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.recording.likeness import key_of, lines_of, marks_of, shorten
+from sightline.exchange.recording.library import key_of, lines_of, marks_of, shorten
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": '{"b":1, "a":2}'}}
 CHAT = {

@@ -13,7 +13,7 @@ from sightline.dialects.registry import dialect
 from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.engine import Engine
-from sightline.exchange.prepare import Prepared, write_prepared
+from sightline.exchange.outbound import Prepared, write_prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import load_exchange, read_request
 from sightline.model.events import StreamEvent

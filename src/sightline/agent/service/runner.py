@@ -29,7 +29,7 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import RUN_PREFIX, Hub
-from sightline.exchange.prepare import compose_request, write_prepared
+from sightline.exchange.outbound import compose_request, write_prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject

@@ -57,7 +57,7 @@ from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.editing.reading import DocumentReading, options_of, tools_of
 from sightline.errors import Code, Fault
-from sightline.exchange.prepare import Prepared
+from sightline.exchange.outbound import Prepared
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part

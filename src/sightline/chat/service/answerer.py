@@ -20,8 +20,8 @@ from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.engine import Engine
+from sightline.exchange.outbound import Prepared
 from sightline.exchange.phase import cancel_reason
-from sightline.exchange.prepare import Prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject

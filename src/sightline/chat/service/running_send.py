@@ -33,8 +33,8 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.hold_changes import Changes, changes_while_held
+from sightline.exchange.outbound import Prepared, prepare
 from sightline.exchange.phase import Cancellation, cancellation
-from sightline.exchange.prepare import Prepared, prepare
 from sightline.journal.journal import StopSignal, drive
 from sightline.model.events import (
     Ended,

@@ -21,8 +21,8 @@ from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.exchange.interception.final_body import refuse_other
-from sightline.exchange.prepare import Prepared, prepare
+from sightline.exchange.interception.kept_edits import refuse_other
+from sightline.exchange.outbound import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.estimate import Estimate, exactly
 from sightline.tokens.ledger import READY

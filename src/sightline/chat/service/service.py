@@ -19,8 +19,8 @@ from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
+from sightline.exchange.outbound import prepare
 from sightline.exchange.phase import cancellation
-from sightline.exchange.prepare import prepare
 from sightline.store.store import Logbook
 
 

@@ -23,7 +23,7 @@ from sightline.chat.service.chat import Chat
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.memory import Memory
-from sightline.exchange.prepare import prepare
+from sightline.exchange.outbound import prepare
 from sightline.filters.expression import EVERYTHING, Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from sightline.evals.service.eval_log import LineWriter
-from sightline.exchange.prepare import Prepared
+from sightline.exchange.outbound import Prepared
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.journal.journal import FactFormat, Journal
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received

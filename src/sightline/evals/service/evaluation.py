@@ -53,7 +53,7 @@ from sightline.evals.service.model_target import ModelAccess, ModelTarget
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
-from sightline.exchange.prepare import Prepared
+from sightline.exchange.outbound import Prepared
 from sightline.store.store import Logbook
 from sightline.transport.clock import Clock
 

@@ -35,9 +35,8 @@ from sightline.evals.service.target import (
 )
 from sightline.exchange.engine import Engine
 from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
-from sightline.exchange.prepare import Prepared, prepare
-from sightline.exchange.recording.library import Library
-from sightline.exchange.recording.likeness import lines_of
+from sightline.exchange.outbound import Prepared, prepare
+from sightline.exchange.recording.library import Library, lines_of
 from sightline.exchange.replay_handler import no_recording
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject

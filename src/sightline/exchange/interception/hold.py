@@ -23,8 +23,8 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.core.rules import InterceptionRule, OnTimeout, Phase
 from sightline.exchange.interception.kept_edits import Kept, KeptEdits, masks_by_id
+from sightline.exchange.outbound import facts_for
 from sightline.exchange.phase import DroppedEnd, ExchangePhase
-from sightline.exchange.prepare import facts_for
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Held
 from sightline.model.reply import Reply

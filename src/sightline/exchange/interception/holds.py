@@ -15,8 +15,8 @@ from sightline.editing.validity import Validity
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import hand_written
 from sightline.exchange.interception.core.rules import Interception, InterceptionRule, Mode, Phase, Rules
-from sightline.exchange.interception.final_body import FinalBody, final_body
 from sightline.exchange.interception.hold import ByHand, Hold, Shutdown, not_held
+from sightline.exchange.interception.kept_edits import FinalBody, final_body
 from sightline.exchange.interception.store import KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records

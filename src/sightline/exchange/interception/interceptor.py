@@ -18,9 +18,9 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
-from sightline.exchange.interception.final_body import FinalBody, refuse_other
 from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRaw, HeldRequest, Hold, Let, Shutdown
 from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
 from sightline.exchange.keepalive import wants_usage
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, FinishedEnd

@@ -26,7 +26,7 @@ from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.hold import HeldCalls, HeldRaw, HeldRequest, Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
-from sightline.exchange.prepare import facts_for
+from sightline.exchange.outbound import facts_for
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import has_media

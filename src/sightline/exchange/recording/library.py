@@ -1,15 +1,235 @@
-"""The recordings that can answer clients: found by what a request says, each in its turn, or else the nearest one."""
+"""The recordings that can answer clients: found by what a request says, each in its turn, or else the nearest one.
 
+First what makes two requests the same, whichever dialect they came in: what is said, offered and wanted. Left out is
+what changes from one run to the next without meaning anything: ids, cache marks, signatures, the model's own reasoning,
+metadata, who the user is, whether the answer streams, and dates in the instructions that clients write.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
+from typing import assert_never
 
+import msgspec
+
+from sightline.dialects.endpoint import counting_of
 from sightline.dialects.registry import dialect, find_dialect
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
-from sightline.exchange.recording.likeness import key_of, lines_of, marks_of, shorten, without_limit
 from sightline.filters.expression import Expression
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Source,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    Message,
+    OpaqueTool,
+    Options,
+    Reasoning,
+    Request,
+    SchemaFormat,
+    Tool,
+)
 from sightline.store.store import Store
 from sightline.store.summary import Summary
+from sightline.wire.jsontext import decode, encode
+
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*")
+_PASSING = re.compile(r"(?:^|_)(?:id|ids|uuid|signature|encrypted_content|cache_control|metadata|status)$")
+_OPTIONS = (
+    "max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty",
+    "logit_bias", "logprobs", "top_logprobs", "n", "verbosity",
+)  # fmt: skip
+_LIMIT = "option max_tokens "
+_SYSTEM = ("system", "developer")
+_LONGEST = 400
+
+
+def lines_of(spoken: str, body: bytes, model: str, *, counts: bool = False) -> list[str]:
+    """The request as lines that can be compared; a fault where the body is not of its dialect."""
+    document = decode(body)
+    if counts and isinstance(document, dict) and isinstance(inner := document.get(counting_of(spoken).wrapper), dict):
+        document = inner
+    request = dialect(spoken).read_request(document)
+    kind = "count" if counts else "ask"
+    # The answer to a count is a form of its dialect alone.
+    return [f"{kind} {spoken if counts else ''}".strip(), f"model {request.model or model}", *_request_lines(request)]
+
+
+def key_of(lines: list[str]) -> bytes:
+    """The same for the same requests alone."""
+    return hashlib.sha256("\0".join(lines).encode("utf-8", "surrogatepass")).digest()
+
+
+def without_limit(lines: list[str]) -> list[str]:
+    """The same request without the limit of its answer's tokens."""
+    return [line for line in lines if not line.startswith(_LIMIT)]
+
+
+def marks_of(lines: list[str]) -> tuple[int, ...]:
+    """A number for each line, small enough to keep for every recording, to find the nearest one by."""
+    return tuple(
+        int.from_bytes(hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+        for line in lines
+    )
+
+
+def shorten(line: str) -> str:
+    """A line for a person."""
+    line = " ".join(line.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _request_lines(request: Request) -> Iterator[str]:
+    yield from _options(request)
+    for tool in request.tools:
+        yield f"tool {_tool(tool)}"
+    calls: dict[str, int] = {}
+    words, speaker = "", ""
+    for message in request.messages:
+        for who, kind, text in _pieces_of(message, calls):
+            # Where one dialect has one text, another has several pieces or messages of it.
+            if kind == "text" and who == speaker:
+                words += text
+                continue
+            if speaker:
+                yield from _text(speaker, words)
+            speaker, words = (who, text) if kind == "text" else ("", "")
+            if kind != "text":
+                yield f"{kind} {text}"
+    if speaker:
+        yield from _text(speaker, words)
+
+
+def _text(who: str, text: str) -> Iterator[str]:
+    """A line for each line of it, so that a difference can be shown where it is."""
+    for line in text.split("\n"):
+        yield f"{who}: {line}"
+
+
+def _pieces_of(message: Message, calls: dict[str, int]) -> Iterator[tuple[str, str, str]]:
+    who = "system" if message.role in _SYSTEM else "user" if message.role == "tool" else message.role
+    for part in message.parts:
+        piece = _piece(part, calls)
+        if piece is None:
+            continue
+        kind, text = piece
+        if kind == "text" and who == "system":
+            text = _BILLING.sub("", _DATE.sub("(date)", text))
+        if text:
+            yield who, kind, text
+
+
+def _piece(part: Part, calls: dict[str, int]) -> tuple[str, str] | None:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            return "text", text
+        case ToolCall(id=name, name=tool, arguments=arguments):
+            return "call", f"{_number(name, calls)} {tool} {_arguments(arguments)}"
+        case ToolResult(id=name, parts=parts, structured=structured):
+            texts = [piece[1] for each in parts if (piece := _piece(each, calls)) is not None]
+            if structured is not None:
+                texts.append(_json(structured))
+            return "result", f"{_number(name, calls)} {' '.join(texts)}"
+        case Image(source=source) | Document(source=source) | Audio(source=source):
+            return "file", f"{type(part).__name__.lower()} {_source(source)}"
+        case Opaque(value=value):
+            return "part", _json(_lasting(value))
+        case Thinking() | CacheBreakpoint():
+            return None
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _number(name: str, calls: dict[str, int]) -> int:
+    """Calls are distinguished by their order, where the dialect names them."""
+    return calls.setdefault(name, len(calls) + 1) if name else 0
+
+
+def _arguments(text: str) -> str:
+    try:
+        return _json(decode(text)) if text else "{}"
+    except Fault:
+        return text
+
+
+def _source(source: Source | None) -> str:
+    return hashlib.sha256(encode(msgspec.to_builtins(source))).hexdigest()[:16]
+
+
+def _tool(tool: Tool) -> str:
+    match tool:
+        case FunctionTool(name=name, description=description, schema=schema):
+            return f"{name} {description or ''} {_json(schema or {})}"
+        case CustomTool(name=name, description=description, grammar=grammar):
+            return f"{name} {description or ''} {grammar.definition if grammar else ''}"
+        case OpaqueTool(value=value):
+            return _json(_lasting(value))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _options(request: Request) -> Iterator[str]:
+    options: Options = request.options
+    for name in _OPTIONS:
+        if (value := getattr(options, name)) is not None:
+            yield f"option {name} {_json(msgspec.to_builtins(value))}"
+    if isinstance(options.format, SchemaFormat):
+        yield f"option format {_json(options.format.schema)}"
+    elif options.format is not None:
+        yield f"option format {type(options.format).__name__}"
+    if (reasoning := options.reasoning) is not None:
+        yield f"option reasoning {_reasoning(reasoning)}"
+    if (choice := request.tool_choice) is not None:
+        yield f"option tool_choice {choice.mode} {' '.join(choice.names)}".strip()
+
+
+def _reasoning(reasoning: Reasoning) -> str:
+    return " ".join(str(each) for each in (reasoning.mode, reasoning.effort, reasoning.budget) if each is not None)
+
+
+def _lasting(value: Json) -> Json:
+    """The value without members that mean nothing in another run."""
+    match value:
+        case dict():
+            kept: JsonObject = {key: _lasting(each) for key, each in value.items() if not _PASSING.search(key)}
+            return kept
+        case list():
+            return [_lasting(each) for each in value]
+        case _:
+            return value
+
+
+def _json(value: Json) -> str:
+    """Its text, in which the order of keys does not matter."""
+    return encode(_sort_keys(value)).decode("utf-8", "replace")
+
+
+def _sort_keys(value: Json) -> Json:
+    match value:
+        case dict():
+            return {key: _sort_keys(value[key]) for key in sorted(value)}
+        case list():
+            return [_sort_keys(each) for each in value]
+        case _:
+            return value
+
 
 _PAGE = 500
 _MOST_LINES = 16

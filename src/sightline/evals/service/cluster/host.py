@@ -56,7 +56,7 @@ from sightline.evals.service.cluster.messages import (
 )
 from sightline.evals.service.target import Spending
 from sightline.exchange.memory import Memory
-from sightline.exchange.prepare import Prepared
+from sightline.exchange.outbound import Prepared
 from sightline.model.reply import Usage
 from sightline.store.entries import KeptEntry
 from sightline.store.store import Line, Log
