@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -88,6 +89,28 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
     assert isinstance(last.fact, ExchangeFailed)
     assert (last.fact.first_byte, last.fact.elapsed, last.fact.status) == (3.0, 4.0, 200)
     assert (last.fact.message, last.fact.headers) == ("lost ***", (("X-A", "***"),))
+
+
+def test_a_watcher_sees_each_frame_as_it_comes_and_no_secret() -> None:
+    kept: list[KeptEntry] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    hub = Hub(kept.extend)
+    recorder = recorder_for(asked, "x_1", hub, FakeClock(100.0), ("configured-key",))
+    recorder.record_chunk(b"data: 1\n\n")
+
+    async def watch() -> list[object]:
+        with hub.watch() as facts:
+            for chunk in (b"data: 2 configured", b"-key 3\n\n", b"c"):
+                recorder.record_chunk(chunk)
+            recorder.record_end(FinishedEnd(Reply()))
+        return [fact async for fact in facts]
+
+    shown = asyncio.run(watch())
+    frames = [
+        each for each in plain_entries(kept) if isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived)
+    ]
+    assert [each.fact.data for each in frames] == [b"data: 1\n\n", b"data: 2 ", b"*** 3\n\n", b"c"]  # type: ignore[union-attr]
+    assert shown[: len(frames)] == frames
 
 
 def test_what_bodies_resemble() -> None:

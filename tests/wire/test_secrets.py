@@ -209,6 +209,18 @@ def test_no_cut_lets_a_secret_through_and_nothing_else_changes(pieces: list[byte
         assert not masking.has_found
 
 
+def test_pieces_that_are_looked_at_together_are_shown_as_one_after_another() -> None:
+    pieces = [b"data: ab\n", b"data: c\n"]
+    assert Masking(()).feed_all(pieces) is pieces
+    masking = Masking(("abcde",))
+    assert masking.feed_all([]) == []
+    assert masking.feed_all(pieces) is pieces
+    assert masking.feed_all(pieces[:1]) is not pieces
+    assert masking.feed_all([b"x abcde\n", b"y\n"]) == [b"x ***\n", b"y\n"]
+    assert masking.feed_all([b"x\n", b"abc", b""]) == [b"x\n", b"", b""]
+    assert masking.feed_all([b"d", b"e\n"]) == [b"", b"***\n"], "what was held back goes on"
+
+
 def test_without_secrets_nothing_is_looked_at() -> None:
     data = b"data"
     assert Masking(("abc",)).feed(data) is data

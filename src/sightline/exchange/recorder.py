@@ -22,7 +22,6 @@ from sightline.model.exchange import (
     ExchangeFailed,
     ExchangeFinished,
     Fact,
-    FrameArrived,
     Held,
     Received,
     Released,
@@ -31,12 +30,14 @@ from sightline.model.exchange import (
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, Usage, possible, reply_json
 from sightline.model.report import Report
-from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, plain_entries
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, frames_in, plain_entries
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
 _LOG = logging.getLogger(__name__)
 _MAKE_ROOM = "Make the record writable again; the log says what was wrong with it."
+_MOST_UNMASKED = 1 << 18
+"""Bytes of a stream in which secrets are looked for together; to look through more takes so long that others wait."""
 
 
 FactObserver: TypeAlias = Callable[[FactEntry], None]
@@ -71,9 +72,11 @@ class Recorder:
         self._clock = clock
         self._waiting: list[KeptEntry] = []
         self._count = 0
-        self._frames: FramesEntry | None = None
-        """The frames at the end of what waits, to which the next one is added."""
         self._masking = self.redaction.masking()
+        self._came: list[bytes] = []
+        self._came_at: list[float] = []
+        """Chunks of the response in which no secret has been looked for yet, and when they came."""
+        self._came_size = 0
         self._shown: list[bytes] = []
         """What is recorded of the response, without secrets."""
         self.has_masked_reader = False
@@ -142,26 +145,41 @@ class Recorder:
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
-        moment = self._clock.monotonic()
-        if not self._first_byte:
-            self._first_byte = moment - self.request.received
-        if shown := self._masking.feed(data):
-            self._add_frame(shown, moment)
+        # For each chunk of each stream: as few steps as can be. The rest is done for all of them together.
+        self._came.append(data)
+        self._came_at.append(self._clock.monotonic())
+        self._came_size += len(data)
+        if self._hub.watching or self._came_size > _MOST_UNMASKED:
+            self._make_frames()
 
-    def _add_frame(self, data: bytes, moment: float) -> None:
-        # For each chunk of each stream: as few steps as can be.
-        self._shown.append(data)
-        frames = self._frames
-        if frames is None:
-            frames = self._frames = FramesEntry(self.exchange, self._count, [], [], [])
+    def _make_frames(self) -> None:
+        """Make frames of the chunks that came, without secrets."""
+        came, moments = self._came, self._came_at
+        if not came:
+            return
+        self._came, self._came_at, self._came_size = [], [], 0
+        if not self._first_byte:
+            self._first_byte = moments[0] - self.request.received
+        shown = self._masking.feed_all(came)
+        if shown is not came:  # nothing may be left of a chunk, or it comes with the next one
+            moments = [moment for data, moment in zip(shown, moments, strict=True) if data]
+            shown = [data for data in shown if data]
+        self._show(self._add_frames(shown, moments))
+
+    def _add_frames(self, data: list[bytes], moments: list[float]) -> FramesEntry:
+        ahead, attempted = self._day_time, self._attempted
+        at, after = [each + ahead for each in moments], [each - attempted for each in moments]
+        frames = FramesEntry(self.exchange, self._count, at, after, data)
+        if data:
+            self._shown += data
+            self._count += len(data)
             self._waiting.append(frames)
-        at, after = moment + self._day_time, moment - self._attempted
-        frames.at.append(at)
-        frames.after.append(after)
-        frames.data.append(data)
+        return frames
+
+    def _show(self, frames: FramesEntry) -> None:
         if self._hub.watching:
-            self._hub.show(FactEntry(self.exchange, self._count, at, FrameArrived(data, after)))
-        self._count += 1
+            for frame in frames_in(frames):
+                self._hub.show(frame)
 
     # --- what a user does ---
 
@@ -182,6 +200,7 @@ class Recorder:
 
     def record_edit(self, operation: str, before: str, after: str, data: bytes, *, of_reply: bool = False) -> None:
         """A user changed the body. Raises a fault if that cannot be recorded, and then nothing has changed."""
+        self._make_frames()
         waiting, count = self._waiting[:], self._count
         (self.keep_reply_document if of_reply else self.keep)(after, data)
         self.note(Edited(operation, before, after))
@@ -259,8 +278,9 @@ class Recorder:
         if self._is_settled:
             return
         self._is_settled = True
+        self._make_frames()
         if held := self._masking.close():
-            self._add_frame(held, self._clock.monotonic())
+            self._show(self._add_frames([held], [self._clock.monotonic()]))
         # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
         if isinstance(end, FinishedEnd) and (len(self._shown) > 1 or not self._masking.has_found):
             self._hide_split_secrets(end.reply)
@@ -276,7 +296,7 @@ class Recorder:
         if not is_split and self.redaction.text(text) == text:
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
-        waiting, self._waiting, self._shown, self._frames = self._waiting, [], [], None
+        waiting, self._waiting, self._shown = self._waiting, [], []
         self._count -= sum(isinstance(entry, FactEntry) for entry in plain_entries(waiting))
         for entry in waiting:
             if isinstance(entry, BodyEntry):
@@ -284,7 +304,7 @@ class Recorder:
             elif isinstance(entry, FactEntry):
                 self.note(entry.fact)
             elif not self._shown:
-                self._add_frame(whole, self._clock.monotonic())
+                self._add_frames([whole], [self._clock.monotonic()])
 
     # --- writing ---
 
@@ -301,15 +321,18 @@ class Recorder:
     @property
     def response(self) -> bytes:
         """What has come of the response, without secrets."""
+        self._make_frames()
         return b"".join(self._shown)
 
     @property
     def unwritten(self) -> list[FactEntry]:
         """Facts that are not on record yet: the frames of a response that is still arriving."""
+        self._make_frames()
         return [entry for entry in plain_entries(self._waiting) if isinstance(entry, FactEntry)]
 
     def commit(self) -> None:
         """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
+        self._make_frames()
         waiting = self._waiting[:]
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
@@ -317,13 +340,13 @@ class Recorder:
     def ensure_recorded(self) -> bool:
         """Whether the exchange is on record, after an attempt to write how it began. Only such ids are given out."""
         if not self.is_recorded:
+            self._make_frames()
             runs = (n for n, each in enumerate(self._waiting) if isinstance(each, FramesEntry))
             first = next(runs, len(self._waiting))
             # Frames may still have to be hidden; they are written once the response is settled.
-            later, self._waiting, frames = self._waiting[first:], self._waiting[:first], self._frames
+            later, self._waiting = self._waiting[first:], self._waiting[:first]
             self.commit()
             self._waiting += later
-            self._frames = frames
         return self.is_recorded
 
     def _postpone_writing(self, entries: list[KeptEntry], trouble: Exception) -> None:
@@ -342,7 +365,7 @@ class Recorder:
 
     def _write(self) -> Exception | None:
         """Write everything that waits; returns the exception that prevented it."""
-        entries, self._waiting, self._frames = self._waiting, [], None
+        entries, self._waiting = self._waiting, []
         self._hub.stop_expecting(self)
         if not entries or self._is_lost:
             return None
@@ -361,10 +384,11 @@ class Recorder:
 
     def note(self, fact: Fact) -> FactEntry:
         """Take a fact, which is written with the next commit."""
+        if self._came:
+            self._make_frames()
         entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)
         self._count += 1
         self._waiting.append(entry)
-        self._frames = None
         return entry
 
     def _seconds_since_received(self) -> float:

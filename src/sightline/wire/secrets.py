@@ -343,6 +343,18 @@ class Masking:
         self._held = data[cut:]
         return data[:cut]
 
+    def feed_all(self, pieces: list[bytes]) -> list[bytes]:
+        """What `feed` shows of each of these, one after another. As a rule there is no secret in all of them together,
+        and then it is the same list."""
+        known = self._known
+        if known is None or not pieces:
+            return pieces
+        if not self._held and pieces[-1][-1:] and pieces[-1][-1] not in known.ends:
+            whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            if not known.mask(whole)[1]:
+                return pieces
+        return [self.feed(piece) for piece in pieces]
+
     def close(self) -> bytes:
         """What was held back and is no secret after all."""
         held, self._held = self._held, b""
