@@ -24,7 +24,7 @@ from sightline.dialects.registry import (
     dialect,
     dialects,
     find_dialect,
-    hosted_tool_kind,
+    kind_of_hosted_tool,
     names,
     register,
     unregister,
@@ -181,7 +181,7 @@ def test_a_question_of_our_own_is_composed_for_it(tmp_path: Path) -> None:
     search = make_native_tool("web_search")
     with pytest.raises(Fault, match="'web_search' cannot be offered"):
         prepare(replace(prompt, tools=(search,)), choice)
-    assert hosted_tool_kind(OpaqueTool(NAME, search.value)) is None
+    assert kind_of_hosted_tool(OpaqueTool(NAME, search.value)) is None
 
 
 def configured(folder: Path, text: str) -> Catalog:

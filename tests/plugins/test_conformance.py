@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from sightline.app.configuration import built_in_catalogue
+from sightline.app.configuration import default_catalogue
 from sightline.cli.program import main
 from sightline.dialects.dialect import Dialect
 from sightline.dialects.registry import dialect
@@ -25,7 +25,7 @@ CHAT = dialect("openai-chat")
 
 
 def broken(plugin: Plugin) -> dict[str, str]:
-    found = check_plugin(plugin, built_in_catalogue())
+    found = check_plugin(plugin, default_catalogue())
     return {each.rule: each.problem for each in found if each.problem is not None}
 
 

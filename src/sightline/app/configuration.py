@@ -56,9 +56,9 @@ def configuration(named: str | None) -> Configuration:
     return _load(named, LoadedConfig.sound)
 
 
-def built_in_configuration(path: Path) -> Configuration:
+def default_configuration(path: Path) -> Configuration:
     """What Sightline brings along, without the user's file and environment. Other files are sought beside `path`."""
-    loaded = load(built_in_catalogue(), {}, Settings, _mistakes, dialects=PROVIDER_DIALECTS).sound()
+    loaded = load(default_catalogue(), {}, Settings, _mistakes, dialects=PROVIDER_DIALECTS).sound()
     return Configuration(loaded.catalog, loaded.settings, path, {})
 
 
@@ -93,7 +93,7 @@ def data_home() -> Path:
 
 def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedConfig[Settings]]) -> Configuration:
     path = config_file(named)
-    documents = built_in_catalogue()
+    documents = default_catalogue()
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
     read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
@@ -139,7 +139,7 @@ def load_named(settings: PluginSettings, folder: Path | None) -> "Plugins | None
     return load_plugins(settings.use, folder, settings.timeout_s)
 
 
-def built_in_catalogue() -> list[TomlText]:
+def default_catalogue() -> list[TomlText]:
     """Sightline's own tables of providers and models."""
     folder = files("sightline.catalog") / "data"
     return [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import msgspec
 import zstandard
 
-from sightline.app.configuration import built_in_configuration
+from sightline.app.configuration import default_configuration
 from sightline.app.engine import open_configured_store
 from sightline.app.machine import SystemClock, is_alive, process_name
 from sightline.app.server import Parts, make_workbench, open_parts
@@ -77,7 +77,7 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
             path = own / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        loaded = built_in_configuration(own / "sightline.toml")
+        loaded = default_configuration(own / "sightline.toml")
         record = await open_configured_store(loaded, own, "", clock)
         stack.push_async_callback(record.close)
         await _load(record, entries, clock.now() - heading.latest)

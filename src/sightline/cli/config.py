@@ -314,7 +314,7 @@ def _part_line(failures: dict[str, str], what: str) -> str:
 
 def _test_plugin(arguments: argparse.Namespace) -> int:
     """Check a plug-in, and print each finding."""
-    from sightline.app.configuration import built_in_catalogue
+    from sightline.app.configuration import default_catalogue
     from sightline.cli.program import EXIT_FAILED
     from sightline.plugins.conformance import check_plugin
     from sightline.plugins.loading import load_file, load_plugins
@@ -333,7 +333,7 @@ def _test_plugin(arguments: argparse.Namespace) -> int:
         write(f"  NO   load  {loaded.failures['']}\n".encode("utf-8", "replace"))
         return EXIT_FAILED
     is_sound = True
-    for finding in check_plugin(loaded.plugin, built_in_catalogue(), arguments.text, options):
+    for finding in check_plugin(loaded.plugin, default_catalogue(), arguments.text, options):
         mark, detail = ("ok", "") if finding.problem is None else ("NO", f": {finding.problem}")
         write(f"  {mark:3}  {finding.what}  {finding.rule}{detail}\n".encode("utf-8", "replace"))
         is_sound = is_sound and finding.problem is None

@@ -103,7 +103,7 @@ def _is_served(name: str) -> bool:
     return found is not None and found.endpoint is not None
 
 
-def hosted_tool_kind(tool: "OpaqueTool") -> "HostedTool | None":
+def kind_of_hosted_tool(tool: "OpaqueTool") -> "HostedTool | None":
     """Which of the tools that an API has by itself this is, in whatever dialect; None for any other."""
     found = find_dialect(tool.dialect)
     forms = {} if found is None else found.support.hosted_tools

@@ -31,7 +31,7 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
         **{f"grader {name}": partial(_add_grader, name, grade, owner) for name, grade in plugin.graders.items()},
         **{
             f"{kind} {name}": partial(check_name, kind, name)
-            for kind, names in _unregistered_parts(plugin)
+            for kind, names in _parts_without_registry(plugin)
             for name in names
         },
     }
@@ -49,7 +49,7 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
     STAND_INS.difference_update(each.name for each in plugin.dialects)
 
 
-def _unregistered_parts(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
+def _parts_without_registry(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
     """The parts that no registry takes up."""
     yield "signer", plugin.signers
     yield "exporter", plugin.exporters

@@ -126,13 +126,13 @@ class TurnExaminer:
         turn that it continues, `latest` the one of the session before it, unless that is of a branch beside it."""
         store = self._records.store
         exchange = await load_exchange(store, line, needs_bodies=False)
-        usage = _counted_usage(exchange)
+        usage = _usage_by_provider(exchange)
         if usage is None or usage.input_tokens is None:
             return None
         facts, estimator = self.viewer.measures(exchange)
         if likely is not None and (latest is None or likely is latest):
             before = await load_exchange(store, likely, needs_bodies=False)
-            left = count_left(_counted_usage(before), dialect(exchange.spoken).cache, facts)
+            left = count_left(_usage_by_provider(before), dialect(exchange.spoken).cache, facts)
             read = usage.cached_tokens or 0
             if left and read >= left:  # as a rule: then no body is needed
                 whole = CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=line.at - likely.at)
@@ -171,7 +171,7 @@ class TurnExaminer:
         return None if most == 0 and begins else (before, asked)
 
 
-def _counted_usage(exchange: RecordedExchange) -> Usage | None:
+def _usage_by_provider(exchange: RecordedExchange) -> Usage | None:
     """What the provider counted. Of an answer that broke off it may have counted the prompt and what was cached of it,
     while the output is estimated."""
     usage = exchange.usage
@@ -201,7 +201,7 @@ def turn_of(exchange: RecordedExchange, request: Request) -> Turn:
     return Turn(
         request=request,
         at=exchange.summary.at,
-        usage=_counted_usage(exchange),
+        usage=_usage_by_provider(exchange),
         ready=exchange.summary.at + (exchange.summary.first_byte or 0.0),
         provider=exchange.summary.provider,
         model=exchange.model,

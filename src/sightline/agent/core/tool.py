@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from sightline.catalog.capabilities import HostedTool, make_native_tool
-from sightline.dialects.registry import hosted_tool_kind
+from sightline.dialects.registry import kind_of_hosted_tool
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Inline, Text, ToolKind
@@ -260,7 +260,7 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def tools_for(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
         """The tools for a request that has these already: a tool that is there already stays as it is."""
-        there = {hosted_tool_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
+        there = {kind_of_hosted_tool(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
         return (*tools, *(_tool_of(each) for each in fresh))
 

@@ -3,6 +3,7 @@ reply that they make), and a raw request (its head, which is only shown, and its
 its places).
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from hashlib import sha256
 
@@ -54,17 +55,43 @@ class _Shown(msgspec.Struct, frozen=True):
     is_deleted: bool = False
 
 
-class CallsDraft:
-    """The calls as they stand on screen. It never changes: an operation gives another draft.
-
-    It has the surface of the draft of a request; `request` is always None, because this is none.
-    """
+class _BytesDraft:
+    """Bytes under edit: `original` as they came, and `data` as they are on screen. It never changes: an operation gives
+    another draft. It has the surface of the draft of a request; `request` is always None, because this is none."""
 
     dialect = ""
     model = ""
     request = None
 
+    def __init__(self, original: bytes, data: bytes) -> None:
+        self.original = original
+        self.data = data
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of `data`, in hex."""
+        return sha256(self.data).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """How many bytes it keeps in memory."""
+        return len(self.data)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether it differs from what came."""
+        return self.data != self.original
+
+    def release_caches(self) -> None:
+        """Free the sections, which are computed again when they are needed."""
+        self.__dict__.pop("sections", None)
+
+
+class CallsDraft(_BytesDraft):
+    """The calls of a reply, as a JSON list."""
+
     def __init__(self, original: tuple[_Shown, ...], shown: tuple[_Shown, ...]) -> None:
+        super().__init__(_calls_json(original), _calls_json(shown))
         self._original = original
         self._shown = shown
 
@@ -85,35 +112,6 @@ class CallsDraft:
     def first(self) -> "CallsDraft":
         """The unedited draft."""
         return CallsDraft(self._original, self._original)
-
-    @cached_property
-    def original(self) -> bytes:
-        """The calls as they came."""
-        return _calls_json(self._original)
-
-    @cached_property
-    def data(self) -> bytes:
-        """The calls as they stand."""
-        return _calls_json(self._shown)
-
-    @cached_property
-    def sha256(self) -> str:
-        """The hash of `data`, in hex."""
-        return sha256(self.data).hexdigest()
-
-    @property
-    def size(self) -> int:
-        """How many bytes it keeps in memory."""
-        return len(self.data)
-
-    def release_caches(self) -> None:
-        """Free the sections, which are computed again when they are needed."""
-        self.__dict__.pop("sections", None)
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether the calls differ from those that came."""
-        return self.data != self.original
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -145,7 +143,7 @@ class CallsDraft:
             case Set(pointer=pointer, value=value):
                 after = self._replace_all(WireDocument(self.data).set(pointer, value).data)
             case SetBody(body=body):
-                after = self._replace_all(_bytes(body))
+                after = self._replace_all(_encode_text(body, _wrong))
             case Reset():
                 after = self._original
             case Batch(operations=operations):
@@ -284,11 +282,11 @@ def _wrong(why: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, f"these are not the calls of the reply: {why}", hint=_HINT, status=422)
 
 
-def _bytes(body: str) -> bytes:
+def _encode_text(text: str, refuse: Callable[[str], Fault]) -> bytes:
     try:
-        return body.encode()
+        return text.encode()
     except UnicodeEncodeError:
-        raise _wrong("they contain half of a surrogate pair, which cannot be encoded") from None
+        raise refuse("half of a surrogate pair cannot be encoded") from None
 
 
 HEAD, BODY = "s1", "s2"
@@ -296,42 +294,16 @@ _RAW_HINT = "Change its JSON by a pointer, or send another body with set_body."
 _MOST_SHOWN = 256 * 1024
 
 
-class RawDraft:
-    """The body as it is on screen. It never changes: an operation gives another draft. `head` is its request line with
-    the headers; with `is_whole` unset only its beginning is here, which cannot be changed.
+class RawDraft(_BytesDraft):
+    """The body of a raw request. `head` is its request line with the headers; with `is_whole` unset only the beginning
+    of the body is here, which cannot be changed."""
 
-    It has the surface of the draft of a request; `request` is always None, because nothing of it is understood.
-    """
-
-    dialect = ""
-    model = ""
-    request = None
     validity = Validity(ok=True, problems=())
 
     def __init__(self, head: str, original: bytes, data: bytes | None = None, *, is_whole: bool = True) -> None:
+        super().__init__(original, original if data is None else data)
         self.head = head
-        self.original = original
-        self.data = original if data is None else data
         self.is_whole = is_whole
-
-    @cached_property
-    def sha256(self) -> str:
-        """The hash of `data`, in hex."""
-        return sha256(self.data).hexdigest()
-
-    @property
-    def size(self) -> int:
-        """How many bytes it keeps in memory."""
-        return len(self.data)
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether it differs from what came."""
-        return self.data != self.original
-
-    def release_caches(self) -> None:
-        """Free the sections, which are computed again when they are needed."""
-        self.__dict__.pop("sections", None)
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -366,9 +338,9 @@ class RawDraft:
             case Move(source=source, pointer=pointer):
                 data = WireDocument(self.data).move(source, pointer).data
             case SetBody(body=text):
-                data = _bytes_of_raw(text)
+                data = _encode_text(text, _refusal)
             case SetText(section=section, text=text) if section == BODY and self._text is not None:
-                data = _bytes_of_raw(text)
+                data = _encode_text(text, _refusal)
             case Reset():
                 data = self.original
             case Batch(operations=operations):
@@ -379,13 +351,6 @@ class RawDraft:
             case _:
                 raise _refusal("this cannot be done to a request that is forwarded unchanged")
         return self if data == self.data else RawDraft(self.head, self.original, data)
-
-
-def _bytes_of_raw(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise _refusal("it contains half of a surrogate pair, which cannot be encoded") from None
 
 
 def _refusal(why: str) -> Fault:
