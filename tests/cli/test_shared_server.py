@@ -19,6 +19,7 @@ import pytest
 from sightline.cli.shared_server import SharedServer, hold_session, is_in_use
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.rules import Rules
+from sightline.exchange.remote_relay import RunningServer
 from sightline.filters.predicate import Known
 from tests.gateway_server import served
 from tests.person import Person
@@ -222,7 +223,7 @@ def test_session_rule_comes_first_while_the_client_runs(tmp_path: Path) -> None:
     api = Api()
     before = list(api.rules)
     with serving(api):
-        with hold_session(api.url, "secret", "a * b'\"c", tmp_path):
+        with hold_session(RunningServer(api.url, "secret"), "a * b'\"c", tmp_path):
             assert api.rules[1:] == before
             rule, _ = Rules.of(api.rules).decide(Known({"session": "a * b'\"c"}), "request", now=0.0)
             assert (rule.action, rule.phase, rule.timeout_s) == ("hold", "request", None)
@@ -234,7 +235,11 @@ def test_session_rule_comes_first_while_the_client_runs(tmp_path: Path) -> None:
 
 def test_a_rule_that_was_left_behind_is_not_put_there_twice(tmp_path: Path) -> None:
     api = Api()
-    with serving(api), hold_session(api.url, "t", "s", tmp_path), hold_session(api.url, "t", "s", tmp_path):
+    with (
+        serving(api),
+        hold_session(RunningServer(api.url, "t"), "s", tmp_path),
+        hold_session(RunningServer(api.url, "t"), "s", tmp_path),
+    ):
         assert len(api.rules) == 2
 
 
@@ -245,7 +250,7 @@ def test_of_runs_that_begin_at_once_none_loses_its_rule(tmp_path: Path) -> None:
 
     def held(name: str) -> None:
         begin.wait()
-        with hold_session(api.url, "t", name, tmp_path):
+        with hold_session(RunningServer(api.url, "t"), name, tmp_path):
             begun.wait()
             seen.wait()
 
@@ -268,7 +273,7 @@ def test_where_interception_is_off_the_rules_are_switched_on(
 ) -> None:
     api = Api()
     api.mode = "off"
-    with serving(api), hold_session(api.url, "t", "s", tmp_path):
+    with serving(api), hold_session(RunningServer(api.url, "t"), "s", tmp_path):
         assert api.mode == "rules"
     assert "interception was off" in capsys.readouterr().err
 
@@ -283,7 +288,7 @@ def test_server_without_rule_support_is_reported_before_the_client_starts(
     with (
         serving(api),
         pytest.raises(Fault, match="does not accept a rule") as caught,
-        hold_session(api.url, "t", "s", tmp_path),
+        hold_session(RunningServer(api.url, "t"), "s", tmp_path),
     ):
         raise AssertionError
     assert "server is older" in caught.value.hint
@@ -295,7 +300,7 @@ def test_a_server_that_is_gone_at_the_end_does_not_change_how_the_command_ended(
 ) -> None:
     api = Api()
     with serving(api):
-        holding = hold_session(api.url, "t", "s", tmp_path)
+        holding = hold_session(RunningServer(api.url, "t"), "s", tmp_path)
         holding.__enter__()
     holding.__exit__(None, None, None)
     assert "is still there" in capsys.readouterr().err
@@ -314,7 +319,7 @@ def test_link_of_each_held_request_of_the_session_is_printed(
 
     with served(tmp_path, '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n') as server:
         person = Person(server)
-        with hold_session(server.url, server.token, "mine", tmp_path / "data"):
+        with hold_session(RunningServer(server.url, server.token), "mine", tmp_path / "data"):
             rules = person.get("/api/rules")
             person.put("/api/rules", [*rules, {"filter": "session:other", "action": "hold", "phase": "request"}])
             with person.listening() as facts:

@@ -10,6 +10,7 @@ import trustme
 
 from sightline.cli.clients import RunProxy, Stage, bundle_of, open_proxy, refusal_notes, tls_outfit
 from sightline.errors import Fault
+from sightline.exchange.remote_relay import RunningServer
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.tls_stage import CHAT_REPLY, vendors_in_front_of
@@ -150,16 +151,16 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, variables: dict[str, str])
     [
         (404, b"{}", "has no proxy for --tls"),
         (409, b'{"error": {"message": "the port is taken", "hint": "Take another."}}', "the port is taken"),
-        (500, b"nonsense", "did not open its proxy"),
+        (500, b"nonsense", "with status 500"),
     ],
 )
 def test_a_server_that_opens_no_proxy_is_told(status: int, body: bytes, said: str) -> None:
     with upstream_in_background() as server:
         server.script = [answer(status, body)]
         with pytest.raises(Fault, match=said):
-            open_proxy(server.url, "token", "s1")
+            open_proxy(RunningServer(server.url, "token"), "s1")
 
 
 def test_a_server_that_has_ended_is_told() -> None:
-    with pytest.raises(Fault, match="cannot be asked"):
-        list(refusal_notes("http://127.0.0.1:1", "token", "s1"))
+    with pytest.raises(Fault, match="did not answer"):
+        list(refusal_notes(RunningServer("http://127.0.0.1:1", "token"), "s1"))

@@ -80,26 +80,35 @@ def knows_token(host: str, port: int, token: str) -> bool | None:
     return isinstance(proof, str) and hmac.compare_digest(proof.encode(), proof_of(token, challenge).encode())
 
 
-def call_server(server: RunningServer, method: str, path: str, value: Json) -> bytes:
-    """The body of what the server answers to a call of its API. Raises a Fault where it refuses, or does not answer."""
+def call_server(
+    server: RunningServer, method: str, path: str, value: Json = None, *, timeout: float | None = 60
+) -> bytes:
+    """The body of what the server answers to a call of its API; a `value` is sent as JSON. Raises a Fault where it does
+    not answer within `timeout` seconds, or refuses: with its own words, and its status."""
     import http.client
 
     at = urlsplit(server.url)
-    connection = http.client.HTTPConnection(at.hostname or "", at.port)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=timeout)
     headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
     try:
-        connection.request(method, path, json.dumps(value), headers)
+        connection.request(method, path, None if value is None else json.dumps(value), headers)
         answer = connection.getresponse()
         data = answer.read()
     except (OSError, http.client.HTTPException) as error:
-        hint = "Start it again, or stop it, and try again: what it has done stays done."
-        raise Fault(Code.CONFIG, f"the running server did not answer: {error}", hint=hint) from None
+        hint = "Is it still running? Start it again, or stop it, and try again: what it has done stays done."
+        raise Fault(Code.NETWORK, f"the running server did not answer: {error}", hint=hint) from None
     finally:
         connection.close()
-    if answer.status != 200:
-        hint = "Perhaps the running server is older. Stop it, and try again."
-        raise Fault(Code.USAGE, f"the running server refused: {data[:500].decode('utf-8', 'replace')}", hint=hint)
-    return data
+    if answer.status < http.client.BAD_REQUEST:
+        return data
+    said: object = None
+    with contextlib.suppress(ValueError):
+        said = json.loads(data)
+    refusal = said.get("error") if isinstance(said, dict) else None
+    words = refusal if isinstance(refusal, dict) else {}
+    message = str(words.get("message") or f"the running server answered {method} {path} with status {answer.status}")
+    hint = str(words.get("hint") or "Perhaps the running server is older. Stop it, and try again.")
+    raise Fault(Code.USAGE, message, hint=hint, status=answer.status)
 
 
 @contextmanager

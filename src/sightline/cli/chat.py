@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from threading import Event
 
     from sightline.cli.shared_server import SharedServer
+    from sightline.exchange.remote_relay import RunningServer
+    from sightline.model.json import Json
 
 _LOOK = 0.2
 """Seconds between two looks at an answer that arrives."""
@@ -145,36 +147,15 @@ def _add_delete(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 class ChatApi:
     """The calls of a server."""
 
-    url: str
-    token: str
+    server: "RunningServer"
 
-    def call(self, method: str, path: str, value: object = None) -> Any:
+    def call(self, method: str, path: str, value: "Json" = None) -> Any:
         """What the server answers; what it refuses is a fault with its own words."""
-        import http.client
         import json
-        from urllib.parse import urlsplit
 
-        at = urlsplit(self.url)
-        connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=60)
-        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
-        try:
-            connection.request(method, path, None if value is None else json.dumps(value), headers)
-            answer = connection.getresponse()
-            data = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            hint = "Is the server still running? Try again."
-            raise Fault(Code.NETWORK, f"the server did not answer: {error}", hint=hint) from None
-        finally:
-            connection.close()
-        try:
-            found = json.loads(data)
-        except ValueError:
-            found = {}
-        if answer.status < http.client.BAD_REQUEST:
-            return found
-        refusal = found.get("error") or {"message": f"the server answered {answer.status}"}
-        hint = refusal.get("hint") or "Does the running server have the same version?"
-        raise Fault(Code.USAGE, refusal["message"], hint=hint)
+        from sightline.app.running_server import call_server
+
+        return json.loads(call_server(self.server, method, path, value) or b"null")
 
     def find(self, name: str) -> Any:
         """The chat with this id or name; a fault if there is none, or if several have this name."""
@@ -191,7 +172,7 @@ class ChatApi:
             raise Fault(Code.USAGE, f"{many(len(found), 'chat')} are called {harmless(name)!r}", hint=hint)
         raise Fault(Code.USAGE, f"there is no chat {harmless(name)!r}", hint="`sightline chat list` shows all chats.")
 
-    def view(self, chat: Any, **wanted: object) -> str:
+    def view(self, chat: Any, **wanted: "Json") -> str:
         """The path of a view of this chat that shows all of it."""
         import os
 
@@ -220,10 +201,10 @@ def _open_api(arguments: argparse.Namespace) -> Iterator[ChatApi]:
 
     running = find_server(data_folder(arguments.data).absolute())
     if running is not None:
-        yield ChatApi(running.url, running.token)
+        yield ChatApi(running)
         return
     with _share(arguments) as server:
-        yield ChatApi(server.url, server.token)
+        yield ChatApi(server)
 
 
 @contextmanager
@@ -255,7 +236,7 @@ def run_page(arguments: argparse.Namespace) -> int:
     require("run")
     is_shared = is_in_use(data_folder(arguments.data).absolute())
     with _end_on_signal() as stop, _share(arguments, apart=arguments.apart) as server:
-        api = ChatApi(server.url, server.token)
+        api = ChatApi(server)
         if arguments.instructions is not None:
             api.call("PUT", "/api/chat/topics", {"instructions": instructions_in(arguments.instructions)})
         chat = "main" if arguments.chat is None else api.find(arguments.chat)["id"]
@@ -344,7 +325,7 @@ def run_delete(arguments: argparse.Namespace) -> int:
 
     with _open_api(arguments) as api:
         chat = api.find(arguments.name)
-        asked = {"filter": f"session:{chat['session']}", "dry_run": True}
+        asked: Json = {"filter": f"session:{chat['session']}", "dry_run": True}
         record = None if arguments.keep_requests else api.call("POST", "/api/forget", asked)
         kept = "" if record is None else f", {many(record['exchanges'], 'request')} in the record"
         say(f"{chat['title']}: {many(chat['pairs'], 'pair')}{kept} will be deleted for good")

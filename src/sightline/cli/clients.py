@@ -5,7 +5,6 @@ Nothing of the user's is changed. Credentials stay where they are; if a client r
 gets a placeholder that Sightline does not pass on.
 """
 
-import http.client
 import json
 import re
 import shutil
@@ -22,8 +21,10 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from sightline.app.running_server import call_server
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, FURTHER_BASE_URLS, ClientSetting, ClientSettings
 from sightline.errors import Code, Fault
+from sightline.exchange.remote_relay import RunningServer
 from sightline.exchange.routing import PLACEHOLDER
 from sightline.model.json import Json, JsonObject
 
@@ -346,7 +347,6 @@ _PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _DIRECT = ("localhost", "127.0.0.1", "::1")
 _TRUSTED = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_PATIENCE = 10
 
 
 class RunProxy(msgspec.Struct, frozen=True):
@@ -367,14 +367,20 @@ class _Refusals(msgspec.Struct, frozen=True):
     refused: tuple[_Refusal, ...]
 
 
-def open_proxy(server: str, token: str, session: str) -> RunProxy:
+def open_proxy(server: RunningServer, session: str) -> RunProxy:
     """Ask the server for a proxy for this session."""
-    return msgspec.json.decode(_call(server, token, "POST", "/api/proxy", {"session": session}), type=RunProxy)
+    try:
+        return msgspec.json.decode(call_server(server, "POST", "/api/proxy", {"session": session}), type=RunProxy)
+    except Fault as fault:
+        if fault.status != 404:
+            raise
+        hint = "The running server is older, or answers from the record. Stop it and try again."
+        raise Fault(Code.USAGE, "the running server has no proxy for --tls", hint=hint) from None
 
 
-def refusal_notes(server: str, token: str, session: str) -> Iterator[str]:
+def refusal_notes(server: RunningServer, session: str) -> Iterator[str]:
     """What to tell about the hosts for which the client did not accept our certificate."""
-    answer = _call(server, token, "GET", f"/api/proxy?session={quote(session, safe='')}")
+    answer = call_server(server, "GET", f"/api/proxy?session={quote(session, safe='')}")
     for each in msgspec.json.decode(answer, type=_Refusals).refused:
         then = (
             "its further connections there were tunnelled and are not on record"
@@ -454,34 +460,3 @@ def _base_url_notes(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
                     f"note: {variable} leads to {host}, which is not opened, so that its requests are not on record. "
                     "Add it to [server] tls_hosts, or run without --tls."
                 )
-
-
-def _call(server: str, token: str, method: str, path: str, value: Mapping[str, str] | None = None) -> bytes:
-    at = urlsplit(server)
-    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=_PATIENCE)
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    try:
-        connection.request(method, path, None if value is None else json.dumps(value), headers)
-        answer = connection.getresponse()
-        status, body = answer.status, answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise Fault(Code.NETWORK, f"the server cannot be asked for its proxy: {error}", hint="Try again.") from None
-    finally:
-        connection.close()
-    if status == 404:
-        hint = "The running server is older, or answers from the record. Stop it and try again."
-        raise Fault(Code.USAGE, "the running server has no proxy for --tls", hint=hint)
-    if status >= 400:
-        raise _fault_in(body)
-    return body
-
-
-def _fault_in(body: bytes) -> Fault:
-    """The server's own words."""
-    given: dict[str, object] = {}
-    with suppress(ValueError):
-        read = json.loads(body)
-        found = read.get("error") if isinstance(read, dict) else None
-        given = found if isinstance(found, dict) else {}
-    hint = str(given.get("hint") or "The server's log says more.")
-    return Fault(Code.CONFIG, str(given.get("message") or "the server did not open its proxy"), hint=hint)

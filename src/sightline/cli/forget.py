@@ -116,7 +116,7 @@ def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> "ForgetResult
     server = None if arguments.store else find_server(data_folder(arguments.data))
     if server is not None:
         order = {"filter": " ".join(arguments.filter), "dry_run": is_dry_run, "copies": arguments.copies}
-        return msgspec.json.decode(call_server(server, "POST", "/api/forget", order), type=ForgetResult)
+        return msgspec.json.decode(call_server(server, "POST", "/api/forget", order, timeout=None), type=ForgetResult)
     loaded, wanted = configuration(arguments.config), parse_filter(arguments.filter)
 
     async def forget() -> "ForgetResult":

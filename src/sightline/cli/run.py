@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
             version=version_of(words[place]),
         )
         if arguments.tls:
-            proxy = open_proxy(server.url, server.token, session)
+            proxy = open_proxy(server, session)
             fitted = tls_outfit(client, stage, proxy, loaded.settings.network.ca_file)
         else:
             fitted = outfit(client, stage)
@@ -121,10 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.hold or is_terminal(sys.stderr):
             say(f"Sightline records this as session {session}: {server.link}")
         behind = place + 1
-        with hold_session(server.url, server.token, session, folder) if arguments.hold else nullcontext():
+        with hold_session(server, session, folder) if arguments.hold else nullcontext():
             status = _run_client([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
         if arguments.tls:
-            _tell_refusals(refusal_notes(server.url, server.token, session))
+            _tell_refusals(refusal_notes(server, session))
         return status
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sightline.app.running_server import RUN_LOCK, find_server, knows_token
+from sightline.app.running_server import RUN_LOCK, call_server, find_server, knows_token
 from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
@@ -33,11 +33,9 @@ from sightline.web.access import load_token
 
 
 @dataclass(frozen=True, slots=True)
-class SharedServer:
-    """`url` is its address; `is_new` tells whether it was started for this run."""
+class SharedServer(RunningServer):
+    """`is_new` tells whether it was started for this run."""
 
-    url: str
-    token: str
     is_new: bool
 
     @property
@@ -135,7 +133,7 @@ _PATIENCE = 10
 
 
 @contextmanager
-def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[None]:
+def hold_session(server: RunningServer, session: str, folder: Path) -> Iterator[None]:
     """Hold every request of this session, before any other rule applies. If interception is off, the rules are switched
     on; by themselves they would hold nothing else. `folder` is the server's data folder."""
     rule: Json = {
@@ -146,32 +144,32 @@ def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[N
         "timeout_s": None,
         "on_timeout": "send",
     }
-    server = _Server(url, token, folder)
-    server.change(lambda rules: [rule, *_without(rule, rules)])
-    mode = server.request("GET", _INTERCEPTION)
+    api = _HoldApi(server, folder)
+    api.change(lambda rules: [rule, *_without(rule, rules)])
+    mode = api.request("GET", _INTERCEPTION)
     if isinstance(mode, dict) and mode.get("mode") == "off":
-        server.request("PUT", _INTERCEPTION, {"mode": "rules"})
+        api.request("PUT", _INTERCEPTION, {"mode": "rules"})
         say("note: interception was off; now the rules decide.")
     try:
-        with _telling_links(server, session):
+        with _telling_links(api, session):
             yield
     finally:
         try:
-            server.change(lambda rules: _without(rule, rules))
+            api.change(lambda rules: _without(rule, rules))
         except Fault as fault:  # the command has ended, and its status is what counts
             say(f"note: the rule for session {session} is still there: {fault.message}")
 
 
 @contextmanager
-def _telling_links(server: "_Server", session: str) -> Iterator[None]:
+def _telling_links(api: "_HoldApi", session: str) -> Iterator[None]:
     """Print the link of each held request of this session. If the server's events cannot be read, requests are held all
     the same."""
     try:
-        connection, facts = server.facts()
+        connection, facts = api.facts()
     except (OSError, http.client.HTTPException):
         yield
         return
-    thread = threading.Thread(target=_tell_links, args=(facts, server, session), daemon=True)
+    thread = threading.Thread(target=_tell_links, args=(facts, api.server, session), daemon=True)
     thread.start()
     try:
         yield
@@ -184,7 +182,7 @@ def _telling_links(server: "_Server", session: str) -> Iterator[None]:
         connection.close()
 
 
-def _tell_links(facts: http.client.HTTPResponse, server: "_Server", session: str) -> None:
+def _tell_links(facts: http.client.HTTPResponse, server: RunningServer, session: str) -> None:
     own: set[str] = set()
     with suppress(OSError, ValueError, http.client.HTTPException):
         while line := facts.readline():
@@ -202,12 +200,11 @@ def _without(rule: Json, rules: list[Json]) -> list[Json]:
     return [each for each in rules if each != rule]
 
 
-class _Server:
-    """The API of the server that the client talks to."""
+class _HoldApi:
+    """The calls about rules and facts of the server that the client talks to."""
 
-    def __init__(self, url: str, token: str, folder: Path) -> None:
-        self._at = urlsplit(url)
-        self._token = token
+    def __init__(self, server: RunningServer, folder: Path) -> None:
+        self.server = server
         self._folder = folder
 
     def change(self, how: Callable[[list[Json]], list[Json]]) -> None:
@@ -219,15 +216,12 @@ class _Server:
                 raise _not_understood(f"GET {_RULES} is no list")
             self.request("PUT", _RULES, how(rules))
 
-    def link_to(self, exchange: str) -> str:
-        """The address of an exchange on the page."""
-        return RunningServer(f"http://{self._at.netloc}", self._token).link_to(exchange)
-
     def facts(self) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Every fact from now on, as server-sent events."""
-        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
+        at = urlsplit(self.server.url)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=_PATIENCE)
         try:
-            connection.request("GET", _EVENTS, headers={"authorization": f"Bearer {self._token}"})
+            connection.request("GET", _EVENTS, headers={"authorization": f"Bearer {self.server.token}"})
             answer = connection.getresponse()
             # The first line says that nothing is missed from here on. A connection that is closed behind its answer
             # tells no facts.
@@ -241,21 +235,12 @@ class _Server:
 
     def request(self, method: str, path: str, value: Json = None) -> Json:
         """Call the API."""
-        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
-        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
-        body = None if method == "GET" else json.dumps(value)
         try:
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            data = answer.read()
-            if answer.status >= 400:
-                raise _not_understood(f"{method} {path} returned status {answer.status}")
+            data = call_server(self.server, method, path, value, timeout=_PATIENCE)
             found: Json = json.loads(data) if data.strip() else None
-            return found
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (Fault, ValueError) as error:
             raise _not_understood(f"{method} {path}: {error}") from None
-        finally:
-            connection.close()
+        return found
 
 
 def _not_understood(why: str) -> Fault:
