@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.stream_pump import failure_frame
+from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.reply import Reply

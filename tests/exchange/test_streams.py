@@ -8,8 +8,8 @@ import pytest
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.exchange import stream_pump as passing
+from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, unreadable
-from sightline.exchange.stream_pump import failure_frame
 from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.reply import Reply

@@ -164,7 +164,9 @@ class Recorder:
         if shown is not came:  # nothing may be left of a chunk, or it comes with the next one
             moments = [moment for data, moment in zip(shown, moments, strict=True) if data]
             shown = [data for data in shown if data]
-        self._show(self._add_frames(shown, moments))
+        frames = self._add_frames(shown, moments)
+        if self._hub.watching:
+            self._show(frames)
 
     def _add_frames(self, data: list[bytes], moments: list[float]) -> FramesEntry:
         ahead, attempted = self._day_time, self._attempted
@@ -177,9 +179,8 @@ class Recorder:
         return frames
 
     def _show(self, frames: FramesEntry) -> None:
-        if self._hub.watching:
-            for frame in frames_in(frames):
-                self._hub.show(frame)
+        for frame in frames_in(frames):
+            self._hub.show(frame)
 
     # --- what a user does ---
 
@@ -332,7 +333,8 @@ class Recorder:
 
     def commit(self) -> None:
         """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
-        self._make_frames()
+        if self._came:
+            self._make_frames()
         waiting = self._waiting[:]
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)

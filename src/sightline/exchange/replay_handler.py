@@ -12,9 +12,9 @@ from sightline.errors import Code, Fault
 from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody
+from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.library import Library, lines_of, shorten
-from sightline.exchange.stream_pump import failure_frame
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.report import Report

@@ -5,26 +5,22 @@ the client's dialect.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol, Self
 
-from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Fault
 from sightline.exchange.client_response import ResponseBody
 from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, key_repeated, unreadable
-from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
-from sightline.model.report import Report
 from sightline.transport.sender import ProviderResponse
 from sightline.web.asgi import ChunkWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
-from sightline.wire.sse import SseDecoder, encode_frame
 
 _DRAIN_SECONDS = 0.2
 """How long the rest of a transfer may take whose stream has ended, so that its connection can be reused."""
@@ -32,8 +28,6 @@ _DRAIN_SECONDS = 0.2
 LATE_SECONDS = 2.0
 """How long to wait for what may follow a finish in a dialect whose streams end with their bytes: a count, or a part."""
 
-_NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
-_KEPT_FOR_NUMBERS = 1 << 16
 _READ_SIZE = 1 << 13
 """Bytes that are read together: many small chunks are read faster as one."""
 _MOST_UNREAD = 1 << 18
@@ -53,6 +47,11 @@ class Tap(Protocol):
     @property
     def may_end(self) -> bool:
         """Whether only the end of the transfer is missing, for which the client need not wait long."""
+        ...
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits to be read that it should `catch_up`."""
         ...
 
     @property
@@ -138,12 +137,13 @@ class StreamPump(ResponseBody):
         """Write each chunk to the client in the callback that reads it from the provider's socket. The task wakes up
         for the first bytes and the last, and for a client that is slower than the provider: while it waits, the
         provider's socket is not read."""
-        tap = self._tap
+        tap, write = self._tap, client.write
 
         def take(data: bytes) -> bool:
             if out := tap.take(data):
-                client.write(out)
-            tap.catch_up()
+                write(out)
+            if tap.is_behind:
+                tap.catch_up()
             return not (client.is_paused or tap.has_ended or tap.may_end)
 
         async for data in self:
@@ -215,6 +215,7 @@ class VerbatimTap:
 
     has_ended = False
     may_end = False
+    is_behind = False
 
     def __init__(
         self, exchange: Exchange, spoken: str, *, masking: Masking, decoder: BodyDecoder | None, is_framed: bool
@@ -223,6 +224,7 @@ class VerbatimTap:
         self._recorder = exchange.recorder
         self._spoken = spoken
         self._masking = masking
+        self._has_secrets = masking.has_secrets
         self._decoder = decoder
         self._is_framed = is_framed and decoder is None
         self._reading = ReplyReader(spoken)
@@ -233,6 +235,7 @@ class VerbatimTap:
         self._unread_size = 0
         self._plain = dialect(spoken).plain_stream if self._is_framed else None
         """What reads the whole stream at its end; None once the reader has begun to read it, or has to."""
+        self._most_unread = _READ_SIZE if self._plain is None else _MOST_UNREAD
         self._reply: Reply | None = None
         self._early: bytearray | None = bytearray()
         """What is held back until the reply begins; None from then on."""
@@ -264,13 +267,16 @@ class VerbatimTap:
 
     def take(self, data: bytes) -> bytes:
         """The same bytes, unless they repeat a key."""
+        # For each chunk of each stream: as few steps as can be.
         if self._decoder is not None:
             return self._pass_coded(data, self._decoder)
         self._recorder.record_chunk(data)
-        shown = self._masking.feed(data)
+        shown = self._masking.feed(data) if self._has_secrets else data
         unread = shown if self._is_shared else data
         self._unread.append(unread)
         self._unread_size += len(unread)
+        if self._unread_size >= self._most_unread:
+            self.is_behind = True
         if self._is_shared:
             self._recorder.has_masked_reader = self._masking.has_found
             self._read()
@@ -289,6 +295,7 @@ class VerbatimTap:
             self._reading.give_up(decoder.trouble)
         self._unread.append(plain)
         self._unread_size += len(plain)
+        self.is_behind = self._unread_size >= self._most_unread
         self._masking.feed(plain)
         if self._masking.has_found:
             raise key_repeated()
@@ -315,7 +322,7 @@ class VerbatimTap:
 
     def catch_up(self) -> None:
         """Read what was passed on, once it is large enough."""
-        if self._unread_size >= (_READ_SIZE if self._plain is None else _MOST_UNREAD):
+        if self.is_behind:
             self._read()
 
     def _read(self) -> None:
@@ -323,7 +330,8 @@ class VerbatimTap:
             data = b"".join(self._unread)
             self._unread.clear()
             self._unread_size = 0
-            self._plain = None
+            self.is_behind = False
+            self._plain, self._most_unread = None, _READ_SIZE
             self._reading.feed(data)
 
     def _read_rest(self) -> None:
@@ -410,6 +418,8 @@ class VerbatimTap:
 class TranslatingTap:
     """The response in the client's dialect. Where the translation lost something, the record says what."""
 
+    is_behind = False
+
     def __init__(
         self, exchange: Exchange, translation: StreamTranslation, *, masking: Masking, decoder: BodyDecoder | None
     ) -> None:
@@ -484,15 +494,3 @@ class TranslatingTap:
             self._exchange.end_response(FinishedEnd(reply))
         else:
             self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
-
-
-def failure_frame(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
-    """The frame by which a stream of this dialect reports a failure; `last` are the bytes before it."""
-    writer = dialect(spoken).stream_writer(Client(id=reply.id or "", model=reply.model or ""), Report())
-    written = b"".join(writer.feed(event) for event in (Failed(fault), Ended()))
-    # A new writer opens its stream first; here the stream is open already, so only the last frame counts.
-    frame = SseDecoder().feed(written)[-1]
-    data = encode_frame(frame)
-    if numbers := _NUMBER.findall(last[-_KEPT_FOR_NUMBERS:]):
-        data = _NUMBER.sub(b'"sequence_number":%d' % (int(numbers[-1]) + 1), data, count=1)
-    return data

@@ -326,6 +326,11 @@ class Masking:
         self._held = b""
         self.has_found = False
 
+    @property
+    def has_secrets(self) -> bool:
+        """Whether there is anything to look for."""
+        return self._known is not None
+
     def feed(self, data: bytes) -> bytes:
         """What can be shown of these bytes, and of those that were held back."""
         known = self._known

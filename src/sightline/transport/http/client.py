@@ -219,10 +219,15 @@ class Response:
         if connection is None:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        pieces = answer.pieces
 
         def on_change() -> None:
+            goes_on = True
             try:
-                goes_on = not answer.pieces or take(connection.take(answer))
+                if pieces:
+                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                    pieces.clear()
+                    goes_on = take(data)
             except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
                 connection.listener = None
                 if not done.done():
@@ -236,6 +241,7 @@ class Response:
         connection.listener = on_change
         try:
             on_change()
+            connection.resume_reading()
             await done
         except asyncio.CancelledError:
             connection.abort()

@@ -51,7 +51,8 @@ class HttpConnection(asyncio.Protocol):
         self.on_lost: Callable[[HttpConnection], None] | None = None
         self.is_lost = False
         self.listener: Callable[[], None] | None = None
-        """Called when bytes arrived or the connection ended, in place of waking the task that waits for that."""
+        """Called when bytes of the body arrived or the connection ended, in place of waking the task that waits for
+        that. It takes all that came."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
@@ -84,6 +85,10 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._heard = self._loop.time()
+        if self.listener is not None:
+            answer.feed(data)
+            self.listener()
+            return
         is_first = not answer.has_head and not answer.has_begun()
         answer.feed(data)
         self._buffered += len(data)
@@ -95,10 +100,7 @@ class HttpConnection(asyncio.Protocol):
                 self._watch(self._timeouts.idle)
             if self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
                 self._pause_reading(answer)
-        if self.listener is not None:
-            self.listener()
-        else:
-            self._wake()
+        self._wake()
 
     def _pause_reading(self, answer: AnswerParser) -> None:
         # Only a reader can let it go on, and where there is nothing to take none would.
@@ -270,13 +272,17 @@ class HttpConnection(asyncio.Protocol):
         pieces = answer.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
+        self.resume_reading()
+        return data
+
+    def resume_reading(self) -> None:
+        """All that came is taken: go on reading, where more had come than is held for a reader."""
         self._buffered = 0
         if self._is_reading_paused:
             self._is_reading_paused = False
             self._heard = self._loop.time()
             if self._transport is not None:
                 self._transport.resume_reading()
-        return data
 
     # --- time ---
 

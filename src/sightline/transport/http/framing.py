@@ -128,9 +128,15 @@ class AnswerParser:
         if not self.has_head:
             self._feed_head(data)
             return
-        before = len(self.pieces)
-        self._parse(data)
-        if len(self.pieces) > before:
+        # For each chunk of each stream: as few steps as can be.
+        pieces, llhttp = self.pieces, self._llhttp
+        assert llhttp is not None, "fed after its end"
+        before = len(pieces)
+        try:
+            llhttp.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._stop(str(error))
+        if len(pieces) > before:
             self._framing_size = 0
             return
         # Only the size and the extensions of a chunk, or trailers: not queued, so without backpressure.
@@ -185,18 +191,20 @@ class AnswerParser:
         self._llhttp = None
 
     def _parse(self, data: bytes) -> None:
-        assert self._llhttp is not None, "fed after its end"
-        try:
-            self._llhttp.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade) as error:
-            if self.is_complete:
-                # Bytes after a complete answer do not spoil it, but the connection cannot be used again.
-                self.keeps_alive = False
-            else:
-                self._fail(str(error))
-        if self.is_complete or self.fault is not None:
-            # It holds methods of ours, and would keep both alive until the collector runs.
-            self._llhttp = None
+        if self._llhttp is not None:  # else a part before this one was its end
+            try:
+                self._llhttp.feed_data(data)
+            except (HttpParserError, HttpParserUpgrade) as error:
+                self._stop(str(error))
+
+    def _stop(self, why: str) -> None:
+        """llhttp reads no further."""
+        if self.is_complete:
+            # Bytes after a complete answer do not spoil it, but the connection cannot be used again.
+            self.keeps_alive = False
+        else:
+            self._fail(why)
+        self._llhttp = None
 
     def _give_up(self, why: str) -> None:
         self._fail(why)
@@ -258,7 +266,9 @@ class AnswerParser:
 
     def on_message_complete(self) -> None:
         # An interim answer completes as well.
-        self.is_complete = self.has_head
+        if self.has_head:
+            self.is_complete = True
+            self._llhttp = None  # it holds methods of ours, and would keep both alive until the collector runs
 
 
 # Anything but a tab and what is visible; a byte above ASCII is allowed.

@@ -1,5 +1,6 @@
 """Replies that a person wrote or changed: from their JSON to a reply, and from a reply to what a client hears."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -24,6 +25,10 @@ from sightline.model.parts import Part, ToolCall
 from sightline.model.reply import Choice, Finish, Reply, Usage
 from sightline.model.report import Report
 from sightline.wire.jsontext import MISFIT, encode
+from sightline.wire.sse import SseDecoder, encode_frame
+
+_NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
+_KEPT_FOR_NUMBERS = 1 << 16
 
 _HINT = (
     'A reply is {"parts": [{"type": "text", "text"}, {"type": "tool_call", "id", "name", "arguments": "a string"}…], '
@@ -123,3 +128,13 @@ def write_stream(events: Sequence[StreamEvent], spoken: str, client: Client) -> 
     """These events as a stream of a dialect."""
     writer = dialect(spoken).stream_writer(client, Report())
     return b"".join(writer.feed(event) for event in events)
+
+
+def failure_frame(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
+    """The frame by which a stream of this dialect reports a failure; `last` are the bytes before it."""
+    written = write_failed_stream(fault, spoken, Client(id=reply.id or "", model=reply.model or ""))
+    # A new writer opens its stream first; here the stream is open already, so only the last frame counts.
+    data = encode_frame(SseDecoder().feed(written)[-1])
+    if numbers := _NUMBER.findall(last[-_KEPT_FOR_NUMBERS:]):
+        data = _NUMBER.sub(b'"sequence_number":%d' % (int(numbers[-1]) + 1), data, count=1)
+    return data
