@@ -50,16 +50,17 @@ test("a call's arguments fit on one line", () => {
   assert.equal(argumentsLine("[1,2]"), "1, 2");
 });
 
-test("a call was made, failed, is done, or never ran", () => {
+test("a call was made, waits for a person, failed, is done, or never ran", () => {
   const result = { text: "", is_error: false, media: 0 };
   assert.deepEqual(
     [
-      callState({ result: null }, true),
-      callState({ result: null }, false),
-      callState({ result }, true),
-      callState({ result: { ...result, is_error: true } }, false),
+      callState({ id: "c1", result: null }, true, new Set(["c2"])),
+      callState({ id: "c1", result: null }, true, new Set(["c1"])),
+      callState({ id: "c1", result: null }, false),
+      callState({ id: "c1", result }, true, new Set(["c1"])),
+      callState({ id: "c1", result: { ...result, is_error: true } }, false),
     ],
-    ["called", "open", "done", "failed"],
+    ["called", "waiting", "open", "done", "failed"],
   );
 });
 

@@ -21,6 +21,7 @@ def test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it(desk: AgentDe
         expect(call).to_contain_text("a: 2")
         expect(pair.get_by_role("status").filter(has_text="waits for you")).to_have_count(2)
         expect(pair).not_to_contain_text("answering…")
+        expect(pair.locator("summary[data-call='add'][data-state='waits for you']")).to_be_visible()
         expect(chat.page.get_by_role("button", name="waits for you")).to_be_visible()
         chat.keep(tmp_path, "agent-approve")
         call.get_by_role("button", name="Allow", exact=True).click()

@@ -20,14 +20,14 @@ const RASTER = /^image\/(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const LONGEST_RESULT = 20_000;
 
 /**
- * `files` is where its pictures are, with `#` for the number.
- * @param {{ answer: AnswerShown, isLive: boolean, files?: string, key?: string }} props
+ * `files` is where its pictures are, with `#` for the number; `waiting` are the ids of calls that wait for a person.
+ * @param {{ answer: AnswerShown, isLive: boolean, files?: string, waiting?: ReadonlySet<string>, key?: string }} props
  */
-export function AnswerBody({ answer, isLive, files = "" }) {
+export function AnswerBody({ answer, isLive, files = "", waiting }) {
   const blocks = answer.blocks ?? [];
   return html`<div class="answer-blocks">
     ${blocks.map((block, index) =>
-      renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files),
+      renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files, waiting),
     )}
     ${answer.citations?.length ? h(Sources, { citations: answer.citations }) : null}
   </div>`;
@@ -40,8 +40,9 @@ export function AnswerBody({ answer, isLive, files = "" }) {
  * @param {boolean} isLast
  * @param {boolean} isLive
  * @param {string} files
+ * @param {ReadonlySet<string>} [waiting]
  */
-function renderBlock(block, key, isLast, isLive, files) {
+function renderBlock(block, key, isLast, isLive, files, waiting) {
   switch (block.type) {
     case "text":
       return h(RichText, { key, text: block.text, isLive: isLast });
@@ -56,7 +57,7 @@ function renderBlock(block, key, isLast, isLive, files) {
         key,
         name: block.name,
         args: block.arguments,
-        state: callState(block, isLive),
+        state: callState(block, isLive, waiting),
         ...(block.result?.is_denied && { words: "denied" }),
         result: block.result?.text ?? null,
         media: block.result?.media ?? 0,
@@ -98,7 +99,14 @@ const Refusal = memo(function Refusal(/** @type {{ text: string }} */ { text }) 
   </div>`;
 });
 
-const STATES = { called: "called", running: "running…", failed: "error", done: "done", open: "no result" };
+const STATES = {
+  called: "called",
+  waiting: "waits for you",
+  running: "running…",
+  failed: "error",
+  done: "done",
+  open: "no result",
+};
 
 /**
  * `words` say how it stands where the state alone does not, `files` where its media are, with `#` for the number.

@@ -69,12 +69,14 @@ function shortenLine(text) {
 }
 
 /**
- * How a call stands. Of one whose result has not come it is not known here whether it waits for a person or runs.
- * @param {{ result: Pick<CallResult, "is_error"> | null }} call
+ * How a call stands; `waiting` are the ids of those that a person has to decide about.
+ * @param {{ id: string, result: Pick<CallResult, "is_error"> | null }} call
  * @param {boolean} isLive
- * @returns {"called" | "failed" | "done" | "open"}
+ * @param {ReadonlySet<string>} [waiting]
+ * @returns {"called" | "waiting" | "failed" | "done" | "open"}
  */
-export function callState(call, isLive) {
+export function callState(call, isLive, waiting) {
   if (call.result) return call.result.is_error ? "failed" : "done";
+  if (waiting?.has(call.id)) return "waiting";
   return isLive ? "called" : "open";
 }

@@ -10,7 +10,7 @@ import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { ApprovalCard } from "../runs/approval.js";
+import { ApprovalCard, waitingRuns } from "../runs/approval.js";
 import { cancel, dialog, remove, resume, revise, waitsFor } from "./actions.js";
 import { inChat, mediaOf } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
@@ -214,9 +214,10 @@ function Arriving({ pair, paused }) {
   const answer = live ?? pair.answer;
   const hasWords = Boolean(answer?.blocks.length);
   const run = answer?.run || pair.run;
+  const waiting = waitingRuns.value.get(run ?? "");
   const now = useNow();
   return html`
-    ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, files: mediaOf(pair.id) }) : null}
+    ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, files: mediaOf(pair.id), waiting }) : null}
     ${run ? h(ApprovalCard, { run }) : null}
     ${paused ? h(PauseNote, { paused, now }) : null}
     <div class="arriving" role="status">

@@ -22,8 +22,8 @@ import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from ".
  */
 const opened = new Set();
 
-/** The runs that are shown and wait for a person. @type {import("../../vendor/preact.js").Signal<Set<string>>} */
-export const waitingRuns = signal(/** @type {Set<string>} */ (new Set()));
+/** The runs that are shown and wait for a person, each with the ids of its calls that do. */
+export const waitingRuns = signal(/** @type {Map<string, ReadonlySet<string>>} */ (new Map()));
 
 /**
  * A run by its id: what it asks, and the ways to stop it. Nothing once it is over, unless it `isLeft` by its pair: then
@@ -33,13 +33,17 @@ export const waitingRuns = signal(/** @type {Set<string>} */ (new Set()));
 export function ApprovalCard({ run: id, isLeft = false }) {
   const { run, trouble } = useRun(id);
   const isWaiting = run?.state === "waiting";
+  const pending = run?.pending;
   useLayoutEffect(() => {
-    if (isWaiting) waitingRuns.value = new Set([...waitingRuns.peek(), id]);
+    if (isWaiting) {
+      const calls = pending?.step === "approve" ? pending.calls.map((call) => call.id) : [];
+      waitingRuns.value = new Map([...waitingRuns.peek(), [id, new Set(calls)]]);
+    }
     return () => {
       if (waitingRuns.peek().has(id))
-        waitingRuns.value = new Set([...waitingRuns.peek()].filter((each) => each !== id));
+        waitingRuns.value = new Map([...waitingRuns.peek()].filter(([each]) => each !== id));
     };
-  }, [id, isWaiting]);
+  }, [id, isWaiting, pending]);
   if (!run) return trouble && trouble.status !== 404 ? html`<p class="soft">${trouble.message}</p>` : null;
   // A run that was just interrupted still belongs to its pair, which shows that.
   if (run.state === "interrupted" && !isLeft) return null;
