@@ -172,8 +172,9 @@ STILL = """() => {
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
-def problems(page: Page, *, is_whole: bool = True) -> Iterator[str]:
-    """What is in the wrong place in any width and either theme, and what axe finds against WCAG A and AA.
+def problems(page: Page, *, is_whole: bool = True, view: str = "") -> Iterator[str]:
+    """What is in the wrong place in any width and either theme, and what axe finds against WCAG A and AA; with the name
+    of a view also which of its chief parts are not where they are on record.
 
     axe takes most of the time. If not `is_whole`, it looks at the view alone, whose frame another state has shown, and
     in the dark theme at the colours alone.
@@ -181,26 +182,25 @@ def problems(page: Page, *, is_whole: bool = True) -> Iterator[str]:
     if not page.evaluate("() => 'axe' in globalThis"):
         page.evaluate(axe_source())
         page.evaluate(STILL)
+    seen: dict[str, dict[str, list[int]]] = {}
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if width == 390 else "light")
         page.evaluate(SETTLED)
         found: list[str] = page.evaluate(LAYOUT) + page.evaluate(THEMES)
+        seen[str(width)] = page.evaluate(PARTS)
         if width in (1440, 390):
             only = COLOURS if width == 390 and not is_whole else []
             within = "html" if is_whole else ".shell-view"
             found += page.evaluate(CHECK, {"laws": LAWS, "only": only, "within": within})
         yield from (f"{width}: {each}" for each in found)
+    if view:
+        yield from moved_parts(view, seen)
 
 
-def moved_parts(page: Page, view: str) -> Iterator[str]:
-    """Chief parts of this view that are not where they are on record. FRAMES=record writes the record anew."""
+def moved_parts(view: str, seen: dict[str, dict[str, list[int]]]) -> Iterator[str]:
+    """Chief parts that were seen elsewhere than on record. FRAMES=record writes the record anew."""
     record: dict[str, Any] = json.loads(FRAMES.read_text("utf-8"))
-    seen: dict[str, dict[str, list[int]]] = {}
-    for width, height in WIDTHS.items():
-        page.set_viewport_size({"width": width, "height": height})
-        page.evaluate(SETTLED)
-        seen[str(width)] = page.evaluate(PARTS)
     if os.environ.get("FRAMES") == "record":
         record[view] = seen
         lines = (f"{json.dumps(name)}: {json.dumps(record[name], sort_keys=True)}" for name in sorted(record))

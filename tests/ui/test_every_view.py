@@ -1,15 +1,15 @@
 """Every view in every state, from 1440 to 390 pixels, light and dark: nothing is outside, covered or cut without a way
 to see it whole, its chief parts are where they are on record, and axe finds nothing against WCAG A and AA.
 
-One server and one page for all of it. The views are filled by the example; its API is made slow, failing or full of
-long words at the browser.
+One server and one page for all of it, and no more visits than states: to load the page takes as long as to look at it.
+The views are filled by the example; its API is made slow, failing or full of long words at the browser.
 """
 
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser import Shown, browsing, held_back, looking
+from tests.browser import Shown, browsing, looking
 from tests.gateway_server import Served, served
-from tests.page_rules import moved_parts, problems
+from tests.page_rules import SETTLED, problems
 from tests.page_stage import gallery
 
 LONG = "antidisestablishmentarianism/"
@@ -97,8 +97,13 @@ class Gallery:
 
     def goto(self, view: str) -> None:
         """To a view, and wait until it has all that it loads."""
-        self.page.evaluate("(hash) => { location.hash = hash; }", VIEWS[view].format(**self.places))
+        self.turn_to(view)
         self.settle()
+
+    def turn_to(self, view: str) -> None:
+        """To a view, whatever it still has to load."""
+        self.page.evaluate("(hash) => { location.hash = hash; }", VIEWS[view].format(**self.places))
+        self.page.evaluate(SETTLED)
 
     def settle(self) -> None:
         expect(self.page.locator(".shell-view > *").first).to_be_visible()
@@ -106,15 +111,26 @@ class Gallery:
         expect(self.page.get_by_role("status", name="Loading")).to_have_count(0)
         self.page.wait_for_load_state("networkidle")
 
-    def check(self, name: str, *, is_whole: bool = True) -> None:
-        """The rules; and a picture of it for people, where SCREENSHOTS says that somebody wants to look."""
-        found = [*problems(self.page, is_whole=is_whole)]
-        if name in VIEWS:
-            found += moved_parts(self.page, name)
+    def faults(self, name: str, *, is_whole: bool = True) -> list[str]:
+        """Which rules are broken; and a picture for people, where SCREENSHOTS says that somebody wants to look."""
+        found = {*problems(self.page, is_whole=is_whole, view=name if name in VIEWS else "")}
         self.page.set_viewport_size({"width": 1440, "height": 900})
         if os.environ.get("SCREENSHOTS"):
             self.shown.picture(self.pictures, f"every-{name}")
-        assert not found, "\n".join(sorted(set(found)))
+        return [f"{name} at {each}" for each in sorted(found)]
+
+    @contextmanager
+    def first_visit(self, answer: Callable[[Route], None]) -> Iterator[None]:
+        """A page that has loaded nothing yet, and whose API is asked by this function."""
+        self.page.goto("about:blank")
+        self.page.route(API, answer)
+        try:
+            self.page.goto(f"{self.server.url}/example/{VIEWS['traffic']}")
+            expect(self.page.locator(".shell-view > *").first).to_be_visible()
+            yield
+        finally:
+            self.page.unroute_all(behavior="ignoreErrors")
+            self.page.goto(f"{self.server.url}/example/")
 
     def named(self, name: str) -> Locator:
         """The button or the choice of this name, in the dialog that is open if one is."""
@@ -134,10 +150,14 @@ def exhibits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
         yield Gallery(shown, server, places, gallery(folder))
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_with_something_in_it(exhibits: Gallery, view: str) -> None:
-    exhibits.goto(view)
-    exhibits.check(view)
+def test_views_with_something_in_them(exhibits: Gallery) -> None:
+    """In this order: once a request was opened, the header has a way back to it."""
+    exhibits.page.goto(f"{exhibits.server.url}/example/")
+    found: list[str] = []
+    for view in VIEWS:
+        exhibits.goto(view)
+        found += exhibits.faults(view)
+    assert found == []
 
 
 @pytest.mark.parametrize("panel", DIALOGS)
@@ -153,69 +173,65 @@ def test_a_panel_over_a_view(exhibits: Gallery, panel: str) -> None:
             exhibits.page.keyboard.press(step)
         else:
             exhibits.named(step).click()
-    expect(exhibits.page.get_by_role("dialog")).to_be_visible()
+    dialogs = exhibits.page.get_by_role("dialog")
+    expect(dialogs).to_be_visible()
     exhibits.settle()
     try:
-        exhibits.check(panel)
+        assert exhibits.faults(panel) == []
     finally:
-        exhibits.page.goto(f"{exhibits.server.url}/example/")
+        exhibits.page.keyboard.press("Escape")
+        exhibits.page.evaluate(SETTLED)
+        if view == "own" or dialogs.count():  # one that is opened from another leads back there
+            exhibits.page.goto(f"{exhibits.server.url}/example/")
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_with_long_words(exhibits: Gallery, view: str) -> None:
-    exhibits.shown.expected.append("status of 404")  # what has another name is not found by it
-    with_answers(exhibits, view, lengthen)
-    exhibits.check(f"{view}-long", is_whole=False)
-
-
-@pytest.mark.parametrize("view", WHOLE)
-def test_a_view_whose_data_cannot_be_loaded(exhibits: Gallery, view: str) -> None:
-    exhibits.shown.expected.append("status of 503")
-    with_answers(exhibits, view, None)
-    exhibits.check(f"{view}-failing", is_whole=False)
-
-
-@pytest.mark.parametrize("view", WHOLE)
-def test_a_view_that_loads(exhibits: Gallery, view: str) -> None:
-    exhibits.page.goto("about:blank")
-    let_go = held_back(exhibits.page, API)
-    exhibits.page.goto(f"{exhibits.server.url}/example/{VIEWS[view].format(**exhibits.places)}")
-    expect(exhibits.page.locator(".shell-view > *").first).to_be_visible()
-    try:
-        exhibits.check(f"{view}-loading", is_whole=False)
-    finally:
-        let_go()
-        exhibits.page.unroute(API)
-
-
-@pytest.mark.parametrize("view", ["traffic", "chat", "runs", "evals", "costs"])
-def test_a_view_without_anything_in_it(exhibits: Gallery, view: str) -> None:
-    exhibits.page.goto(f"{exhibits.server.url}/{VIEWS[view]}")
-    exhibits.settle()
-    exhibits.check(f"{view}-empty", is_whole=False)
-    exhibits.page.goto(f"{exhibits.server.url}/example/")
-
-
-def with_answers(exhibits: Gallery, view: str, change: Callable[[Any], Any] | None) -> None:
-    """The view as it is where the API's answers are changed, or fail."""
-    page = exhibits.page
-
+def test_views_with_long_words(exhibits: Gallery) -> None:
     def answer(route: Route) -> None:
-        if change is None:
-            error = {"code": "overloaded", "message": "The record is being moved", "hint": "Try again in a minute."}
-            route.fulfill(status=503, json={"error": error})
-            return
         got = route.fetch()
         with suppress(PlaywrightError):  # the page has given this request up meanwhile; else it would not settle
-            route.fulfill(response=got, body=json.dumps(change(got.json())))
+            route.fulfill(response=got, body=json.dumps(lengthen(got.json())))
 
-    page.goto("about:blank")
-    page.route(API, answer)
-    try:
-        page.goto(f"{exhibits.server.url}/example/{VIEWS[view].format(**exhibits.places)}")
-        exhibits.settle()
-    finally:
-        page.unroute_all(behavior="ignoreErrors")
+    exhibits.shown.expected.append("status of 404")  # what has another name is not found by it
+    found: list[str] = []
+    with exhibits.first_visit(answer):
+        for view in VIEWS:
+            exhibits.goto(view)
+            found += exhibits.faults(f"{view}-long", is_whole=False)
+    assert found == []
+
+
+def test_views_whose_data_cannot_be_loaded(exhibits: Gallery) -> None:
+    error = {"code": "overloaded", "message": "The record is being moved", "hint": "Try again in a minute."}
+    exhibits.shown.expected.append("status of 503")
+    found: list[str] = []
+    with exhibits.first_visit(lambda route: route.fulfill(status=503, json={"error": error})):
+        for view in WHOLE:
+            exhibits.goto(view)
+            found += exhibits.faults(f"{view}-failing", is_whole=False)
+    assert found == []
+
+
+def test_views_that_load(exhibits: Gallery) -> None:
+    waiting: list[Route] = []
+    found: list[str] = []
+    with exhibits.first_visit(lambda route: waiting.append(route)):
+        for view in WHOLE:
+            exhibits.turn_to(view)
+            found += exhibits.faults(f"{view}-loading", is_whole=False)
+        for route in waiting:
+            with suppress(PlaywrightError):  # a view that was left has given its request up
+                route.continue_()
+    assert found == []
+
+
+def test_views_without_anything_in_them(exhibits: Gallery) -> None:
+    exhibits.page.goto(f"{exhibits.server.url}/{VIEWS['traffic']}")
+    found: list[str] = []
+    for view in ("traffic", "chat", "runs", "evals", "costs"):
+        exhibits.goto(view)
+        found += exhibits.faults(f"{view}-empty", is_whole=False)
+    exhibits.page.goto(f"{exhibits.server.url}/example/")
+    assert found == []
 
 
 def lengthen(value: Any, key: str = "") -> Any:
