@@ -23,7 +23,7 @@ def thought(turn: int) -> str:
 
 
 def seal(turn: int, text: str = "") -> str:
-    """Its seal over that; base64, as Google's has to be."""
+    """Its signature over that; base64, as Google's has to be."""
     return hashlib.sha256(f"{turn}:{text or thought(turn)}".encode()).hexdigest() * 2
 
 

@@ -46,7 +46,7 @@ def heard(spoken: str, data: bytes) -> Reply:
 
 
 def seen(reply: Reply) -> list[Any]:
-    """What a client does something with, or has to send back: words, seals, calls, and why it ended."""
+    """What a client does something with, or has to send back: words, signatures, calls, and why it ended."""
     told: list[Any] = [reply.choice.finish, reply.usage and (reply.usage.input_tokens, reply.usage.output_tokens)]
     for part in reply.choice.parts:
         match part:

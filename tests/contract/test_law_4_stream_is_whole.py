@@ -21,7 +21,7 @@ from tests.contract.generated import events_of, replies
 from tests.contract.splits import split_at
 
 LATE_SEALS = {"openai-chat-sloppy-stream", "openai-responses-without-indexes"}
-"""Streams that seal their reasoning after the words: no other dialect can put the seal where it belongs by then."""
+"""Streams that sign their reasoning after the words: no other dialect can put the signature where it belongs then."""
 
 LATE_CITATIONS = {("gemini-server_tools", "openai-responses")}
 """Streams that name the source of a text when the next text has begun: it is reported, and cannot be said any more."""

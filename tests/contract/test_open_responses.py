@@ -440,7 +440,7 @@ def test_reasoning_is_an_item_before_the_answer(server: Server) -> None:
     assert item["encrypted_content"]
     assert {"effort": "low", "summary": "auto"}.items() <= response["reasoning"].items()
     streamed = server.stream(thinking(server), **asked)[-1]["response"]["output"]
-    # A server of Chat Completions may seal its reasoning behind the answer; then the seal is an item of its own.
+    # A server of Chat Completions may sign its reasoning behind the answer; then the signature is an item of its own.
     assert streamed[:2] == response["output"] if server.spoken != "openai-chat" else "c2VhbA==" in json.dumps(streamed)
     # it comes back as it was given
     server.ask(WORDS, **asked, input=[{"role": "user", "content": "Hi."}, *response["output"],

@@ -142,7 +142,7 @@ def test_the_blocks_are_what_the_sdk_knows(upstream: Upstream, sdk: anthropic.An
     assert message.usage.output_tokens == 30
 
 
-def test_a_seal_comes_back_through_the_sdk(upstream: Upstream, sdk: anthropic.Anthropic) -> None:
+def test_a_signature_comes_back_through_the_sdk(upstream: Upstream, sdk: anthropic.Anthropic) -> None:
     upstream.events = REPLIES["thinking and parallel calls"]
     message = sdk.messages.create(**ASK)
     results: Any = [

@@ -188,7 +188,7 @@ def test_what_the_sdk_gives_back_in_the_next_turn_comes_back_as_it_was(client: O
     assert DIALECT.write_request(DIALECT.read_request(sent), Target(), Report()) == sent
 
 
-def test_a_foreign_seal_survives_a_turn_through_the_sdk(client: OpenAI, vendor: Provider) -> None:
+def test_a_foreign_signature_survives_a_turn_through_the_sdk(client: OpenAI, vendor: Provider) -> None:
     vendor.says(encode(whole(ANSWERS["thinking"])))
     answer = client.responses.create(model="gpt-5.5", input="Hi")
     history: Any = list(answer.output)

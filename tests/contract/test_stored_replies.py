@@ -178,7 +178,7 @@ def test_a_failed_response_says_so_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
-def test_reasoning_is_told_again_with_its_seal_and_returned_to_its_provider(tmp_path: Path, is_stream: bool) -> None:
+def test_reasoning_is_told_again_with_its_signature_and_goes_to_its_provider(tmp_path: Path, is_stream: bool) -> None:
     with serving(tmp_path, "anthropic") as (server, upstream), sdk(server) as client:
         first = streams(*streamed("anthropic", THINKS)) if is_stream else answer(200, whole("anthropic", THINKS))
         upstream.script = [first, answer(200, whole("anthropic", SAYS))]

@@ -309,11 +309,11 @@ def test_signature_of_the_readers_own_provider_is_unchanged() -> None:
 
 
 @given(signature=st.none() | st.text(min_size=1), signed_by=names, item=ids, reader=names)
-def test_a_foreign_seal_comes_back_with_its_maker(
+def test_a_foreign_signature_comes_back_with_its_maker(
     signature: str | None, signed_by: str, item: str | None, reader: str
 ) -> None:
     assert unwrap(wrap(signature, signed_by, item), reader) == (signature, signed_by, item)
 
 
-def test_a_seal_can_belong_to_the_part_that_follows() -> None:
+def test_a_signature_can_belong_to_the_part_that_follows() -> None:
     assert unwrap(wrap("s", "gemini", NEXT), "anthropic") == ("s", "gemini", NEXT)

@@ -1,4 +1,4 @@
-"""Seals of another provider, in a request for a provider of the client's own dialect."""
+"""Signatures of another provider, in a request for a provider of the client's own dialect."""
 
 import base64
 import json
@@ -10,10 +10,10 @@ from sightline.dialects.dialect import Client, Target
 from sightline.dialects.signatures import (
     UNCHECKED,
     OriginMarker,
-    decode_seal,
-    may_hold_seals,
-    with_own_seals,
-    without_foreign_seals,
+    decode_signature,
+    may_hold_signatures,
+    with_own_signatures,
+    without_foreign_signatures,
     wrap,
 )
 from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
@@ -30,19 +30,19 @@ CODED = base64.b64encode(wrap("abc", "anthropic").encode()).decode()
 def left(body: Any, spoken: str) -> tuple[Any, list[tuple[str, str]]]:
     report = Report()
     data = json.dumps(body).encode()
-    own = without_foreign_seals(WireDocument(data), spoken, report)
+    own = without_foreign_signatures(WireDocument(data), spoken, report)
     return json.loads(own.data), [(loss.pointer, loss.severity) for loss in report.losses]
 
 
 def test_a_body_without_our_marks_needs_no_look() -> None:
-    assert not may_hold_seals(b'{"messages":[{"signature":"EqQBCkYIB"}]}')
-    assert may_hold_seals(json.dumps({"a": FOREIGN}).encode())
-    assert may_hold_seals(json.dumps({"a": CODED}).encode())
+    assert not may_hold_signatures(b'{"messages":[{"signature":"EqQBCkYIB"}]}')
+    assert may_hold_signatures(json.dumps({"a": FOREIGN}).encode())
+    assert may_hold_signatures(json.dumps({"a": CODED}).encode())
 
 
 @pytest.mark.parametrize("text", ["EqQB", "c2lnaHRsaW5lO", "c2lnaHRsaW5lOv8="])
-def test_what_is_no_wrapped_seal_stays_as_it_is(text: str) -> None:
-    assert decode_seal(text) == text
+def test_what_is_no_wrapped_signature_stays_as_it_is(text: str) -> None:
+    assert decode_signature(text) == text
 
 
 def test_anthropic_gets_no_thinking_of_another_provider() -> None:
@@ -71,7 +71,7 @@ def test_anthropic_gets_no_thinking_of_another_provider() -> None:
     ]
 
 
-def test_the_responses_api_gets_its_own_seals_unwrapped_and_no_others() -> None:
+def test_the_responses_api_gets_its_own_signatures_unwrapped_and_no_others() -> None:
     own = {"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": FOREIGN}
     bare = {"type": "reasoning", "summary": [], "encrypted_content": wrap("abc", "openai-responses")}
     foreign = {"type": "reasoning", "id": "x", "summary": [{"text": "b"}], "encrypted_content": wrap("s", "gemini")}
@@ -140,7 +140,7 @@ def test_nothing_else_is_touched(body: Any) -> None:
         (TextReceived(0, "a"), TextReceived(0, "a")),
     ],
 )
-def test_the_seal_of_a_thought_names_its_provider(event: StreamEvent, marked: StreamEvent) -> None:
+def test_the_signature_of_a_thought_names_its_provider(event: StreamEvent, marked: StreamEvent) -> None:
     marker = OriginMarker("a:b")
     call = ToolCallBegun(1, "c", "f")
     assert marker.mark(call) == call
@@ -157,12 +157,12 @@ def test_the_seal_of_a_thought_names_its_provider(event: StreamEvent, marked: St
         ("acme", None, None),
     ],
 )
-def test_a_provider_gets_its_own_seals_back(provider: str, signed_by: str | None, expected: str | None) -> None:
+def test_a_provider_gets_its_own_signatures_back(provider: str, signed_by: str | None, expected: str | None) -> None:
     parts = (Text("a"), Thinking("b", signature="s", signed_by=signed_by))
-    told = with_own_seals(Request("m", (Message("assistant", parts),)), provider).messages[0].parts
+    told = with_own_signatures(Request("m", (Message("assistant", parts),)), provider).messages[0].parts
     assert told == (Text("a"), Thinking("b", signature="s", signed_by=expected))
     words = Request("m", (Message("user", (Text("a"),)),))
-    assert with_own_seals(words, provider) is words
+    assert with_own_signatures(words, provider) is words
 
 
 REPLY = {
@@ -176,7 +176,7 @@ REPLY = {
 }
 
 
-def test_another_provider_of_the_same_dialect_does_not_get_a_seal() -> None:
+def test_another_provider_of_the_same_dialect_does_not_get_a_signature() -> None:
     client = Client(provider="acme")
     whole = json.loads(translate_reply(json.dumps(REPLY).encode(), "anthropic", "openai-responses", client=client).data)
     assert whole["output"][0]["encrypted_content"] == "sightline:anthropic@acme::sig"

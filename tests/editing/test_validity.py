@@ -120,7 +120,7 @@ def test_a_body_that_cannot_be_read_is_an_error_unless_it_came_so() -> None:
     assert check_draft(still, facts=FACTS).ok
 
 
-def test_a_broken_seal_is_an_error_that_can_be_mended() -> None:
+def test_a_broken_signature_is_an_error_that_can_be_mended() -> None:
     draft = drafted(claude()).with_edit(Set(pointer="/messages/1/content/0/thinking", value="I guess."))
     (finding,) = errors(draft)
     assert finding.section == ids(draft, "assistant")[0]
@@ -226,7 +226,7 @@ def test_a_thought_that_got_more_fields_is_put_back_whole() -> None:
     assert mended.document == claude()
 
 
-def test_a_seal_that_was_changed_is_an_error_and_a_foreign_one_a_warning() -> None:
+def test_a_signature_that_was_changed_is_an_error_and_a_foreign_one_a_warning() -> None:
     draft = drafted(claude())
     assert told(draft.with_edit(Set(pointer=f"{THOUGHT}/signature", value="Zm9yZ2Vk"))) == [
         ("error", "this signature was changed")
@@ -245,7 +245,7 @@ def test_a_thought_that_moved_to_another_turn_is_an_error_and_a_copy_a_warning()
     assert told(copied) == [("warning", "this signed part is a copy of one that stands elsewhere")]
 
 
-def test_a_body_that_cannot_be_read_has_no_seals() -> None:
+def test_a_body_that_cannot_be_read_has_no_signatures() -> None:
     assert told(drafted(claude()).with_edit(Set(pointer="/messages", value="none"))) == []
 
 

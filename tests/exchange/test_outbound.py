@@ -386,7 +386,7 @@ def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Pa
     play(story, tmp_path / "across", "openai-responses")
 
 
-def test_a_client_that_comes_home_brings_no_seals_of_another_provider(tmp_path: Path) -> None:
+def test_a_client_that_comes_home_brings_no_signatures_of_another_provider(tmp_path: Path) -> None:
     """A session may go from one provider to another; Anthropic answers a thought that it has not signed with 400."""
     thought = {"type": "thinking", "thinking": "t", "signature": "sightline:openai-responses:rs_1:abc"}
     turn = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
@@ -406,7 +406,7 @@ def test_a_client_that_comes_home_brings_no_seals_of_another_provider(tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["see sightline: it works", "sightline:openai-responses:rs_1:abc"])
-def test_words_about_seals_pass_as_they_came(tmp_path: Path, text: str) -> None:
+def test_words_about_signatures_pass_as_they_came(tmp_path: Path, text: str) -> None:
     body = json.dumps({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}).encode()
     seen, _ = sent(tmp_path, "anthropic", asks("anthropic", body=body))
     assert seen is not None

@@ -87,7 +87,7 @@ def test_reasoning_has_pieces_of_content_and_of_summary() -> None:
         (PartReceived(0, Opaque("d", 1)), Opaque("d", 1)),
     ],
 )
-def test_a_signature_seals_the_part_that_it_is_for(begun: StreamEvent, expected: object) -> None:
+def test_a_signature_belongs_to_the_part_that_it_is_for(begun: StreamEvent, expected: object) -> None:
     assert folded_parts(begun, SignatureReceived(0, "s", "d", id="r1")) == (expected,)
 
 

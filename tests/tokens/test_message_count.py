@@ -113,7 +113,7 @@ def test_thinking_may_be_kept_or_left_out() -> None:
     assert counter().part(Thinking(summary=(FOX, FOX))).tokens == 20
 
 
-def test_sealed_thinking_may_be_as_long_as_its_seal() -> None:
+def test_signed_thinking_may_be_as_long_as_its_signature() -> None:
     sealed = counter().part(Thinking(signature="x" * 400))
     assert (sealed.low, sealed.tokens, sealed.high) == (0, 50, 110)
     assert counter().part(Text(text=FOX, signature="x" * 400)) == Estimate(10, 10, 110, "o200k_base")

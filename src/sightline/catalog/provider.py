@@ -87,7 +87,7 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     stream_usage: bool = True
     """It takes `stream_options.include_usage`."""
     call_seals: bool = False
-    """It takes the seals (signatures) of tool calls back, which others refuse as an unknown field."""
+    """It takes the signatures (signatures) of tool calls back, which others refuse as an unknown field."""
 
     # What our own requests ask for (`catalog/compose.py`).
     parallel_tool_calls: bool = True

@@ -91,7 +91,7 @@ class Client:
     """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked.
 
     `as_array` says that a stream is to be one JSON array, in the dialect that has that form. `request` is the reader's
-    own, for a dialect whose replies repeat it. `provider` is who answers: its seals are given back to it alone.
+    own, for a dialect whose replies repeat it. `provider` is who answers: its signatures are given back to it alone.
     `reply_id` is the id that a translated reply gets in place of the provider's.
     """
 

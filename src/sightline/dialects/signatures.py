@@ -24,19 +24,19 @@ from sightline.wire.pointer import join
 _PREFIX = "sightline:"
 _CODED = "c2lnaHRsaW5lO"
 _PREFIX_BYTES, _CODED_BYTES = _PREFIX.encode(), _CODED.encode()
-"""How base64 of a wrapped seal begins: Google's field takes nothing else."""
+"""How base64 of a wrapped signature begins: Google's field takes nothing else."""
 
 NEXT = "next"
-"""In place of an id: the seal belongs to the part that follows, because the dialect has no field for it there."""
+"""In place of an id: the signature belongs to the part that follows, because the dialect has no field for it there."""
 
 
 def wrap(signature: str | None, signed_by: str, item: str | None = None) -> str:
-    """A seal as a foreign dialect carries it."""
+    """A signature as a foreign dialect carries it."""
     return f"{_PREFIX}{signed_by}:{item or ''}:{signature or ''}"
 
 
 def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
-    """What a dialect's signature field holds: the seal, the dialect that made it, and the item it is bound to."""
+    """What a dialect's signature field holds: the signature, the dialect that made it, and the item it is bound to."""
     if not text.startswith(_PREFIX):
         return text, reader, None
     signed_by, _, tail = text[len(_PREFIX) :].partition(":")
@@ -48,10 +48,10 @@ def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
 
 
 class OriginMarker:
-    """Names the provider behind its dialect in the seals of a reply's reasoning: `anthropic@acme`.
+    """Names the provider behind its dialect in the signatures of a reply's reasoning: `anthropic@acme`.
 
-    Several providers may speak one dialect, and none can read what another has sealed. The seal of a call stays as it
-    is: only Google makes such, and some dialects have a field of Google's for it.
+    Several providers may speak one dialect, and none can read what another has signed. The signature of a call stays as
+    it is: only Google makes such, and some dialects have a field of Google's for it.
     """
 
     def __init__(self, provider: str) -> None:
@@ -59,7 +59,7 @@ class OriginMarker:
         self._calls: set[tuple[int, int]] = set()
 
     def mark(self, event: StreamEvent) -> StreamEvent:
-        """The event, as a client of another dialect is to bring its seal back."""
+        """The event, as a client of another dialect is to bring its signature back."""
         match event:
             case ToolCallBegun(part, choice=choice):
                 self._calls.add((choice, part))
@@ -73,8 +73,8 @@ class OriginMarker:
         return event
 
 
-def with_own_seals(request: Request, provider: str) -> Request:
-    """The request with the seals that this provider has made under the name of its dialect alone; those of other
+def with_own_signatures(request: Request, provider: str) -> Request:
+    """The request with the signatures that this provider has made under the name of its dialect alone; those of other
     providers stay foreign to everyone. Without a provider all of a dialect count as one."""
     known = quote(provider, safe="")
 
@@ -93,8 +93,8 @@ def with_own_seals(request: Request, provider: str) -> Request:
     return msgspec.structs.replace(request, messages=messages)
 
 
-def decode_seal(text: str) -> str:
-    """The text of a field that may hold a wrapped seal in base64."""
+def decode_signature(text: str) -> str:
+    """The text of a field that may hold a wrapped signature in base64."""
     if not text.startswith(_CODED):
         return text
     try:
@@ -117,25 +117,26 @@ _CONVERSATIONS = ("messages", "input", "contents")
 _PARTS = ("content", "parts")
 
 
-def may_hold_seals(body: bytes) -> bool:
-    """Whether a body may hold seals that we have wrapped; a glance for the many that hold none."""
+def may_hold_signatures(body: bytes) -> bool:
+    """Whether a body may hold signatures that we have wrapped; a glance for the many that hold none."""
     return _PREFIX_BYTES in body or _CODED_BYTES in body
 
 
-def without_foreign_seals(wire: WireDocument, spoken: str, report: Report) -> WireDocument:
+def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) -> WireDocument:
     """A request for a provider of its client's own dialect, where earlier turns were made by another one's.
 
-    The provider would refuse a seal that is not its own. A thought that another one has sealed goes, with the message
-    that holds nothing else; a call that another one has signed stays. A wrapped seal of its own is unwrapped.
+    The provider would refuse a signature that is not its own. A thought that another one has signed goes, with the
+    message that holds nothing else; a call that another one has signed stays. Its own, wrapped, is unwrapped.
     """
     gone: dict[str, list[int]] = {}
-    for at, holder, key, sealed in list(_find_seals(wire.document)):
-        signature, signed_by, item = unwrap(sealed, spoken)
+    for at, holder, key, wrapped in list(_find_signatures(wire.document)):
+        signature, signed_by, item = unwrap(wrapped, spoken)
         if signed_by == spoken and signature is not None:
             wire = wire.set(join(at, key), signature)
             wire = wire.set(join(at, "id"), item) if item is not None and "id" in holder else wire
             continue
-        report.lose(join(at, key), "a seal over reasoning", f"it is one of {signed_by or 'nobody'}", "identity")
+        maker = signed_by or "an unknown provider"
+        report.lose(join(at, key), "a signature over reasoning", f"it is one of {maker}", "identity")
         if key in _OF_GOOGLE and any(holder.get(call) is not None for call in _CALLS):
             wire = wire.set(join(at, key), UNCHECKED)
         elif key in _OF_THOUGHTS or holder.get("thought") is True:
@@ -161,13 +162,14 @@ def _without(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
     return wire
 
 
-def _find_seals(document: Json) -> Iterator[tuple[str, JsonObject, str, str]]:
-    """The items and parts of a conversation that hold a wrapped seal, in order: place, object, field, and the seal."""
+def _find_signatures(document: Json) -> Iterator[tuple[str, JsonObject, str, str]]:
+    """The items and parts of a conversation that hold a wrapped signature: place, object, field, signature."""
     for conversation in _CONVERSATIONS:
         for number, item in objects_in(object_at(document).get(conversation)):
             at = f"/{conversation}/{number}"
             parts = [(f"{at}/{key}/{index}", part) for key in _PARTS for index, part in objects_in(item.get(key))]
             for place, holder in ((at, item), *parts):
                 for key, text in holder.items():
-                    if key in _FIELDS and isinstance(text, str) and (sealed := decode_seal(text)).startswith(_PREFIX):
-                        yield place, holder, key, sealed
+                    wrapped = decode_signature(text) if key in _FIELDS and isinstance(text, str) else ""
+                    if wrapped.startswith(_PREFIX):
+                        yield place, holder, key, wrapped

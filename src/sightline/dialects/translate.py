@@ -22,7 +22,7 @@ from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.signatures import OriginMarker, with_own_seals
+from sightline.dialects.signatures import OriginMarker, with_own_signatures
 from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.errors import Code, Fault
@@ -310,7 +310,7 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     source = dialect(request.dialect) if request.dialect and request.dialect != target else None
     if source is not None:
         UnreadLosses(source.unread, target, report).of_request(request)
-        request = without_private_lines(with_own_seals(request, settings.provider), source, report)
+        request = without_private_lines(with_own_signatures(request, settings.provider), source, report)
         if not writing.carries_parts:
             messages = with_words(request.messages, report, target)
             request = msgspec.structs.replace(request, messages=messages)

@@ -22,7 +22,7 @@ from sightline.model.request import OpaqueTool, Tool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join, resolve
 
-_SEALS = ('"encrypted', '"signature"', '"thoughtSignature"', '"thought_signature"')
+_SIGNATURES = ('"encrypted', '"signature"', '"thoughtSignature"', '"thought_signature"')
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
             spelled = as_text(part.value)
             if part.mirrored:
                 return EditableText(text=spelled, reason="It says what stands elsewhere too: edit it by its place.")
-            if any(seal in spelled for seal in _SEALS):
+            if any(name in spelled for name in _SIGNATURES):
                 reason = "It holds something signed by the provider: edit it by its place."
                 return EditableText(text=spelled, reason=reason)
             return EditableText((Leaf(part.at, spelled, is_json=True),))

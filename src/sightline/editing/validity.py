@@ -43,24 +43,24 @@ def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
     """Signed parts that are not as the client sent them."""
     if not draft.is_dirty:
         return
-    sent, here = _seals(draft.first), _seals(draft)
-    vanished = {seal.section for signature, seals in sent.items() if signature not in here for seal in seals}
-    for signature, seals in here.items():
+    sent, here = _signatures(draft.first), _signatures(draft)
+    vanished = {signed.section for signature, places in sent.items() if signature not in here for signed in places}
+    for signature, places in here.items():
         homes = sent.get(signature, [])
         sections = {home.section for home in homes}
-        is_home = any(seal.section in sections for seal in seals)
-        for seal in seals:
+        is_home = any(signed.section in sections for signed in places)
+        for signed in places:
             if not homes:
-                is_forged = seal.section in vanished
+                is_forged = signed.section in vanished
                 words = "this signature was changed" if is_forged else "this signature is not one that the client sent"
-                yield BrokenSignature(Problem(seal.part.at, words, "error" if is_forged else "warning"))
-            elif not any(of_part(seal.part) == of_part(home.part) for home in homes):
-                repair = tuple(_repair(draft, seal.part.at, homes[0].part.at))
-                yield BrokenSignature(Problem(seal.part.at, "what this signature covers was changed"), repair)
-            elif seal.section not in sections:
+                yield BrokenSignature(Problem(signed.part.at, words, "error" if is_forged else "warning"))
+            elif not any(of_part(signed.part) == of_part(home.part) for home in homes):
+                repair = tuple(_repair(draft, signed.part.at, homes[0].part.at))
+                yield BrokenSignature(Problem(signed.part.at, "what this signature covers was changed"), repair)
+            elif signed.section not in sections:
                 copied = "this signed part is a copy of one that stands elsewhere"
                 words = copied if is_home else "this signed part moved"
-                yield BrokenSignature(Problem(seal.part.at, words, "warning" if is_home else "error"))
+                yield BrokenSignature(Problem(signed.part.at, words, "warning" if is_home else "error"))
 
 
 def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:
@@ -72,7 +72,7 @@ def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:
         yield Set(pointer=at, value=sent)
 
 
-def _seals(draft: Draft) -> dict[str, list[_SignedPart]]:
+def _signatures(draft: Draft) -> dict[str, list[_SignedPart]]:
     found: dict[str, list[_SignedPart]] = defaultdict(list)
     if draft.request is not None:
         for message in draft.request.messages:

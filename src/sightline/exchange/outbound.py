@@ -21,7 +21,7 @@ from sightline.dialects.endpoint import address, call_to, in_path, raw_address
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.json_schemas import with_strict_schemas
 from sightline.dialects.registry import dialect
-from sightline.dialects.signatures import may_hold_seals, without_foreign_seals
+from sightline.dialects.signatures import may_hold_signatures, without_foreign_signatures
 from sightline.dialects.translate import translate_request, write_request
 from sightline.editing.response_chain import previous_of
 from sightline.errors import Code, Fault
@@ -271,19 +271,19 @@ def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Repor
             body, request.dialect, request.dialect, model=choice.model, settings=target_of(choice)
         )
         return rewritten.data, rewritten.report
-    body, report = _own_seals(body, request.dialect)
+    body, report = _own_signatures(body, request.dialect)
     if choice.model == request.model or dialect(request.dialect).model_in_path:
         return body, report
     return WireDocument(body).set("/model", choice.model).data, report
 
 
-def _own_seals(body: bytes, spoken: str) -> tuple[bytes, Report | None]:
-    """The client's bytes; without what another provider has sealed in a turn that was translated."""
-    if not may_hold_seals(body):
+def _own_signatures(body: bytes, spoken: str) -> tuple[bytes, Report | None]:
+    """The client's bytes; without what another provider has signed in a turn that was translated."""
+    if not may_hold_signatures(body):
         return body, None
     report = Report()
     try:
-        own = without_foreign_seals(WireDocument(body), spoken, report).data
+        own = without_foreign_signatures(WireDocument(body), spoken, report).data
     except Fault:  # no JSON; the provider decides what it takes
         return body, None
     return (body, None) if own == body else (own, report)

@@ -59,7 +59,7 @@ class ThinkingReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_fiel
 
 
 class SignatureReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="signature"):
-    """The provider's seal over a part that has begun; `id` is the reasoning item that it is bound to."""
+    """The provider's signature over a part that has begun; `id` is the reasoning item that it is bound to."""
 
     part: int
     signature: str | None

@@ -63,7 +63,7 @@ class Citation(Value, frozen=True, tag=False):
 
 
 class Text(Value, frozen=True, tag="text"):
-    """Words. `signature` is a provider's seal over the part (`signed_by` names the dialect); it is never edited."""
+    """Words. `signature` is a provider's, over the part (`signed_by` names the dialect); it is never edited."""
 
     text: str = ""
     citations: tuple[Citation, ...] = ()
@@ -107,7 +107,7 @@ class Thinking(Value, frozen=True, tag="thinking"):
     """Reasoning that is not part of the answer.
 
     `text` is what can be read of it (the summary pieces joined by a blank line where there is nothing else), `summary`
-    the pieces of a summary. `signature` is the provider's seal, or the encrypted reasoning itself, bound to `id`;
+    the pieces of a summary. `signature` is the provider's signature, or the encrypted reasoning itself, bound to `id`;
     `signed_by` is the dialect that can read it. `redacted` marks a block whose text the provider withholds.
     """
 

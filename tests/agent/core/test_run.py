@@ -81,7 +81,7 @@ def test_results_follow_in_the_order_of_the_calls_however_they_were_completed() 
     assert results(asked.request) == [("a", "1.1"), ("b", "1.2"), ("c", "1.3")]
 
 
-def test_thinking_and_its_seal_go_back_with_the_calls() -> None:
+def test_thinking_and_its_signature_go_back_with_the_calls() -> None:
     thought = Thinking("Hm.", signature="c2VhbA==", signed_by="anthropic")
     driver, ended = play([reply(thought, Text("Look."), count(1))], plan("anthropic"))
     assert driver.asked[1].messages[1].parts[:2] == (thought, Text("Look."))

@@ -79,14 +79,14 @@ def test_a_refusal_becomes_text():
     assert losses(report) == [("/r", "identity")]
 
 
-def test_foreign_citations_and_seals_are_lost():
+def test_foreign_citations_and_signatures_are_lost():
     citation = Citation(url="https://e.com", value={"type": "url_citation"}, at="/c")
     blocks, report = write(Text("t", (citation,), signature="s", signed_by="gemini", at="/t"))
     assert blocks == [{"type": "text", "text": "t"}]
     assert losses(report) == [("/t", "identity"), ("/c", "option")]
 
 
-def test_pictures_lose_their_detail_and_seal():
+def test_pictures_lose_their_detail_and_signature():
     blocks, report = write(Image(Link("https://e.com/a"), detail="high", signature="s", signed_by="gemini", at="/i"))
     assert blocks == [{"type": "image", "source": {"type": "url", "url": "https://e.com/a"}}]
     assert losses(report) == [("/i", "identity"), ("/i", "option")]
@@ -106,7 +106,7 @@ def test_a_document_keeps_its_name():
     assert not report.losses
 
 
-def test_own_seals_come_home_from_another_dialect():
+def test_own_signatures_come_home_from_another_dialect():
     blocks, report = write(
         Thinking("hm", signature="EqQB", signed_by="anthropic"),
         Thinking(signature="EmwK", signed_by="anthropic", redacted=True),
@@ -366,7 +366,7 @@ def test_thinking_without_a_signature():
     assert read_one({"type": "thinking", "thinking": "hm"}) == Thinking("hm", at="/c/0")
 
 
-def test_a_seal_that_came_through_the_client_names_its_maker():
+def test_a_signature_that_came_through_the_client_names_its_maker():
     wrapped = "sightline:openai-responses:rs_1:gAAA"
     part = read_one({"type": "thinking", "thinking": "hm", "signature": wrapped})
     assert part == Thinking("hm", id="rs_1", signature="gAAA", signed_by="openai-responses", at="/c/0")

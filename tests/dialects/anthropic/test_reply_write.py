@@ -62,7 +62,7 @@ def test_identity_comes_from_the_client_where_the_provider_gave_none():
     assert write()[0]["id"] == "msg_0"
 
 
-def test_foreign_seals_travel_under_their_makers_name():
+def test_foreign_signatures_travel_under_their_makers_name():
     body, report = write(
         Thinking("hm", id="rs_1", signature="gAAA", signed_by="openai-responses"),
         Thinking("plain"),
@@ -84,7 +84,7 @@ def test_summaries_and_reasoning_are_both_shown():
     assert [block["thinking"] for block in body["content"]] == ["a\n\nb", "sum\n\nraw"]
 
 
-def test_a_seal_on_a_call_travels_before_it():
+def test_a_signature_on_a_call_travels_before_it():
     body, report = write(ToolCall("c", "f", "{}", signature="sig", signed_by="gemini"), finish="tool_calls")
     assert body["content"] == [
         {"type": "thinking", "thinking": "", "signature": "sightline:gemini:next:sig"},
@@ -93,7 +93,7 @@ def test_a_seal_on_a_call_travels_before_it():
     assert not report.losses
 
 
-def test_a_seal_on_text_is_carried_only_where_no_words_go_before_it():
+def test_a_signature_on_text_is_carried_only_where_no_words_go_before_it():
     body, report = write(
         Text("words", signature="sig", signed_by="gemini", at="/t"), Text("", signature="end", signed_by="gemini")
     )

@@ -133,7 +133,7 @@ def test_usage_received_after_the_finish_is_written():
     assert documents[-2]["delta"]["stop_reason"] == "max_tokens"
 
 
-def test_thinking_is_sealed_before_it_ends():
+def test_thinking_is_signed_before_it_ends():
     events = [
         ThinkingReceived(0, "a", summary=True, at="/t"),
         ThinkingReceived(0, "b", summary=True),
@@ -166,12 +166,12 @@ def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pi
         assert [loss.pointer for loss in told.losses if loss.what == "pieces of the reasoning summary"] == lost
 
 
-def test_unsigned_thinking_gets_a_seal_that_we_know_again():
+def test_unsigned_thinking_gets_a_signature_that_we_know_again():
     documents, _ = stream(ThinkingReceived(0, "a"), *DONE)
     assert shape(documents)[1:5] == [(0, "thinking"), (0, "a"), (0, "sightline:unsigned::"), (0, "stop")]
 
 
-def test_own_thinking_without_words_is_only_its_seal():
+def test_own_thinking_without_words_is_only_its_signature():
     events = [SignatureReceived(0, "EqQB", "anthropic"), ThinkingReceived(1, ""), TextReceived(2, "x"), *DONE]
     documents, _ = stream(*events)
     assert shape(documents)[1:5] == [(0, "thinking"), (0, "EqQB"), (0, "stop"), (1, "text")]
@@ -182,7 +182,7 @@ SEAL, ARGUMENTS = SignatureReceived(0, "sig", "gemini"), ArgumentsReceived(0, '{
 
 
 @pytest.mark.parametrize("told", [(SEAL, ARGUMENTS), (ARGUMENTS, SEAL)])
-def test_a_seal_on_a_call_travels_before_it(told):
+def test_a_signature_on_a_call_travels_before_it(told):
     events = [ToolCallBegun(0, "c", "f"), *told, ToolCallCompleted(0), *DONE]
     documents, report = stream(*events)
     assert documents[1]["content_block"]["signature"] == "sightline:gemini:next:sig"
@@ -192,7 +192,7 @@ def test_a_seal_on_a_call_travels_before_it(told):
     folds_alike(events)
 
 
-def test_a_seal_on_text_that_has_no_words_yet():
+def test_a_signature_on_text_that_has_no_words_yet():
     events = [TextReceived(0, ""), SignatureReceived(0, "sig", "gemini"), *DONE]
     documents, _ = stream(*events)
     assert shape(documents) == ["message_start", (0, "thinking"), (0, "stop"), "message_delta", "message_stop"]
@@ -211,11 +211,11 @@ def test_a_seal_on_text_that_has_no_words_yet():
         ],
     ],
 )
-def test_a_seal_that_comes_too_late_is_lost(events):
+def test_a_signature_that_comes_too_late_is_lost(events):
     assert losses(stream(*events, *DONE)[1]) == [("", "identity")]
 
 
-def test_a_seal_over_words_that_have_left_is_lost_where_they_stood():
+def test_a_signature_over_words_that_have_left_is_lost_where_they_stood():
     events = [TextReceived(0, "", at="/0/text"), TextReceived(0, "words"), SignatureReceived(0, "s", "gemini"), *DONE]
     assert losses(stream(*events)[1]) == [("/0/text", "identity")]
 

@@ -61,7 +61,7 @@ def test_a_thought_that_the_client_sends_back_itself_comes_once() -> None:
     assert [type(part) for part in parts] == [Thinking, ToolCall]
 
 
-def test_nothing_to_carry_is_no_seal() -> None:
+def test_nothing_to_carry_is_no_signature() -> None:
     assert pack_thoughts([]) is None
     assert pack_thoughts([Text("a")]) is None
 

@@ -158,7 +158,7 @@ def read(part):
     return read_part(part, "/p")
 
 
-def test_text_and_thoughts_with_their_seals():
+def test_text_and_thoughts_with_their_signatures():
     assert read({"text": "a"}) == Text("a", at="/p")
     assert read({"text": "", "thoughtSignature": "S"}) == Text("", signature="S", signed_by="gemini", at="/p")
     assert read({"text": "a", "thought": True, "thought_signature": "S", "x": 1}) == Thinking(
@@ -167,7 +167,7 @@ def test_text_and_thoughts_with_their_seals():
     assert read({"text": "a", "thought": False}) == Text("a", at="/p", extras={"thought": False})
 
 
-def test_foreign_seals_are_unwrapped():
+def test_foreign_signatures_are_unwrapped():
     wrapped = for_client("SIG", "anthropic", None)
     assert read({"text": "a", "thought": True, "thoughtSignature": wrapped}) == Thinking(
         "a", signature="SIG", signed_by="anthropic", at="/p"
@@ -312,7 +312,7 @@ def test_what_is_empty_is_dropped():
     )
 
 
-def test_own_seals_are_exact_on_every_part():
+def test_own_signatures_are_exact_on_every_part():
     sealed: Any = {"signature": "S", "signed_by": "gemini"}
     assert parts(
         Text("a", **sealed),
@@ -333,7 +333,7 @@ def test_own_seals_are_exact_on_every_part():
     assert parts(Thinking("b", signed_by="gemini"))[0] == [{"text": "b", "thought": True}]
 
 
-def test_a_seal_that_waits_goes_to_the_part_after_it():
+def test_a_signature_that_waits_goes_to_the_part_after_it():
     waiting = Thinking(id="next", signature="S", signed_by="gemini")
     assert parts(waiting, CacheBreakpoint(), ToolCall("1", "f", "{}"), Text("a"))[0] == [
         {"functionCall": {"id": "1", "name": "f", "args": {}}, "thoughtSignature": "S"},
@@ -342,7 +342,7 @@ def test_a_seal_that_waits_goes_to_the_part_after_it():
     assert parts(Text("a"), waiting) == ([{"text": "a"}, {"text": "", "thoughtSignature": "S"}], [])
 
 
-def test_foreign_reasoning_is_carried_as_text_without_its_seal():
+def test_foreign_reasoning_is_carried_as_text_without_its_signature():
     assert parts(
         Thinking("b", signature="X", signed_by="anthropic", at="/1"),
         Thinking("c", id="rs_1", at="/2"),

@@ -73,7 +73,7 @@ def test_a_time_is_read_where_it_can_be(time, seconds):
     assert (FieldReceived("/createTime", time) in events) == (seconds is None)
 
 
-def test_text_of_one_kind_is_one_part_and_a_seal_closes_it():
+def test_text_of_one_kind_is_one_part_and_a_signature_closes_it():
     events = read(
         {"text": "t1", "thought": True},
         {"text": "t2", "thought": True},
@@ -94,14 +94,14 @@ def test_text_of_one_kind_is_one_part_and_a_seal_closes_it():
     ]
 
 
-def test_a_seal_may_come_alone():
+def test_a_signature_may_come_alone():
     assert fold(read({"text": "a", "thought": True}, {"text": "", "thoughtSignature": "S"})).choice.parts == (
         Thinking("a", at=f"{PARTS}/0"),
         Text("", signature="S", signed_by="gemini", at=f"{PARTS}/1"),
     )
 
 
-def test_wrapped_seals_are_unwrapped():
+def test_wrapped_signatures_are_unwrapped():
     bound = for_client("ENC", "openai-responses", "rs_1")
     redacted = for_client("DATA", "anthropic", "redacted")
     parts = fold(

@@ -347,7 +347,7 @@ def test_a_failed_reply_is_an_error_body():
     assert [(loss.pointer, loss.what) for loss in report.losses] == [("/0/x", "what had arrived")]
 
 
-def test_foreign_seals_are_wrapped_in_the_field_of_their_part():
+def test_foreign_signatures_are_wrapped_in_the_field_of_their_part():
     report = Report()
     part: Any = write_part(Thinking("t", signature="SIG", signed_by="anthropic"), report)
     assert base64.b64decode(part["thoughtSignature"]) == b"sightline:anthropic::SIG"
@@ -359,7 +359,7 @@ def test_foreign_seals_are_wrapped_in_the_field_of_their_part():
     assert report.losses == ()
 
 
-def test_own_seals_are_exact():
+def test_own_signatures_are_exact():
     sealed: Any = {"signature": "S", "signed_by": "gemini"}
     report = Report()
     assert write_part(Text("", **sealed), report) == {"text": "", "thoughtSignature": "S"}

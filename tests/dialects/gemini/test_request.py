@@ -395,7 +395,7 @@ def test_what_does_not_belong_together_stays_apart(contents, texts):
     assert [text for text, _, _ in thoughts(*contents)] == texts
 
 
-def test_the_echo_of_a_stream_brings_words_and_a_foreign_seal_back_together():
+def test_the_echo_of_a_stream_brings_words_and_a_foreign_signature_back_together():
     writer = StreamWriter(Client(), Report())
     events = [
         ThinkingReceived(0, "let me "),
@@ -410,7 +410,7 @@ def test_the_echo_of_a_stream_brings_words_and_a_foreign_seal_back_together():
     request = read_request({"contents": [ASK, *(content for content in echoed if content["parts"]), ASK]})
     (whole,) = [part for message in request.messages for part in message.parts if isinstance(part, Thinking)]
     assert (whole.text, whole.signature, whole.signed_by) == ("let me see", "sig", "anthropic")
-    # Google itself gets the words, never another provider's seal.
+    # Google itself gets the words, never another provider's signature.
     report = Report()
     body = json.dumps(write_request(request, Target(), report))
     assert "thoughtSignature" not in body
@@ -433,7 +433,7 @@ def test_nothing_to_join_changes_nothing():
     assert with_joined_thoughts(messages, {}) is messages
 
 
-def test_an_own_seal_is_carried_exactly():
+def test_an_own_signature_is_carried_exactly():
     assert read_signature({"thoughtSignature": "abc+/="}, "") == ("abc+/=", "gemini", None)
     assert read_signature({"thought_signature": "abc"}, "") == ("abc", "gemini", None)
     assert for_client("abc+/=", "gemini") == "abc+/="
@@ -441,7 +441,7 @@ def test_an_own_seal_is_carried_exactly():
     assert read_signature({}, "") == (None, None, None)
 
 
-def test_a_seal_is_text():
+def test_a_signature_is_text():
     with pytest.raises(Fault) as caught:
         read_signature({"thought_signature": 5}, "/p")
     assert caught.value.pointer == "/p/thought_signature"
@@ -449,7 +449,7 @@ def test_a_seal_is_text():
 
 @pytest.mark.parametrize("item", [None, "rs_1"])
 @pytest.mark.parametrize("signature", ["ErUB??>>~~", None])
-def test_a_foreign_seal_travels_wrapped_in_base64_and_comes_back(signature, item):
+def test_a_foreign_signature_travels_wrapped_in_base64_and_comes_back(signature, item):
     sent: Any = for_client(signature, "anthropic", item)
     if signature is None and item is None:
         assert sent is None

@@ -127,9 +127,13 @@ def test_signature_is_read_with_its_signer_and_id():
     assert chat.read_thinking({"reasoning_opaque": "c2ln", "cot_id": "cot_1"}, 0, "/m") == [
         SignatureReceived(0, "c2ln", "openai-chat", 0, "cot_1")
     ]
-    assert chat.read_seal({"cot_id": "cot_1"}, "/m") == (None, "openai-chat", "cot_1")
-    assert chat.read_seal({"reasoning_opaque": wrap("sig", "anthropic", "th_1")}, "/m") == ("sig", "anthropic", "th_1")
-    assert chat.read_seal({}, "/m") is None
+    assert chat.read_reasoning_signature({"cot_id": "cot_1"}, "/m") == (None, "openai-chat", "cot_1")
+    assert chat.read_reasoning_signature({"reasoning_opaque": wrap("sig", "anthropic", "th_1")}, "/m") == (
+        "sig",
+        "anthropic",
+        "th_1",
+    )
+    assert chat.read_reasoning_signature({}, "/m") is None
 
 
 def test_an_annotation_is_a_citation_with_its_place_in_the_text():

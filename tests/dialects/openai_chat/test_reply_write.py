@@ -165,7 +165,7 @@ def test_words_behind_a_call_lose_their_place():
     assert losses(call, RefusalReceived(2, "no", at="/r"), RefusalReceived(2, "!")) == [("/r", "content")]
 
 
-def test_a_seal_goes_out_with_the_finish_if_it_is_the_only_one():
+def test_a_signature_goes_out_with_the_finish_if_it_is_the_only_one():
     seal = SignatureReceived(0, "s", "anthropic")
     events = [ThinkingReceived(0, "a"), seal, TextReceived(1, "b"), *END]
     last = frames(written(events)[0])[-2]["choices"][0]
@@ -177,7 +177,7 @@ def test_a_seal_goes_out_with_the_finish_if_it_is_the_only_one():
     agree(more)
 
 
-def test_a_seal_that_comes_after_the_finish_still_goes_out():
+def test_a_signature_that_comes_after_the_finish_still_goes_out():
     events = [TextReceived(1, "b"), Finished("stop"), SignatureReceived(0, None, "openai-chat", id="cot"), Ended()]
     assert frames(written(events)[0])[-2]["choices"][0]["delta"] == {"cot_id": "cot"}
     agree(events)
@@ -410,7 +410,7 @@ def test_calls_keep_their_ids_and_arguments():
         ([Thinking("raw", summary=("s1",), at="/a")], {"reasoning_content": "s1\n\nraw"}, [("/a", "identity")]),
     ],
 )
-def test_reasoning_is_one_text_with_one_seal(thoughts, fields, losses):
+def test_reasoning_is_one_text_with_one_signature(thoughts, fields, losses):
     choice, found = write(*thoughts)
     assert {
         key: value for key, value in choice["message"].items() if key not in ("role", "content", "refusal")

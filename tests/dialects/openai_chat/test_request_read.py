@@ -146,7 +146,7 @@ def test_reasoning_under_two_names_is_one_and_reasoning_of_another_shape_is_opaq
     )
 
 
-def test_the_providers_own_seals_are_parts_at_their_own_places():
+def test_the_providers_own_signatures_are_parts_at_their_own_places():
     found = message(role="assistant", content="", reasoning_text="hm", reasoning_opaque="c2ln", cot_id="cot_1")
     assert found.parts[:3] == (
         Thinking("hm", at="/messages/0/reasoning_text"),
@@ -165,7 +165,7 @@ def test_reasoning_that_was_withheld_comes_back_as_such():
     assert (found.parts[0].text, found.parts[0].id, found.parts[0].redacted) == ("hm", None, False)
 
 
-def test_a_seal_of_another_dialect_that_comes_back_belongs_to_its_text():
+def test_a_signature_of_another_dialect_that_comes_back_belongs_to_its_text():
     seal = wrap("sig", "anthropic")
     found = message(role="assistant", reasoning_content="hm", reasoning_opaque=seal)
     at = "/messages/0/reasoning_content"

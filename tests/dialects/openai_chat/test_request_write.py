@@ -182,7 +182,7 @@ def test_several_thoughts_become_one_text_and_a_late_one_loses_its_place():
     assert losses == [("/c", "content"), ("/n", "identity")]
 
 
-def test_a_seal_of_this_dialect_that_comes_back_through_another_is_written_exactly():
+def test_a_signature_of_this_dialect_that_comes_back_through_another_is_written_exactly():
     thought = Thinking("hm", id="cot_1", signature="c2ln", signed_by="openai-chat")
     again = Thinking(signature="other", signed_by="openai-chat", at="/again")
     messages, losses = write(Message("assistant", (thought, again)), thinking_field="reasoning_text")
@@ -344,7 +344,7 @@ def test_a_file_without_the_beginning_of_a_data_url_is_written_as_it_was(file):
     assert same(body) == body
 
 
-def test_a_foreign_seal_is_not_offered_to_the_provider_even_in_its_own_dialect():
+def test_a_foreign_signature_is_not_offered_to_the_provider_even_in_its_own_dialect():
     body = {"messages": [{"role": "assistant", "content": "w", "reasoning_opaque": "sightline:anthropic::sig"}]}
     report = Report()
     assert write_request(DIALECT.read_request(body), Target(), report) == {

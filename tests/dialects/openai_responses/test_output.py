@@ -306,7 +306,7 @@ def test_beside_a_summary_it_is_content(told_open_items, emit):
         (SignatureReceived(0, "sig", "anthropic"), "sightline:anthropic::sig"),
     ],
 )
-def test_seals_name_their_maker(emit, seal, expected):
+def test_signatures_name_their_maker(emit, seal, expected):
     reasoning = OpenReasoning(emit, "rs_1", 0, 0)
     reasoning.sign(seal)
     assert reasoning.close().get("encrypted_content") == expected

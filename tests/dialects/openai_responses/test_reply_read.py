@@ -2,7 +2,12 @@
 
 import pytest
 
-from sightline.dialects.openai_responses.content import read_reasoning, read_seal, reasoning_pieces, write_seal
+from sightline.dialects.openai_responses.content import (
+    read_reasoning,
+    read_signature,
+    reasoning_pieces,
+    write_signature,
+)
 from sightline.dialects.openai_responses.names import BOOKKEEPING, CALLS, NAME, OUTPUTS, REDACTED, STRIDE
 from sightline.dialects.openai_responses.reply_read import read_reply
 from sightline.dialects.openai_responses.snapshots import SnapshotReader, read_usage, write_usage
@@ -180,7 +185,7 @@ def test_what_is_no_reply_is_refused_with_its_place(document, pointer):
     assert caught.value.pointer == pointer
 
 
-def test_seals_of_other_makers_come_back_as_theirs():
+def test_signatures_of_other_makers_come_back_as_theirs():
     item = {"type": "reasoning", "id": "rs_x", "summary": []}
     found = reply(
         {**item, "encrypted_content": wrap("sig", "gemini", NEXT)},
@@ -354,7 +359,7 @@ def said(*texts, kind="summary_text"):
     return [{"type": kind, "text": text} for text in texts]
 
 
-def test_a_summary_is_what_can_be_read_and_the_seal_is_bound_to_the_id():
+def test_a_summary_is_what_can_be_read_and_the_signature_is_bound_to_the_id():
     thinking = read_reasoning(item(summary=said("a", "b"), encrypted_content="enc", status="completed"), AT)
     expected = Thinking("a\n\nb", ("a", "b"), "rs_1", "enc", NAME, at=AT, extras={"status": "completed"})
     assert thinking == expected
@@ -379,7 +384,7 @@ def test_foreign_words_are_shown_as_a_summary():
     assert reasoning_pieces(Thinking(), own=False) == {"summary": []}
 
 
-def test_a_seal_of_another_maker_comes_back_as_that():
+def test_a_signature_of_another_maker_comes_back_as_that():
     thinking = read_reasoning(item(encrypted_content=wrap("sig", "gemini", NEXT)), AT)
     assert (thinking.signature, thinking.signed_by, thinking.id) == ("sig", "gemini", "next")
 
@@ -390,25 +395,25 @@ def test_a_redacted_block_comes_back_redacted():
 
 
 def test_unsigned_reasoning_has_no_signer():
-    sealed = write_seal(None, None, None, "rs_made_up")
+    sealed = write_signature(None, None, None, "rs_made_up")
     thinking = read_reasoning(item(summary=said("x"), encrypted_content=sealed), AT)
     assert (thinking.signature, thinking.signed_by, thinking.id) == (None, None, None)
 
 
-def test_our_own_seal_is_written_as_it_is():
-    assert write_seal("enc", NAME, "rs_1", "rs_1") == "enc"
-    assert write_seal(None, NAME, None, "rs_1") is None
+def test_our_own_signature_is_written_as_it_is():
+    assert write_signature("enc", NAME, "rs_1", "rs_1") == "enc"
+    assert write_signature(None, NAME, None, "rs_1") is None
 
 
-def test_our_own_seal_in_an_item_of_another_id_still_names_the_id_that_it_is_bound_to():
-    sealed = write_seal("enc", NAME, "rs_1", "rs_other")
-    assert read_seal(item(id="rs_other", encrypted_content=sealed), AT) == ("enc", NAME, "rs_1")
+def test_our_own_signature_in_an_item_of_another_id_still_names_the_id_that_it_is_bound_to():
+    sealed = write_signature("enc", NAME, "rs_1", "rs_other")
+    assert read_signature(item(id="rs_other", encrypted_content=sealed), AT) == ("enc", NAME, "rs_1")
 
 
-def test_an_empty_seal_is_none_and_is_written_back():
+def test_an_empty_signature_is_none_and_is_written_back():
     thinking = read_reasoning(item(encrypted_content=""), AT)
     assert (thinking.signature, thinking.extras) == (None, {"encrypted_content": ""})
-    assert read_seal(item(encrypted_content=""), AT)[0] is None
+    assert read_signature(item(encrypted_content=""), AT)[0] is None
 
 
 BODY = {

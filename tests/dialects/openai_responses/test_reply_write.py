@@ -81,7 +81,7 @@ def test_a_summary_and_the_reasoning_beside_it():
     }
 
 
-def test_a_seal_on_a_call_goes_before_it_and_one_over_words_is_a_loss():
+def test_a_signature_on_a_call_goes_before_it_and_one_over_words_is_a_loss():
     report = Report()
     body = written(
         Text("words", signature="t", signed_by="gemini", at="/t"),

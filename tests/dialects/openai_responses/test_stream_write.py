@@ -150,7 +150,7 @@ def test_a_refusal_without_words_is_a_filtered_answer_in_both_forms():
     assert losses(streamed) == losses(whole) == [("/stop_reason", "refusal", "identity")]
 
 
-def test_seals_that_have_no_field():
+def test_signatures_that_have_no_field():
     report = Report()
     frames = written(
         [

@@ -8,9 +8,9 @@ from sightline.dialects.raw.content import (
     read_calls,
     read_content,
     read_part,
-    read_seal,
+    read_signature,
     read_thinking,
-    write_seal,
+    write_signature,
     write_thinking,
 )
 from sightline.errors import Code, Fault
@@ -284,14 +284,14 @@ def test_pieces_of_a_summary_are_the_editors_list_of_texts():
     assert inner(Thinking("a\n\nb", ("a", "b"))) == {"text": ["a", "b"]}
 
 
-def test_a_foreign_seal_names_its_maker():
+def test_a_foreign_signature_names_its_maker():
     assert inner(Thinking("w", signature="s", signed_by="anthropic"))["encrypted"] == "sightline:anthropic::s"
 
 
-def test_what_only_looks_like_a_wrapped_seal_is_our_own():
-    assert read_seal("sightline:raw::x", None) == ("sightline:raw::x", "raw")
-    assert read_seal("sightline:gemini:item:x", None) == ("sightline:gemini:item:x", "raw")
-    assert write_seal("x", None) == "x"
+def test_what_only_looks_like_a_wrapped_signature_is_our_own():
+    assert read_signature("sightline:raw::x", None) == ("sightline:raw::x", "raw")
+    assert read_signature("sightline:gemini:item:x", None) == ("sightline:gemini:item:x", "raw")
+    assert write_signature("x", None) == "x"
 
 
 def test_members_that_are_not_modelled_are_kept_where_they_stand():

@@ -76,7 +76,7 @@ def test_another_kind_or_a_number_begins_another_part():
     ]
 
 
-def test_reasoning_and_its_seal_may_come_apart():
+def test_reasoning_and_its_signature_may_come_apart():
     reply = fold(
         read(
             delta(thinking={"id": "r", "text": "a"}),

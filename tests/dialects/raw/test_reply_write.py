@@ -157,7 +157,7 @@ def test_parts_of_one_kind_stay_apart_and_keep_their_order():
     )
 
 
-def test_seals_and_citations_reach_their_parts():
+def test_signatures_and_citations_reach_their_parts():
     report = assert_same(
         SignatureReceived(0, "first", "gemini", id="next"),
         ThinkingReceived(1, "t"),
@@ -330,7 +330,7 @@ def test_calls_without_ids_get_different_ones_that_are_listed():
     assert [call["id"] for call in unnamed["toolCalls"]] == ["call_0", "known", "call_2"]
 
 
-def test_a_foreign_seal_travels_wrapped():
+def test_a_foreign_signature_travels_wrapped():
     parts = (Thinking("t", signature="s", signed_by="anthropic"),)
     document = write_reply(Reply(choices=(Choice(parts=parts),)), Client(), Report())
     assert document["content"][0]["value"]["thinking"]["encrypted"] == "sightline:anthropic::s"

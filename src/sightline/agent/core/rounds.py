@@ -74,7 +74,7 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def thinking(self) -> tuple[Thinking, ...]:
-        """The reasoning of the reply, sealed or not."""
+        """The reasoning of the reply, signed or not."""
         return tuple(part for part in self.reply.choice.parts if isinstance(part, Thinking))
 
     @property

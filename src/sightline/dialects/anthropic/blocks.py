@@ -65,7 +65,7 @@ def write_citation(citation: Citation, report: Report) -> Json:
     """The citation as it was read, or None and a loss for another dialect's.
 
     The API's own kinds end in `_location`. A foreign one can never be spelled as one of them: each names an index into
-    this provider's documents or a seal (`encrypted_index`) that only it can make.
+    this provider's documents or a signature (`encrypted_index`) that only it can make.
     """
     value = citation.value
     if isinstance(value, dict) and isinstance(kind := value.get("type"), str) and kind.endswith("_location"):
@@ -178,11 +178,11 @@ def _with_nested(extras: JsonObject, key: str, more: JsonObject) -> JsonObject:
 
 
 def read_thinking(block: JsonObject, at: str) -> Thinking:
-    """A thinking block; its signature may be a seal of another dialect that travelled through the client."""
-    text, sealed = str_of(block, "thinking", at), opt_str(block, "signature", at)
-    if sealed is None:
+    """A thinking block; its signature may be a signature of another dialect that travelled through the client."""
+    text, wrapped = str_of(block, "thinking", at), opt_str(block, "signature", at)
+    if wrapped is None:
         return Thinking(text, at=at, extras=rest(block, _THINKING))
-    signature, signed_by, item = unwrap(sealed, NAME)
+    signature, signed_by, item = unwrap(wrapped, NAME)
     return Thinking(text, id=item, signature=signature, signed_by=signed_by, at=at, extras=rest(block, _THINKING))
 
 
@@ -304,7 +304,7 @@ class BlockWriter:
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
-                self._lose_seal(part, part.signature, part.signed_by)
+                self._lose_signature(part, part.signature, part.signed_by)
                 self._lose_item(part, part.item)
                 self._names[part.id] = part.name
                 arguments = part.arguments if self._same else as_function_arguments(part)
@@ -329,7 +329,7 @@ class BlockWriter:
                 assert_never(unreachable)
 
     def _text(self, part: Text) -> JsonObject | None:
-        self._lose_seal(part, part.signature, part.signed_by)
+        self._lose_signature(part, part.signature, part.signed_by)
         if not self._same and not part.text.strip():
             what = "blank text" if part.text else "empty text"
             self._report.lose(part.at, what, f"{NAME} rejects it", "content" if part.text else "identity")
@@ -348,7 +348,7 @@ class BlockWriter:
         if source is None:
             return None
         if isinstance(part, Image):
-            self._lose_seal(part, part.signature, part.signed_by)
+            self._lose_signature(part, part.signature, part.signed_by)
             if part.detail is not None:
                 severity: Severity = "identity" if part.detail == "auto" else "option"
                 self._report.lose(part.at, "detail of a picture", f"{NAME} has no such option", severity)
@@ -405,7 +405,7 @@ class BlockWriter:
             }
         )
 
-    def _lose_seal(self, part: Value, signature: str | None, signed_by: str | None) -> None:
+    def _lose_signature(self, part: Value, signature: str | None, signed_by: str | None) -> None:
         if signature is not None:
             self._report.lose(
                 part.at, f"a signature of {signed_by}", "it means nothing to another provider", "identity"

@@ -73,7 +73,7 @@ def events_of(number: int, part: Part) -> list[StreamEvent]:
             events += (CitationReceived(number, citation) for citation in citations)
         case Thinking(text) if not part.redacted:
             events.append(ThinkingReceived(number, text, at=part.at))
-            events += seal_of(number, part)
+            events += signature_of(number, part)
         case ToolCall(call_id, name, arguments):
             events.append(ToolCallBegun(number, call_id, name, at=part.at))
             events += [ArgumentsReceived(number, arguments), ToolCallCompleted(number)]
@@ -82,8 +82,8 @@ def events_of(number: int, part: Part) -> list[StreamEvent]:
     return [*events, *extra_fields(part.extras, part.at, frozenset())]
 
 
-def seal_of(number: int, part: Thinking) -> list[StreamEvent]:
-    """The seal over a thinking block; an empty signature is none."""
+def signature_of(number: int, part: Thinking) -> list[StreamEvent]:
+    """The signature over a thinking block; an empty signature is none."""
     if part.signed_by is None or part.signature == "":
         return []
     return [SignatureReceived(number, part.signature, part.signed_by, id=part.id)]

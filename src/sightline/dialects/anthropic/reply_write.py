@@ -138,7 +138,7 @@ def write_finish(finished: Finished, report: Report, *, has_calls: bool) -> str 
 
 
 def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> list[JsonObject]:
-    """The blocks of one part: usually one, with one before it for a seal that has no place in it, or none."""
+    """The blocks of one part: usually one, with one before it for a signature that has no place in it, or none."""
     match part:
         case Text():
             return _text_blocks(part, report)
@@ -147,16 +147,16 @@ def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> lis
             return _text_blocks(Text(text), report)
         case Thinking():
             if part.redacted:
-                return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
+                return [{"type": "redacted_thinking", "data": signature_text(part.signature, part.signed_by, part.id)}]
             text = thinking_words(part)
             if not text and part.signed_by is None:
                 return []
             if part.summary and text != part.summary[0]:
                 lose_pieces(part.at, NAME, report)
-            note_seal(part.signed_by, index, report)
-            return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
+            note_signature(part.signed_by, index, report)
+            return [thinking_block(text, signature_text(part.signature, part.signed_by, part.id))]
         case ToolCall():
-            before = [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
+            before = [] if part.signature is None else [signature_block(part.signature, part.signed_by)]
             return [*before, _tool_use(part, message_id, index + len(before), report)]
         case Opaque(dialect, value):
             if dialect == NAME and isinstance(value, dict):
@@ -176,9 +176,9 @@ def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
     written = [write_citation(citation, report) for citation in part.citations]
     citations: list[Json] = [value for value in written if value is not None]
     if not part.text and not citations:
-        return [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
+        return [] if part.signature is None else [signature_block(part.signature, part.signed_by)]
     if part.signature is not None:
-        lose_seal(part.at, report)
+        lose_signature(part.at, report)
     block: JsonObject = {"type": "text", "text": part.text}
     if citations:
         block["citations"] = citations
@@ -190,27 +190,27 @@ def thinking_block(text: str, signature: str) -> JsonObject:
     return {"type": "thinking", "thinking": text, "signature": signature}
 
 
-def seal_text(signature: str | None, signed_by: str | None, item: str | None) -> str:
+def signature_text(signature: str | None, signed_by: str | None, item: str | None) -> str:
     """The value of the signature field: our own as it is, another's under its maker's name."""
     if signed_by == NAME:
         return signature or ""
     return wrap(signature, signed_by or UNSIGNED, item)
 
 
-def note_seal(signed_by: str | None, index: int, report: Report) -> None:
+def note_signature(signed_by: str | None, index: int, report: Report) -> None:
     """Report a signature that stands for none: the provider has not signed its reasoning."""
     if not signed_by:
         what, why = "signature of reasoning that is not signed", f"{NAME} demands one"
         report.add(f"/content/{index}/signature", what, why, "identity")
 
 
-def seal_block(signature: str, signed_by: str | None) -> JsonObject:
-    """An empty thinking block that carries the seal of the part behind it."""
+def signature_block(signature: str, signed_by: str | None) -> JsonObject:
+    """An empty thinking block that carries the signature of the part behind it."""
     return thinking_block("", wrap(signature, signed_by or UNSIGNED, NEXT))
 
 
-def lose_seal(at: str, report: Report) -> None:
-    """Words leave before their seal is known, and behind them it would belong to something else."""
+def lose_signature(at: str, report: Report) -> None:
+    """Words leave before their signature is known, and behind them it would belong to something else."""
     report.lose(at, "a signature over text", f"{NAME} has no place for it", "identity")
 
 

@@ -17,11 +17,11 @@ from sightline.dialects.anthropic.reply_write import (
     lose_created,
     lose_logprobs,
     lose_refusal,
-    lose_seal,
-    note_seal,
+    lose_signature,
+    note_signature,
     reply_blocks,
-    seal_block,
-    seal_text,
+    signature_block,
+    signature_text,
     thinking_block,
     tool_use_block,
     write_finish,
@@ -70,7 +70,7 @@ class _Block:
     is_written: bool = False
     call: ToolCallBegun | None = None
     arguments: list[str] = field(default_factory=list)
-    seal: SignatureReceived | None = None
+    signing: SignatureReceived | None = None
     piece: tuple[bool, int] = (False, 0)
     at: str = ""
 
@@ -103,7 +103,7 @@ class MessagesWriter:
         if part is not None and part not in self._seen and not getattr(event, "choice", 0):
             self._seen.add(part)
             if isinstance(event, SignatureReceived):
-                # A part that begins with its seal is thinking without words.
+                # A part that begins with its signature is thinking without words.
                 events = [ThinkingReceived(part, ""), event]
         return b"".join(self._write(placed) for one in events for placed in self._sequencer.feed(one))
 
@@ -124,7 +124,7 @@ class MessagesWriter:
             case ToolCallCompleted(part):
                 return self._close() if self._is_open(part) else b""
             case SignatureReceived():
-                return self._seal(event)
+                return self._sign(event)
             case CitationReceived(part, citation):
                 value = write_citation(citation, self._report)
                 if value is None:
@@ -235,12 +235,12 @@ class MessagesWriter:
         out = b""
         if block.call is not None:
             out = self._call_end(block, block.call)
-        elif block.kind == "thinking" and (block.is_written or block.seal is not None):
-            seal = block.seal
-            sealed = seal_text(None, None, None) if seal is None else seal_text(seal.signature, seal.signed_by, seal.id)
+        elif block.kind == "thinking" and (block.is_written or block.signing is not None):
+            signing = block.signing
+            given = (None, None, None) if signing is None else (signing.signature, signing.signed_by, signing.id)
             out = b"" if block.is_written else self._start(thinking_block("", ""))
-            note_seal(None if seal is None else seal.signed_by, self._index, self._report)
-            out += self._delta({"type": "signature_delta", "signature": sealed})
+            note_signature(None if signing is None else signing.signed_by, self._index, self._report)
+            out += self._delta({"type": "signature_delta", "signature": signature_text(*given)})
         elif not block.is_written:
             return b""
         return out + self._stop()
@@ -288,15 +288,15 @@ class MessagesWriter:
         block.piece = piece
         return out + self._delta({"type": "thinking_delta", "thinking": text})
 
-    def _seal(self, event: SignatureReceived) -> bytes:
+    def _sign(self, event: SignatureReceived) -> bytes:
         block = self._block
         if block is None or block.part != event.part or (block.is_written and block.kind != "thinking"):
-            lose_seal(block.at if block is not None and block.part == event.part else "", self._report)
+            lose_signature(block.at if block is not None and block.part == event.part else "", self._report)
             return b""
         if block.kind == "thinking":
-            block.seal = event
+            block.signing = event
             return b""
-        return self._whole([seal_block(event.signature or "", event.signed_by)])
+        return self._whole([signature_block(event.signature or "", event.signed_by)])
 
     # --- calls ----------------------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class MessagesWriter:
         if block is None or block.call is None or block.part != part or not fragment:
             return b""
         block.arguments.append(fragment)
-        # The first fragment waits for the next event: that may be the call's seal, which has to go before the call.
+        # The first fragment waits for the next event: it may be the call's signature, which goes before the call.
         if block.call.kind == "custom" or len(block.arguments) == 1:
             return b""
         return self._call_start(block, block.call) + self._fragment(fragment)

@@ -14,7 +14,7 @@ from typing import assert_never
 
 import msgspec
 
-from sightline.dialects import signatures as seals
+from sightline.dialects import signatures as signatures
 from sightline.dialects.fields import (
     as_list,
     as_object,
@@ -54,31 +54,31 @@ from sightline.model.report import Report
 from sightline.model.request import Message
 from sightline.wire.jsontext import decode, encode
 
-Seal = tuple[str | None, str | None, str | None]
+Signature = tuple[str | None, str | None, str | None]
 """A signature, the dialect that made it, and the item that it is bound to."""
 
 REDACTED = "redacted"
-"""In place of an id: the seal is a block of reasoning whose text the provider withholds."""
+"""In place of an id: the signature is a block of reasoning whose text the provider withholds."""
 
 _SIGNED_CALL = "functionCall"
-_NOTHING: Seal = (None, None, None)
+_NOTHING: Signature = (None, None, None)
 
 
-def read_signature(part: JsonObject, at: str) -> Seal:
-    """The seal on a part."""
+def read_signature(part: JsonObject, at: str) -> Signature:
+    """The signature on a part."""
     text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
     if text is None:
         return _NOTHING
-    return seals.unwrap(seals.decode_seal(text), NAME)
+    return signatures.unwrap(signatures.decode_signature(text), NAME)
 
 
 def for_client(signature: str | None, signed_by: str | None, item: str | None = None) -> str | None:
-    """The seal as a reply carries it: our own exactly, another provider's wrapped, None if there is none."""
+    """The signature as a reply carries it: our own exactly, another provider's wrapped, None if there is none."""
     if signed_by is None or signed_by == NAME:
         return signature
     if signature is None and item is None:
         return None
-    return base64.b64encode(seals.wrap(signature, signed_by, item).encode("utf-8", "surrogatepass")).decode()
+    return base64.b64encode(signatures.wrap(signature, signed_by, item).encode("utf-8", "surrogatepass")).decode()
 
 
 def sign_calls(contents: list[Json], report: Report) -> None:
@@ -93,7 +93,7 @@ def sign_calls(contents: list[Json], report: Report) -> None:
             if _SIGNED_CALL not in part:
                 continue
             if "thoughtSignature" not in part:
-                part["thoughtSignature"] = seals.UNCHECKED
+                part["thoughtSignature"] = signatures.UNCHECKED
                 place = f"/contents/{index}/parts/{number}/thoughtSignature"
                 report.add(place, "signature of a call", "the model refuses a call without one", "identity")
             break
@@ -351,16 +351,16 @@ def _guess_media_type(url: str, place: str, report: Report) -> str | None:
 
 
 _MAKER = "carried"
-"""In place of a maker: the seal is a list of thoughts, each with its own."""
+"""In place of a maker: the signature is a list of thoughts, each with its own."""
 
 _Thought = tuple[str, str | None, str | None, str]
-"""Maker, id, seal and words of a thought."""
+"""Maker, id, signature and words of a thought."""
 
 
 def is_carried(part: Part) -> bool:
     """Whether this is a thought that only its own provider, which is not Google, wants to see again."""
-    is_sealed = isinstance(part, Thinking) and (part.signature is not None or part.id is not None)
-    return is_sealed and bool(part.signed_by) and part.signed_by != NAME  # type: ignore[union-attr] # it is a thought
+    is_signed = isinstance(part, Thinking) and (part.signature is not None or part.id is not None)
+    return is_signed and bool(part.signed_by) and part.signed_by != NAME  # type: ignore[union-attr] # it is a thought
 
 
 def pack_thoughts(thoughts: Iterable[Part]) -> str | None:

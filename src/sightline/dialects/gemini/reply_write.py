@@ -134,10 +134,10 @@ def _picture(part: Image, report: Report, *, same: bool) -> JsonObject | None:
     return None if wire is None else add_signature(wire, for_client(part.signature, part.signed_by))
 
 
-def add_signature(wire: JsonObject, seal: str | None) -> JsonObject:
-    """The part with its seal."""
-    if seal is not None:
-        wire["thoughtSignature"] = seal
+def add_signature(wire: JsonObject, signing: str | None) -> JsonObject:
+    """The part with its signature."""
+    if signing is not None:
+        wire["thoughtSignature"] = signing
     return wire
 
 
@@ -193,11 +193,11 @@ def _with_thoughts(wire: JsonObject, carried: list[Part]) -> JsonObject:
 def _thought(part: Thinking, report: Report) -> JsonObject | None:
     if part.id is not None and part.signed_by is None:
         report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
-    seal = for_client(part.signature, part.signed_by, REDACTED if part.redacted else part.id)
+    signing = for_client(part.signature, part.signed_by, REDACTED if part.redacted else part.id)
     words = thinking_words(part)
     if part.summary and words != part.summary[0]:
         lose_pieces(part.at, NAME, report)
-    wire = add_signature({"text": words, "thought": True}, seal)
+    wire = add_signature({"text": words, "thought": True}, signing)
     return wire if wire["text"] or "thoughtSignature" in wire else None
 
 
@@ -207,12 +207,12 @@ class _Call:
 
     begun: ToolCallBegun
     fragments: list[str] = field(default_factory=list)
-    seal: SignatureReceived | None = None
+    signing: SignatureReceived | None = None
     is_complete: bool = False
     carried: list[Part] = field(default_factory=list)
 
     def whole(self) -> ToolCall:
-        begun, seal = self.begun, self.seal
+        begun, signing = self.begun, self.signing
         return ToolCall(
             begun.id,
             begun.name,
@@ -220,8 +220,8 @@ class _Call:
             kind=begun.kind,
             namespace=begun.namespace,
             item=begun.item,
-            signature=None if seal is None else seal.signature,
-            signed_by=None if seal is None else seal.signed_by,
+            signature=None if signing is None else signing.signature,
+            signed_by=None if signing is None else signing.signed_by,
             at=begun.at,
         )
 
@@ -241,7 +241,7 @@ class _Choice:
     logprobs: list[TokenLogprob] = field(default_factory=list)
     logprobs_at: str = ""
     finished: Finished | None = None
-    seal: SignatureReceived | None = None
+    signing: SignatureReceived | None = None
 
 
 class StreamWriter:
@@ -269,11 +269,11 @@ class StreamWriter:
             case ArgumentsReceived(part, fragment, choice):
                 self._choices[choice].calls[part].fragments.append(fragment)
             case ToolCallBegun(part, choice=choice):
-                sealed, state = self._seal(choice), self._choices[choice]
+                signed, state = self._write_signature(choice), self._choices[choice]
                 call = state.calls[part] = _Call(event, carried=state.carried)
                 state.carried = []
                 state.waiting.append(call)
-                return sealed
+                return signed
             case ToolCallCompleted(part, choice):
                 self._choices[choice].calls[part].is_complete = True
                 return self._release(choice)
@@ -318,26 +318,26 @@ class StreamWriter:
     def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
         """Say some of a part now, or when the calls before it are complete."""
         choice = self._choices[number]
-        sealed = b"" if choice.seal is None or choice.seal.part == part else self._seal(number)
+        signed = b"" if choice.signing is None or choice.signing.part == part else self._write_signature(number)
         if choice.waiting:
             choice.waiting.append(wire)
-            return sealed
-        return sealed + self._content(number, [wire])
+            return signed
+        return signed + self._content(number, [wire])
 
-    def _seal(self, number: int) -> bytes:
-        """Say the seal of a part that has come to its end, as Google does: on an empty text."""
+    def _write_signature(self, number: int) -> bytes:
+        """Say the signature of a part that has come to its end, as Google does: on an empty text."""
         choice = self._choices[number]
-        event, choice.seal = choice.seal, None
+        event, choice.signing = choice.signing, None
         if event is None:
             return b""
         is_text = event.part in choice.texts
-        seal = for_client(event.signature, event.signed_by, None if is_text else event.id)
+        signing = for_client(event.signature, event.signed_by, None if is_text else event.id)
         words = choice.words.get(event.part, "")
         thought = Thinking(words, id=event.id, signature=event.signature, signed_by=event.signed_by)
         if not is_text and is_carried(thought):
             choice.carried.append(thought)
         wire: JsonObject = {"text": ""} if is_text else {"text": "", "thought": True}
-        return b"" if seal is None else self._say(number, event.part, add_signature(wire, seal))
+        return b"" if signing is None else self._say(number, event.part, add_signature(wire, signing))
 
     def _think(self, event: ThinkingReceived) -> bytes:
         choice = self._choices[event.choice]
@@ -354,14 +354,16 @@ class StreamWriter:
         return self._say(event.choice, event.part, {"text": text, "thought": True})
 
     def _sign(self, event: SignatureReceived) -> bytes:
-        """Keep a seal for the end of its part: a signature may come in pieces."""
+        """Keep a signature for the end of its part: a signature may come in pieces."""
         choice = self._choices[event.choice]
         call = choice.calls.get(event.part)
         if call is not None:
-            call.seal = event
+            call.signing = event
             return b""
-        before = b"" if choice.seal is None or choice.seal.part == event.part else self._seal(event.choice)
-        choice.seal = event
+        before = (
+            b"" if choice.signing is None or choice.signing.part == event.part else self._write_signature(event.choice)
+        )
+        choice.signing = event
         return before
 
     def _release(self, number: int) -> bytes:
@@ -382,7 +384,7 @@ class StreamWriter:
         choice.finished = event
         for call in choice.calls.values():
             call.is_complete = True
-        return self._seal(event.choice) + self._release(event.choice)
+        return self._write_signature(event.choice) + self._release(event.choice)
 
     def _fail(self, fault: Fault) -> bytes:
         data = b""
@@ -391,21 +393,21 @@ class StreamWriter:
                 if not call.is_complete:
                     self._report.lose(call.begun.at, "an unfinished call", "gemini has whole calls only", "content")
             choice.waiting = [one for one in choice.waiting if not isinstance(one, _Call) or one.is_complete]
-            data += self._release(number) + self._seal(number)
+            data += self._release(number) + self._write_signature(number)
         self._is_over = True
         return data + self._frame(write_error(fault)[1])
 
     def _end(self) -> bytes:
         if not any(choice.finished for choice in self._choices.values()):
             return self._fail(truncation_fault())
-        sealed = b"".join([self._seal(number) for number in sorted(self._choices)])
+        signed = b"".join([self._write_signature(number) for number in sorted(self._choices)])
         self._is_over = True
         candidates = [self._last(number, choice) for number, choice in sorted(self._choices.items())]
         usage = self._known.reply.usage
         body: JsonObject = {"candidates": list[Json](candidates)}
         if usage is not None:
             body["usageMetadata"] = write_usage(usage, self._report)
-        return sealed + self._frame(body | self._identity)
+        return signed + self._frame(body | self._identity)
 
     def _last(self, number: int, choice: _Choice) -> JsonObject:
         candidate: JsonObject = {"content": {"parts": [], "role": "model"}, "index": number}

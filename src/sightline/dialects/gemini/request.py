@@ -10,7 +10,7 @@ from typing import assert_never
 
 import msgspec
 
-from sightline.dialects import signatures as seals
+from sightline.dialects import signatures as signatures
 from sightline.dialects.conversation import (
     SYSTEM_ROLES,
     as_turns,
@@ -179,24 +179,24 @@ class ContentWriter:
         return {"role": "model" if message.role == "assistant" else "user", "parts": parts}
 
     def parts(self, message: Message, place: str) -> list[Json]:
-        """The parts of a message. A seal that was waiting for the part after it is put on that part."""
+        """The parts of a message. A signature that was waiting for the part after it is put on that part."""
         out: list[Json] = []
-        seal: str | None = None
+        signature: str | None = None
         for index, part in enumerate(message.parts):
             if self._same and (is_followed_by_pieces(message.parts, index) or part.at.endswith("/thoughtSignature")):
                 continue
-            if isinstance(part, Thinking) and part.id == seals.NEXT and part.signed_by == NAME and not part.text:
-                seal = part.signature
+            if isinstance(part, Thinking) and part.id == signatures.NEXT and part.signed_by == NAME and not part.text:
+                signature = part.signature
                 continue
             wire = self._part(part, f"{place}/{len(out)}")
             if wire is None:
                 continue
-            if seal is not None:
-                wire = {**wire, "thoughtSignature": seal}
-                seal = None
+            if signature is not None:
+                wire = {**wire, "thoughtSignature": signature}
+                signature = None
             out.append(restore_extras(wire, part.extras) if self._same and part.extras else wire)
-        if seal is not None:
-            out.append({"text": "", "thoughtSignature": seal})
+        if signature is not None:
+            out.append({"text": "", "thoughtSignature": signature})
         if not out and not self._same:
             # What it held is reported part by part; this is for the message itself, its role and its place.
             self._report.lose(message.at, "a message without content", "gemini refuses an empty content", "identity")
@@ -396,15 +396,15 @@ def _as_it_stood(message: Message, parts: list[Json]) -> Json:
 
 
 def with_joined_thoughts(messages: list[Message], document: Json) -> list[Message]:
-    """The messages with each thought whole, directly before the piece that seals it. Pieces may be contents too."""
+    """The messages with each thought whole, directly before the piece that signs it. Pieces may be contents too."""
     pieces: dict[str, Part] = {}
     wholes: dict[str, Part] = {}
     for run in _runs(messages):
-        *words, seal = run
+        *words, last = run
         for piece in run:
             pieces[piece.at] = Opaque(NAME, resolve(document, piece.at), mirrored=True, at=piece.at)
         text = "".join(piece.text for piece in words)
-        wholes[seal.at] = msgspec.structs.replace(seal, text=text, at=words[0].at)
+        wholes[last.at] = msgspec.structs.replace(last, text=text, at=words[0].at)
     if not wholes:
         return messages
     return [
@@ -428,14 +428,14 @@ def is_followed_by_pieces(parts: tuple[Part, ...], index: int) -> bool:
 
 
 def _runs(messages: list[Message]) -> Iterator[list[Thinking]]:
-    """The pieces of each thought: words without a seal, then a seal without words."""
+    """The pieces of each thought: words without a signature, then a signature without words."""
     run: list[Thinking] = []
     for message in messages:
         if message.role != "assistant":
             run = []
             continue
         for part in message.parts:
-            if not isinstance(part, Thinking) or part.redacted or part.extras or part.id == seals.NEXT:
+            if not isinstance(part, Thinking) or part.redacted or part.extras or part.id == signatures.NEXT:
                 run = []
             elif part.signed_by is None:
                 run.append(part)

@@ -18,8 +18,8 @@ from sightline.dialects.openai_chat.names import (
     FIRST_CALL,
     NAME,
     REDACTED,
-    SEAL,
-    SEAL_ID,
+    SIGNATURE,
+    SIGNATURE_ID,
     TEXT_PART,
     THINKING,
     THINKING_PART,
@@ -337,21 +337,21 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
                 events.append(ThinkingReceived(THINKING_PART, value, choice, at=f"{at}/{key}"))
         elif value is not None:
             events.append(FieldReceived(f"{at}/{key}", value))
-    seal = read_seal(holder, at)
-    if seal is not None:
-        signature, signed_by, item = seal
+    signed = read_reasoning_signature(holder, at)
+    if signed is not None:
+        signature, signed_by, item = signed
         if signed_by != NAME and item == REDACTED:
             item = None
             if not has_words and not seen:
-                block = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=f"{at}/{SEAL}")
+                block = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=f"{at}/{SIGNATURE}")
                 return [*events, PartReceived(THINKING_PART, block, choice)]
         events.append(SignatureReceived(THINKING_PART, signature, signed_by, choice, item))
     return events
 
 
-def read_seal(holder: JsonObject, at: str) -> tuple[str | None, str, str | None] | None:
-    """What stands for the reasoning of a message: the seal, the dialect that made it, and its id."""
-    opaque, item = opt_str(holder, SEAL, at), opt_str(holder, SEAL_ID, at)
+def read_reasoning_signature(holder: JsonObject, at: str) -> tuple[str | None, str, str | None] | None:
+    """What stands for the reasoning of a message: the signature, the dialect that made it, and its id."""
+    opaque, item = opt_str(holder, SIGNATURE, at), opt_str(holder, SIGNATURE_ID, at)
     if opaque is None:
         return None if item is None else (None, NAME, item)
     signature, signed_by, bound = unwrap(opaque, NAME)

@@ -11,13 +11,13 @@ DETAILS = frozenset({"low", "high", "auto", "original"})
 THINKING_TEXT = ("reasoning_content", "reasoning", "reasoning_text", "cot_summary", "thinking")
 """Fields in which providers of this dialect put the words of their reasoning, the usual one first."""
 
-SEAL, SEAL_ID = "reasoning_opaque", "cot_id"
+SIGNATURE, SIGNATURE_ID = "reasoning_opaque", "cot_id"
 """Fields in which they put what stands for the reasoning: an encrypted form, and its id."""
 
 REDACTED = "redacted"
-"""In a wrapped seal in place of an id: the block has no words, its seal is all of it."""
+"""In a wrapped signature in place of an id: the block has no words, its signature is all of it."""
 
-THINKING = frozenset((*THINKING_TEXT, SEAL, SEAL_ID))
+THINKING = frozenset((*THINKING_TEXT, SIGNATURE, SIGNATURE_ID))
 
 THINKING_PART, TEXT_PART, REFUSAL_PART, AUDIO_PART, FIRST_CALL = 0, 1, 2, 3, 4
 """The numbers of an answer's parts. A chat message has one of each but calls, so a number is a place."""

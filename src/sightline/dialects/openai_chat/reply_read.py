@@ -224,7 +224,7 @@ class _Choice:
         self.has_thought = False
         self.audio: JsonObject = {}
         self.audio_at = ""
-        self.seal: SignatureReceived | None = None
+        self.signing: SignatureReceived | None = None
         self.has_refusal = False
         self.has_finished = False
         self.is_closed = False
@@ -256,14 +256,14 @@ class _Choice:
             self.audio[key] = f"{before}{value}" if is_piece else value
 
     def think(self, delta: JsonObject, at: str) -> list[StreamEvent]:
-        """Reasoning; a seal and its id may come apart, and each event tells both."""
+        """Reasoning; a signature and its id may come apart, and each event tells both."""
         events = read_thinking(delta, self.index, at, has_words=self.has_thought)
         self.has_thought = self.has_thought or any(type(event) is ThinkingReceived for event in events)
-        if events and isinstance(seal := events[-1], SignatureReceived):
-            if self.seal is not None:
-                both = {"signature": seal.signature or self.seal.signature, "id": seal.id or self.seal.id}
-                seal = msgspec.structs.replace(seal, **both)
-            self.seal = events[-1] = seal
+        if events and isinstance(signing := events[-1], SignatureReceived):
+            if self.signing is not None:
+                both = {"signature": signing.signature or self.signing.signature, "id": signing.id or self.signing.id}
+                signing = msgspec.structs.replace(signing, **both)
+            self.signing = events[-1] = signing
         return events
 
 
@@ -422,7 +422,7 @@ class ChatMachine(Machine):
         events = choice.assembly.add(fragment)
         signature, unread = read_signature(holder)
         if signature is not None:
-            # Right behind the beginning, as in a whole reply: some writers must say the seal before the call.
+            # Right behind the beginning, as in a whole reply: some writers must say the signature before the call.
             begun = next((place for place, event in enumerate(events, 1) if type(event) is ToolCallBegun), len(events))
             events.insert(begun, SignatureReceived(choice.assembly.last_part, signature, GEMINI, choice.index))
         known = CUSTOM if is_custom else FUNCTION

@@ -18,7 +18,7 @@ from sightline.dialects.openai_chat.choices import (
     write_token,
 )
 from sightline.dialects.openai_chat.errors import error_object, write_error
-from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID
+from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SIGNATURE, SIGNATURE_ID
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.signatures import wrap
 from sightline.dialects.tool_names import flat_name
@@ -201,25 +201,25 @@ def write_call(call: ToolCall, call_id: str, report: Report) -> JsonObject:
 
 
 def write_thinking(thoughts: list[Thinking], report: Report) -> JsonObject:
-    """The fields for reasoning: one text, and its seal."""
+    """The fields for reasoning: one text, and its signature."""
     texts = [words for part in thoughts if (words := thinking_words(part))]
     for part in thoughts:
         if part.summary and thinking_words(part) != part.summary[0]:
             lose_pieces(part.at, NAME, report)
-    return compact({"reasoning_content": "\n\n".join(texts) or None, **write_seal(thoughts, report)})
+    return compact({"reasoning_content": "\n\n".join(texts) or None, **write_signature(thoughts, report)})
 
 
-def write_seal(thoughts: list[Thinking], report: Report) -> JsonObject:
-    """The fields for the seal of the reasoning, another dialect's wrapped so that the client can bring it back.
+def write_signature(thoughts: list[Thinking], report: Report) -> JsonObject:
+    """The fields for the signature of the reasoning, another dialect's wrapped so that the client can bring it back.
 
-    A seal is only good for the text that it was made for, so where several texts become one it is lost, and with it
-    all of a block that is nothing but a seal.
+    A signature is only good for the text that it was made for, so where several texts become one it is lost, and with
+    it all of a block that is nothing but a signature.
     """
     if len(thoughts) == 1 and (maker := thoughts[0].signed_by) is not None:
         signature, item = thoughts[0].signature, thoughts[0].id
         if maker == NAME:
-            return compact({SEAL: signature, SEAL_ID: item})
-        return {SEAL: wrap(signature, maker, REDACTED if _is_withheld(thoughts[0]) else item)}
+            return compact({SIGNATURE: signature, SIGNATURE_ID: item})
+        return {SIGNATURE: wrap(signature, maker, REDACTED if _is_withheld(thoughts[0]) else item)}
     for part in thoughts:
         if _is_withheld(part):
             report.lose(part.at, "redacted reasoning", f"{NAME} has a field for one block only", "content")
@@ -403,11 +403,11 @@ class ChatStreamWriter:
             self._report.lose(choice.places.get(event.part, ""), "signature", f"{NAME} has no field for it", "identity")
             return b""
         thought = choice.thoughts.get(event.part, Thinking())
-        seal = {"signature": event.signature, "signed_by": event.signed_by, "id": event.id}
-        choice.thoughts[event.part] = msgspec.structs.replace(thought, **seal)
+        signed = {"signature": event.signature, "signed_by": event.signed_by, "id": event.id}
+        choice.thoughts[event.part] = msgspec.structs.replace(thought, **signed)
         if not choice.has_finished:  # it goes out with the finish, when it is known that there is no other
             return b""
-        return self._delta(event.choice, write_seal(list(choice.thoughts.values()), self._report))
+        return self._delta(event.choice, write_signature(list(choice.thoughts.values()), self._report))
 
     def _cite(self, event: CitationReceived) -> bytes:
         offset = self._choice(event.choice).texts.get(event.part, 0)
@@ -450,8 +450,8 @@ class ChatStreamWriter:
             stop_at=event.stop_at,
         )
         lose_finish(finished, self._report, own=False)
-        seal = write_seal(list(choice.thoughts.values()), self._report)
-        return self._delta(event.choice, seal, write_finish(finished))
+        signed = write_signature(list(choice.thoughts.values()), self._report)
+        return self._delta(event.choice, signed, write_finish(finished))
 
     def _end(self) -> bytes:
         if self._has_failed:

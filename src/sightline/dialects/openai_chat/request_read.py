@@ -16,8 +16,16 @@ from sightline.dialects.fields import (
     unknown,
     wrong,
 )
-from sightline.dialects.openai_chat.choices import read_seal
-from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID, THINKING, THINKING_TEXT
+from sightline.dialects.openai_chat.choices import read_reasoning_signature
+from sightline.dialects.openai_chat.names import (
+    GEMINI,
+    NAME,
+    REDACTED,
+    SIGNATURE,
+    SIGNATURE_ID,
+    THINKING,
+    THINKING_TEXT,
+)
 from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format
 from sightline.dialects.openai_chat.tools import nest_extras, read_tool_choice, read_tools
 from sightline.dialects.option_table import options_of, read_options
@@ -214,12 +222,12 @@ def _assistant_parts(holder: JsonObject, content: tuple[Part, ...], at: str) -> 
 def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
     """Reasoning under its various names; what is said twice is one.
 
-    An own seal is a part by itself, at its own place; another dialect's, which came back to us here, belongs to its
-    text, because that is the block that its maker wants to see again.
+    An own signature is a part by itself, at its own place; another dialect's, which came back to us here, belongs to
+    its text, because that is the block that its maker wants to see again.
     """
     parts: list[Part] = []
     seen: set[str] = set()
-    signature, signed_by, item = read_seal(holder, at) or (None, NAME, None)
+    signature, signed_by, item = read_reasoning_signature(holder, at) or (None, NAME, None)
     for key in THINKING_TEXT:
         text, place = holder.get(key), f"{at}/{key}"
         if isinstance(text, str) and text not in seen:
@@ -228,14 +236,14 @@ def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
         elif text is not None:
             parts.append(Opaque(NAME, {key: text}, mirrored=isinstance(text, str), at=place))
     if signed_by != NAME:
-        only = parts[0] if parts and isinstance(parts[0], Thinking) else Thinking(at=f"{at}/{SEAL}")
+        only = parts[0] if parts and isinstance(parts[0], Thinking) else Thinking(at=f"{at}/{SIGNATURE}")
         is_redacted = item == REDACTED
-        seal = {"id": None if is_redacted else item, "signature": signature, "signed_by": signed_by}
-        return [replace(only, **seal, redacted=is_redacted and not only.text), *parts[1:]]
+        signed = {"id": None if is_redacted else item, "signature": signature, "signed_by": signed_by}
+        return [replace(only, **signed, redacted=is_redacted and not only.text), *parts[1:]]
     if signature is not None:
-        parts.append(Thinking(signature=signature, signed_by=NAME, at=f"{at}/{SEAL}"))
+        parts.append(Thinking(signature=signature, signed_by=NAME, at=f"{at}/{SIGNATURE}"))
     if item is not None:
-        parts.append(Thinking(id=item, signed_by=NAME, at=f"{at}/{SEAL_ID}"))
+        parts.append(Thinking(id=item, signed_by=NAME, at=f"{at}/{SIGNATURE_ID}"))
     return parts
 
 

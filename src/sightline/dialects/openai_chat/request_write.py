@@ -9,7 +9,7 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
-from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID, THINKING_TEXT
+from sightline.dialects.openai_chat.names import GEMINI, NAME, SIGNATURE, SIGNATURE_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
@@ -209,17 +209,17 @@ class _MessageWriter:
             if call.signed_by == GEMINI and (self._same or self._target.quirks.call_seals):
                 document["extra_content"] = {"google": {"thought_signature": call.signature}}
             else:
-                self._lose_seal(call)
+                self._lose_signature(call)
         if call.item is not None:
             self._report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
         draft.calls.append(document)
 
     def _gather_thinking(self, part: Thinking, draft: _Assistant) -> None:
-        fields = compact({SEAL: part.signature, SEAL_ID: part.id})
+        fields = compact({SIGNATURE: part.signature, SIGNATURE_ID: part.id})
         if part.signed_by == NAME and draft.beside.keys().isdisjoint(fields):
             draft.beside |= fields
         elif part.signature is not None or part.id is not None:
-            self._lose_seal(part)
+            self._lose_signature(part)
         place = part.at.rpartition("/")[2]
         is_own = self._same and place in THINKING_TEXT
         key = place if is_own else self._target.quirks.thinking_field
@@ -235,7 +235,7 @@ class _MessageWriter:
         before = draft.beside.get(key)
         draft.beside[key] = f"{before}\n\n{words}" if isinstance(before, str) else words
 
-    def _lose_seal(self, part: ToolCall | Thinking) -> None:
+    def _lose_signature(self, part: ToolCall | Thinking) -> None:
         self._report.lose(part.at, "signature", f"it means nothing to a provider of {NAME}", "identity")
 
     def _write_result(self, result: ToolResult, message: Message) -> None:

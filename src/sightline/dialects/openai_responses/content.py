@@ -52,7 +52,7 @@ def read_reasoning(item: JsonObject, at: str) -> Thinking:
     """The item as thinking. Pieces that could not be written back as they are stay among the extras."""
     summary = pieces_of(item, "summary", at)
     content = pieces_of(item, "content", at)
-    signature, signed_by, bound = read_seal(item, at)  # opencode 1.18 sends items back without their id
+    signature, signed_by, bound = read_signature(item, at)  # opencode 1.18 sends items back without their id
     thinking = Thinking(
         "\n\n".join(content) or "\n\n".join(summary),
         tuple(summary),
@@ -79,19 +79,19 @@ def pieces_of(item: JsonObject, key: str, at: str) -> list[str]:
     ]
 
 
-def read_seal(item: JsonObject, at: str) -> tuple[str | None, str, str | None]:
+def read_signature(item: JsonObject, at: str) -> tuple[str | None, str, str | None]:
     """The encrypted reasoning, the dialect that made it, and what it is bound to: the item itself if it is our own."""
-    sealed, item_id = opt_str(item, "encrypted_content", at), opt_str(item, "id", at)
-    if not sealed:
+    encrypted, item_id = opt_str(item, "encrypted_content", at), opt_str(item, "id", at)
+    if not encrypted:
         return None, NAME, item_id
-    signature, signed_by, bound = unwrap(sealed, NAME)
+    signature, signed_by, bound = unwrap(encrypted, NAME)
     return signature, signed_by, bound or item_id if signed_by == NAME else bound
 
 
-def write_seal(signature: str | None, signed_by: str | None, bound: str | None, item_id: str) -> str | None:
-    """What `encrypted_content` holds: our own seal as it is, any other wrapped so that the next turn can tell.
+def write_signature(signature: str | None, signed_by: str | None, bound: str | None, item_id: str) -> str | None:
+    """What `encrypted_content` holds: our own signature as it is, any other wrapped so that the next turn can tell.
 
-    Our own seal is wrapped too where it became known when the item already had another id than it is bound to.
+    Our own signature is wrapped too where it became known when the item already had another id than it is bound to.
     """
     if signed_by == NAME and bound in (None, item_id):
         return signature
@@ -259,7 +259,7 @@ class ContentWriter:
         written = (self._part(part, text) for part in parts)
         return [document for document in written if document is not None]
 
-    def lose_seal(self, part: Text | Image | ToolCall | Thinking) -> None:
+    def lose_signature(self, part: Text | Image | ToolCall | Thinking) -> None:
         """Report a signature that this provider has not made, or has no field for."""
         if part.signature is not None or (isinstance(part, Thinking) and part.id is not None):
             self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
@@ -277,7 +277,7 @@ class ContentWriter:
         return merge(document, part.extras) if document is not None and self._same else document
 
     def _text(self, part: Text, usual: str) -> JsonObject:
-        self.lose_seal(part)
+        self.lose_signature(part)
         extras = part.extras if self._same else {}
         kind = extras.get("type", usual)
         document: JsonObject = {"type": kind, "text": part.text}
@@ -315,7 +315,7 @@ class ContentWriter:
         return None
 
     def _image(self, part: Image) -> JsonObject | None:
-        self.lose_seal(part)
+        self.lose_signature(part)
         detail = part.detail
         if detail is not None and detail not in DETAILS and not self._same:
             self._lose(part, f"detail {detail!r} of an image", f"{NAME} has no such word", "option")

@@ -26,7 +26,7 @@ STRIDE = 1000
 """A part of an answer is numbered `output_index * STRIDE + content_index`, so that numbers order as the output does."""
 
 REDACTED = "redacted"
-"""In a wrapped seal, in place of an id: the block that it stands for has no text that may be read."""
+"""In a wrapped signature, in place of an id: the block that it stands for has no text that may be read."""
 
 UNSIGNED = ""
 """In a wrapped signature, in place of its maker: reasoning that is not signed, and that no provider can look up."""

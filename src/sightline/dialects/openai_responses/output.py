@@ -12,7 +12,7 @@ import msgspec
 from sightline.dialects.fields import compact
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call, write_call
-from sightline.dialects.openai_responses.content import write_annotation, write_seal
+from sightline.dialects.openai_responses.content import write_annotation, write_signature
 from sightline.dialects.openai_responses.names import NAME, REDACTED
 from sightline.dialects.signatures import NEXT
 from sightline.model.events import SignatureReceived, ToolCallBegun
@@ -122,7 +122,7 @@ class OpenReasoning:
         self._into = _SUMMARY
         self._has_summary = False
         self._fragments: list[str] = []
-        self._seal: SignatureReceived | None = None
+        self._signing: SignatureReceived | None = None
 
     def start(self) -> JsonObject:
         """The item before its first piece."""
@@ -148,14 +148,14 @@ class OpenReasoning:
         if text:
             self._emit(f"{self._into.text}.delta", {**self._piece_place(), "delta": text})
 
-    def sign(self, seal: SignatureReceived) -> None:
-        """The provider's seal."""
-        self._seal = seal
+    def sign(self, signing: SignatureReceived) -> None:
+        """The provider's signature."""
+        self._signing = signing
 
     @property
     def is_signed(self) -> bool:
-        """Whether a provider has sealed this reasoning, or can look it up."""
-        return self._seal is not None and bool(self._seal.signed_by)
+        """Whether a provider has signed this reasoning, or can look it up."""
+        return self._signing is not None and bool(self._signing.signed_by)
 
     def close(self) -> JsonObject:
         """The whole item."""
@@ -163,12 +163,12 @@ class OpenReasoning:
         item: JsonObject = {**self.start(), "summary": self._pieces[_SUMMARY]}
         if self._pieces[_CONTENT]:
             item["content"] = self._pieces[_CONTENT]
-        seal = self._seal
+        signing = self._signing
         item_id = str(self._place["item_id"])
-        sealed = write_seal(None, None, None, item_id)
-        if seal is not None:
-            sealed = write_seal(seal.signature, seal.signed_by, seal.id, item_id)
-        return item if sealed is None else {**item, "encrypted_content": sealed}
+        encrypted = write_signature(None, None, None, item_id)
+        if signing is not None:
+            encrypted = write_signature(signing.signature, signing.signed_by, signing.id, item_id)
+        return item if encrypted is None else {**item, "encrypted_content": encrypted}
 
     def _close_piece(self) -> None:
         if self._named is None:
@@ -307,9 +307,9 @@ class Output:
         """Some reasoning."""
         self._reasoning(block).think(text, piece=piece, summary=summary)
 
-    def sign(self, seal: SignatureReceived) -> None:
-        """The seal over some reasoning, which may have no words at all."""
-        self._reasoning(seal.part, seal.id if seal.signed_by == NAME else None).sign(seal)
+    def sign(self, signing: SignatureReceived) -> None:
+        """The signature over some reasoning, which may have no words at all."""
+        self._reasoning(signing.part, signing.id if signing.signed_by == NAME else None).sign(signing)
 
     def _reasoning(self, block: int, own_id: str | None = None) -> OpenReasoning:
         if isinstance(self._open, OpenReasoning) and self._open.block == block:
@@ -320,16 +320,16 @@ class Output:
         self._open = reasoning
         return reasoning
 
-    def seal_next(self, signature: str | None, signed_by: str | None) -> None:
-        """The seal over the part that comes next and has no field for it here."""
+    def sign_next(self, signature: str | None, signed_by: str | None) -> None:
+        """The signature over the part that comes next and has no field for it here."""
         self._write_signature_item(signature, signed_by, NEXT)
 
     def _write_signature_item(self, signature: str | None, signed_by: str | None, bound: str) -> None:
-        """A reasoning item that is nothing but its seal."""
+        """A reasoning item that is nothing but its signature."""
         self.close()
         item_id = self._id("rs")
-        sealed = write_seal(signature, signed_by, bound, item_id)
-        self._whole({"id": item_id, "type": "reasoning", "summary": [], "encrypted_content": sealed})
+        encrypted = write_signature(signature, signed_by, bound, item_id)
+        self._whole({"id": item_id, "type": "reasoning", "summary": [], "encrypted_content": encrypted})
 
     def call(self, begun: ToolCallBegun) -> None:
         """A call has begun."""
@@ -375,7 +375,7 @@ class Output:
                 self._whole(item)
             case Image(source=Inline(media_type, data)) if media_type in _PICTURES:
                 if value.signature is not None:
-                    self.seal_next(value.signature, value.signed_by)
+                    self.sign_next(value.signature, value.signed_by)
                 self.close()
                 picture: JsonObject = {"id": self._id("ig"), "type": "image_generation_call", "status": "completed"}
                 self._whole({**picture, "output_format": _PICTURES[media_type], "result": data})

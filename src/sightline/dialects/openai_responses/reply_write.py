@@ -204,10 +204,10 @@ def _unheard(kind: str, fields: JsonObject) -> None:
 def _write_part(output: Output, block: int, part: Part, report: Report) -> None:
     match part:
         case Text("", citations=(), signature=str(signature)):
-            output.seal_next(signature, part.signed_by)
+            output.sign_next(signature, part.signed_by)
         case Text(text):
             if part.signature is not None:
-                lose_seal(part.at, report)
+                lose_signature(part.at, report)
             output.text(block, text)
             for citation in part.citations:
                 output.cite(block, citation)
@@ -217,7 +217,7 @@ def _write_part(output: Output, block: int, part: Part, report: Report) -> None:
             _write_thinking(output, block, part)
         case ToolCall():
             if part.signature is not None:
-                output.seal_next(part.signature, part.signed_by)
+                output.sign_next(part.signature, part.signed_by)
             output.call(ToolCallBegun(block, part.id, part.name, 0, part.kind, part.namespace, part.item, part.at))
             output.arguments(part.arguments)
             output.complete(part.extras)
@@ -233,8 +233,8 @@ def _write_thinking(output: Output, block: int, part: Thinking) -> None:
         output.thinking(block, part.text)
 
 
-def lose_seal(at: str, report: Report) -> None:
-    """Words leave before their seal is known, and behind them it would belong to something else."""
+def lose_signature(at: str, report: Report) -> None:
+    """Words leave before their signature is known, and behind them it would belong to something else."""
     report.lose(at, "signature", f"{NAME} has no field for it on a part that comes in pieces", "identity")
 
 
@@ -317,8 +317,8 @@ class ResponsesStreamWriter:
             case FieldReceived() | FrameBroken():
                 pass
             case SignatureReceived() if self._held is not None and self._held.part == event.part:
-                # A call has no field for a seal, so the seal goes first; an empty text is nothing but its seal.
-                self._output().seal_next(event.signature, event.signed_by)
+                # A call has no field for a signature, so that goes first; an empty text is nothing but its signature.
+                self._output().sign_next(event.signature, event.signed_by)
                 if isinstance(self._held, TextReceived):
                     self._held = None
                 self._release()
@@ -359,12 +359,12 @@ class ResponsesStreamWriter:
                 output.call(event)
             case _:
                 if event.part in self._spoken:
-                    lose_seal("", self._report)
+                    lose_signature("", self._report)
                 else:
                     output.sign(event)
 
     def _release(self) -> None:
-        """Write what was held back for a seal."""
+        """Write what was held back for a signature."""
         held, self._held = self._held, None
         if held is not None:
             self._write(held)

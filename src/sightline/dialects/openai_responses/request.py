@@ -379,7 +379,7 @@ class ItemWriter:
 
     def _call(self, call: ToolCall) -> JsonObject:
         self._calls[call.id] = call
-        self._content.lose_seal(call)
+        self._content.lose_signature(call)
         if (item := self._client_call(call)) is not None:
             return item
         is_custom = call.kind == "custom"
@@ -448,9 +448,9 @@ class ItemWriter:
             pieces = reasoning_pieces(thinking, own=self._same)
             head: JsonObject = {"type": "reasoning", "id": thinking.id, "encrypted_content": thinking.signature}
             return {**compact(head), **pieces}
-        self._content.lose_seal(thinking)
+        self._content.lose_signature(thinking)
         if thinking.text:
-            why = f"{NAME} takes reasoning back only with the seal that it gave it"
+            why = f"{NAME} takes reasoning back only with the signature that it gave it"
             self._report.lose(thinking.at, "reasoning", why, "content")
         return None
 

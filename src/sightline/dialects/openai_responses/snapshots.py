@@ -21,7 +21,7 @@ from sightline.dialects.openai_responses.client_tools import (
     is_client_call,
     read_arguments,
 )
-from sightline.dialects.openai_responses.content import pieces_of, read_annotation, read_seal
+from sightline.dialects.openai_responses.content import pieces_of, read_annotation, read_signature
 from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
 from sightline.dialects.streaming import finish_for_content
@@ -137,7 +137,7 @@ class SnapshotReader:
         self.calls: set[int] = set()
         self.has_refusal = False
         self._whole: set[int] = set()
-        self._seals: dict[int, str | None] = {}
+        self._signatures: dict[int, str | None] = {}
         self._weighed: set[int] = set()
         self._denied: set[str] = set()
         self._fields: set[tuple[int, str]] = set()
@@ -287,17 +287,17 @@ class SnapshotReader:
         return events
 
     def _reasoning(self, item: JsonObject, part: int, at: str) -> list[StreamEvent]:
-        signature, signed_by, bound = read_seal(item, at)
+        signature, signed_by, bound = read_signature(item, at)
         if bound == REDACTED:
-            sealed = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=at)
-            return [*self._once(PartReceived(part, sealed)), *unread(item, _REASONING, at)]
+            signed = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=at)
+            return [*self._once(PartReceived(part, signed)), *unread(item, _REASONING, at)]
         events: list[StreamEvent] = []
         for key, is_summary in (("summary", True), ("content", False)):
             events += _unread_pieces(item, key, at)
             for index, text in enumerate(pieces_of(item, key, at)):
                 events += self._piece((part, is_summary, index), text, f"{at}/{key}/{index}/text", at)
-        if part not in self._seals or (self._seals[part] is None and signature is not None):
-            self._seals[part] = signature
+        if part not in self._signatures or (self._signatures[part] is None and signature is not None):
+            self._signatures[part] = signature
             events.append(SignatureReceived(part, signature, signed_by, id=bound))
         return events + unread(item, _REASONING, at)
 

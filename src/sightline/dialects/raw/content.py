@@ -52,7 +52,7 @@ def write_thinking(part: Thinking) -> JsonObject:
         {
             "id": part.id,
             "text": text,
-            "encrypted": write_seal(part.signature, part.signed_by),
+            "encrypted": write_signature(part.signature, part.signed_by),
             "summary": summary,
             "redacted": part.redacted or None,
         }
@@ -79,7 +79,7 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
         return None
     if isinstance(words, list):
         summary = text
-    signature, signed_by = read_seal(encrypted, item)
+    signature, signed_by = read_signature(encrypted, item)
     # The members that are not modelled, each below the object that holds it.
     extras = rest(holder, frozenset({"type", "value"}))
     beside = rest(value, frozenset({"type", KIND}))
@@ -98,17 +98,17 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
     )
 
 
-def write_seal(signature: str | None, signed_by: str | None) -> str | None:
+def write_signature(signature: str | None, signed_by: str | None) -> str | None:
     """The value of `encrypted`: our own signature as it is, another dialect's under that dialect's name."""
     return signature if signed_by in (None, NAME) else wrap(signature, signed_by)
 
 
-def read_seal(encrypted: str | None, item: str | None) -> tuple[str | None, str | None]:
-    """The seal and who made it. Text that only looks like a wrapped seal is a seal of our own."""
+def read_signature(encrypted: str | None, item: str | None) -> tuple[str | None, str | None]:
+    """The signature and who made it. Text that only looks like a wrapped signature is a signature of our own."""
     if encrypted is None:
         return None, None if item is None else NAME
     signature, signed_by, _ = unwrap(encrypted, NAME)
-    if write_seal(signature, signed_by) != encrypted:
+    if write_signature(signature, signed_by) != encrypted:
         return encrypted, NAME
     return signature, signed_by
 

@@ -14,7 +14,7 @@ from sightline.dialects.fields import (
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.dialects.raw.carrier import Calls, carrier_kind, read_beside
-from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part, read_seal
+from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part, read_signature
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.names import (
     FIELDS,
@@ -181,8 +181,8 @@ class _Choice:
         self.current = -1
         self.kind = ""
         self.last = -1
-        self.seals: dict[int, tuple[str | None, str | None]] = {}
-        self.unsealed: int | None = None
+        self.signatures: dict[int, tuple[str | None, str | None]] = {}
+        self.unsigned: int | None = None
         self.has_finished = False
 
     def at_part(self, kind: str, named: int | None) -> int:
@@ -195,15 +195,15 @@ class _Choice:
         self.last = max(self.last, self.current)
         return self.current
 
-    def seal(self) -> list[StreamEvent]:
-        """The id of reasoning that has ended without a seal, which would have brought the id along."""
-        part, self.unsealed = self.unsealed, None
+    def sign(self) -> list[StreamEvent]:
+        """The id of reasoning that has ended without a signature, which would have brought the id along."""
+        part, self.unsigned = self.unsigned, None
         return [] if part is None else [self.signature_event(part)]
 
     def signature_event(self, part: int) -> StreamEvent:
-        """What is known of the seal of a part."""
-        encrypted, item = self.seals[part]
-        signature, signed_by = read_seal(encrypted, item)
+        """What is known of the signature of a part."""
+        encrypted, item = self.signatures[part]
+        signature, signed_by = read_signature(encrypted, item)
         return SignatureReceived(part, signature, signed_by or NAME, self.index, item)
 
 
@@ -248,7 +248,7 @@ class RawMachine(Machine):
 
     def flush(self) -> list[StreamEvent]:
         """What was kept back of reasoning and calls that will not be completed any more."""
-        return [event for choice in self._choices.values() for event in (*choice.seal(), *choice.calls.flush())]
+        return [event for choice in self._choices.values() for event in (*choice.sign(), *choice.calls.flush())]
 
     def _read(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         if not document.keys().isdisjoint(IDENTITY):
@@ -280,7 +280,7 @@ class RawMachine(Machine):
             self._error = as_list(delta["copilotErrors"], f"{at}/copilotErrors")[0]
         events += unread_fields(delta, self._delta_keys, at)
         if delta.get("thinking") is None or delta.get("part", choice.current) != choice.current:
-            events += choice.seal()
+            events += choice.sign()
         named = opt_int(delta, "part", at)
         if named is not None and not 0 <= named < FIRST_CALL:
             raise wrong(named, f"{at}/part", "the number of a part")
@@ -308,7 +308,7 @@ class RawMachine(Machine):
         thinking = opt_object(delta, "thinking", at)
         if thinking is not None:
             events += self._thinking(thinking, choice, opt_int(delta, "part", at), f"{at}/thinking")
-        return events + choice.seal()
+        return events + choice.sign()
 
     def _thinking(self, thinking: JsonObject, choice: _Choice, named: int | None, at: str) -> list[StreamEvent]:
         events = unread_fields(thinking, self._thinking_keys, at)
@@ -324,16 +324,16 @@ class RawMachine(Machine):
             events.append(
                 ThinkingReceived(part, opt_str(thinking, "text", at) or "", choice.index, piece, summary=summary)
             )
-        before = choice.seals.get(part, (None, None))
-        seal = (
+        before = choice.signatures.get(part, (None, None))
+        known = (
             opt_str(thinking, "encrypted", at) if "encrypted" in thinking else before[0],
             opt_str(thinking, "id", at) if "id" in thinking else before[1],
         )
-        if seal != before:
-            choice.seals[part] = seal
-            choice.unsealed = part  # the id comes first, and the seal perhaps later
+        if known != before:
+            choice.signatures[part] = known
+            choice.unsigned = part  # the id comes first, and the signature perhaps later
             if "encrypted" in thinking:
-                events += choice.seal()
+                events += choice.sign()
         return events
 
 
@@ -341,7 +341,7 @@ def _finish(choice: _Choice, holder: JsonObject, at: str) -> list[StreamEvent]:
     if choice.has_finished:
         return []
     choice.has_finished, choice.kind = True, ""
-    events = [*choice.seal(), *choice.calls.finish()]
+    events = [*choice.sign(), *choice.calls.finish()]
     return [*events, read_finish(holder, choice.index, at, has_calls=choice.calls.are_any)]
 
 

@@ -15,7 +15,7 @@ from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.choices import CallIds, write_token
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.carrier import Beside, carrier_kind, without_place, write_beside
-from sightline.dialects.raw.content import ContentWriter, write_seal
+from sightline.dialects.raw.content import ContentWriter, write_signature
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, write_finish
 from sightline.dialects.streaming import PartEvent
@@ -252,7 +252,7 @@ class RawStreamWriter:
             return b""
         if choice.kinds.get(event.part, "thinking") != "thinking":
             return self._beside(event, Beside(event.signature, event.signed_by))
-        thinking: JsonObject = {"id": event.id, "encrypted": write_seal(event.signature, event.signed_by)}
+        thinking: JsonObject = {"id": event.id, "encrypted": write_signature(event.signature, event.signed_by)}
         if event.part not in choice.kinds:
             thinking["text"] = ""
         return self._delta(event, "thinking", {"thinking": thinking}, "")
