@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider
+from sightline.dialects.registry import dialect
+from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
+from sightline.exchange.routing import route_for
 from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
-from sightline.model.reply import Usage
+from sightline.model.reply import Reply, Usage
 from tests.relay_stage import Stage, asks, play
 from tests.upstream import LAST, chunk, cut, head, pieces, says, stall
 
@@ -162,6 +167,46 @@ def test_a_body_that_takes_too_long_to_count_is_not_estimated(tmp_path: Path, mo
         assert usage_in(stage) is None
 
     play(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "body"),
+    [
+        (
+            "openai-chat",
+            {
+                "messages": [
+                    {"role": "developer", "content": "Be brief."},
+                    {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+                    {"role": "assistant", "content": ""},
+                ],
+                "temperature": 0.5,
+                "max_tokens": 5,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            },
+        ),
+        (
+            "anthropic",
+            {
+                "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+                "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": []}],
+                "max_tokens": 5,
+            },
+        ),
+    ],
+)
+def test_a_request_of_texts_is_known_again_by_the_quick_reader(tmp_path: Path, spoken: str, body: Any) -> None:
+    catalog = Catalog(providers={"acme": Provider(dialect=spoken)})
+    choice = route_for(catalog, asks(spoken, provider="acme"), lambda _: True)
+    counter, data = RequestCounter(Memory(tmp_path, lambda: 0.0)), json.dumps(body).encode()
+    quick = dialect(spoken).plain_texts
+    assert quick is not None
+    assert quick.request(data) is not None
+    counter.note(choice, dialect(spoken).read_request(body), 7_777)
+    usage = counter.estimate_usage(choice, data, Reply())
+    assert usage is not None
+    assert usage.input_tokens == 7_777
 
 
 def test_estimates_teach_nothing(tmp_path: Path) -> None:

@@ -313,7 +313,9 @@ def chain(*messages: Message, model: str = "m", **more: object) -> list[str]:
 
 def test_a_longer_request_finds_what_was_counted_of_its_beginning() -> None:
     known = CountedPrefixes()
+    assert not known.has_any
     known.note(chain(USER), 11)
+    assert known.has_any
     assert known.longest(chain(USER, ASSISTANT, USER)) == (1, 11)
     known.note(chain(USER, ASSISTANT, USER), 30)
     assert known.longest(chain(USER, ASSISTANT, USER)) == (3, 30)

@@ -132,6 +132,11 @@ def test_classes_are_read_off_the_bytes() -> None:
     }
 
 
+def test_switches_and_runs_are_counted_where_one_kind_begins_after_another() -> None:
+    found = features("camelCase UPPer x1Y2z 3.14 ...(a) é- 9é")
+    assert (found["switch"], found["run"]) == (5, 4)
+
+
 def test_plain_ascii_is_not_searched_for_other_scripts() -> None:
     assert "han" not in features("plain")
     assert set(features("ünplain")) == set(WEIGHTS)

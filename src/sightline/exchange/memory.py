@@ -5,6 +5,7 @@ what it saw to what the file holds by then, under a lock, and puts the new file 
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,7 @@ class Memory:
 
     def __init__(self, folder: Path, now: Callable[[], float]) -> None:
         self._folder = folder
+        self._path = str(folder / FILE_NAME)
         self._now = now
         self._fresh = Calibration()
         self._counted = CountedPrefixes()
@@ -77,11 +79,17 @@ class Memory:
             for calibration in (self.calibration, self._fresh):
                 calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens), window=window)
 
-    def growth(self, provider: str, model: str) -> dict[TextKind, Ratio]:
-        """How this model's counts of what conversations grew by relate to our estimates, by what it was made of."""
-        self._catch_up()
-        found = ((kind, self.calibration.ratio(Calibration.growth_key(provider, model, kind))) for kind in _KINDS)
-        return {kind: ratio for kind, ratio in found if ratio is not None}
+    def ratios(
+        self, provider: str, model: str, *, tools: bool, media: bool = False
+    ) -> tuple[Ratio | None, dict[TextKind, Ratio]]:
+        """The same, and how this model's counts of what conversations grew by relate to our estimates, by what it was
+        made of."""
+        ratio, growth = self.ratio(provider, model, tools=tools, media=media), dict[TextKind, Ratio]()
+        for kind in _KINDS:
+            learned = self.calibration.ratio(Calibration.growth_key(provider, model, kind))
+            if learned is not None:
+                growth[kind] = learned
+        return ratio, growth
 
     def learn_growth(self, provider: str, model: str, kind: TextKind, raw: Estimate, tokens: int) -> None:
         """The provider has counted so many tokens more than for the beginning of the same conversation."""
@@ -94,6 +102,11 @@ class Memory:
         """The provider has counted the request with this chain of digests."""
         self.revision += 1
         self._counted.note(chain, tokens)
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether any prompt is known as counted, as far as the file was looked at."""
+        return self._counted.has_any
 
     def longest_counted(self, chain: list[str]) -> tuple[int, int] | None:
         """How many of the first messages of the request with this chain were counted, and as how many tokens."""
@@ -150,11 +163,11 @@ class Memory:
         with _private(fresh, "wb") as file:
             file.write(msgspec.json.encode(learned))
         fresh.replace(self._folder / FILE_NAME)
-        self._file = _stamp(self._folder / FILE_NAME)
+        self._file = _stamp(self._path)
 
     def _catch_up(self) -> None:
         """Another program may have added to the file, or have had something forgotten. To ask takes microseconds."""
-        stamp = _stamp(self._folder / FILE_NAME)
+        stamp = _stamp(self._path)
         if stamp and stamp != self._file:
             self.calibration, _ = self._read()
             self.calibration.merge(self._fresh)
@@ -164,7 +177,7 @@ class Memory:
         self.revision += 1
         path = self._folder / FILE_NAME
         try:
-            self._file = _stamp(path)
+            self._file = _stamp(self._path)
             learned = msgspec.json.decode(path.read_bytes(), type=_Learned)
             for model, at in learned.forgotten.items():
                 if at > self._forgotten.get(model, 0.0):
@@ -190,10 +203,10 @@ async def save_regularly(memory: Memory) -> None:
         memory.save()
 
 
-def _stamp(path: Path) -> int:
+def _stamp(path: str) -> int:
     """When the file was last put there, 0 where it is not."""
     try:
-        return path.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - a path object costs more than the call
     except OSError:
         return 0
 

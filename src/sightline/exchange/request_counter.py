@@ -11,9 +11,9 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Audio, Document, Image, Part, ToolResult
+from sightline.model.parts import Audio, Document, Image, Part, Text, ToolResult
 from sightline.model.reply import Reply, Usage, possible
-from sightline.model.request import Request
+from sightline.model.request import Message, Request
 from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
@@ -38,6 +38,8 @@ class RequestCounter:
     def estimate(self, choice: ModelChoice, request: Request) -> Estimate:
         """The tokens of a request at this provider."""
         provider, model, estimator = choice.provider_name, choice.model, self._calibrate(choice, request)
+        if not self.memory.has_counted:
+            return estimator.request(request)
         known = self.memory.longest_counted(digest_chain(provider, model, request))
         return estimator.request(request) if known is None else estimator.estimate_continuation(request, *known)
 
@@ -62,8 +64,8 @@ class RequestCounter:
     def _calibrate(self, choice: ModelChoice, request: Request) -> Estimator:
         """The estimator of this model, with all that was learned for such requests."""
         estimator, provider, model = self.estimator(choice), choice.provider_name, choice.model
-        ratio = self.memory.ratio(provider, model, tools=bool(request.tools), media=has_media(request))
-        estimator.calibrate(ratio, self.memory.growth(provider, model))
+        kind = {"tools": bool(request.tools), "media": has_media(request)}
+        estimator.calibrate(*self.memory.ratios(provider, model, **kind))
         return estimator
 
     def note(self, choice: ModelChoice, request: Request, tokens: int) -> None:
@@ -120,9 +122,14 @@ class RequestCounter:
         # 250 KB take 1 ms, else 30 ms.
         if len(body) > _LARGEST_COUNTED:
             return None
+        spoken = dialect(choice.dialect)
+        texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
+        if texts is not None:  # as most are, and then nothing else of it takes tokens
+            messages = [Message(role, tuple(map(Text, said))) for role, said in texts]  # type: ignore[arg-type]
+            return max(1, self.estimate(choice, Request(messages=tuple(messages))).tokens)
         try:
             document = decode(body)
-            request = dialect(choice.dialect).read_request(document) if isinstance(document, dict) else None
+            request = spoken.read_request(document) if isinstance(document, dict) else None
         except Fault:  # its provider has made something of it
             return None
         return None if request is None else max(1, self.estimate(choice, request).tokens)
@@ -143,10 +150,12 @@ def has_media(request: Request) -> bool:
 
 
 def _holds_media(parts: tuple[Part, ...]) -> bool:
-    return any(
-        isinstance(part, Image | Document | Audio) or (isinstance(part, ToolResult) and _holds_media(part.parts))
-        for part in parts
-    )
+    for part in parts:
+        if isinstance(part, Text):
+            continue  # as most are
+        if isinstance(part, Image | Document | Audio) or (isinstance(part, ToolResult) and _holds_media(part.parts)):
+            return True
+    return False
 
 
 def read_count(spoken: str, data: bytes) -> tuple[int | None, Fault | None]:

@@ -313,6 +313,11 @@ class CountedPrefixes:
         """All of them, to be kept."""
         return dict(self._counts.items())
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there is one."""
+        return len(self._counts) > 0
+
     def note(self, chain: list[str], tokens: int) -> None:
         """The provider counted so many tokens for the request with this chain."""
         self._counts.put(chain[-1], tokens)

@@ -11,8 +11,7 @@ from sightline.catalog.facts import LongPrices, Prices
 from sightline.model.reply import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True, gc=False):
     """`low <= tokens <= high`; exact where all three are equal. `how` says what it rests on, in a word or two."""
 
     tokens: int

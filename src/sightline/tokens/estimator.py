@@ -43,7 +43,8 @@ from sightline.tokens.media_count import count_image, count_media, image_size
 from sightline.tokens.text_count import TextCounter, TextKind, declaration, declarations, kind_of
 from sightline.wire.cache import BoundedCache
 
-_UNKNOWN_FRAME = (0, 4, 8)
+_UNKNOWN_FRAME = between(0, 4, 8)
+_UNFRAMED = between(0, 0, 4)
 
 
 class MessageCounter:
@@ -57,10 +58,12 @@ class MessageCounter:
 
     def message(self, message: Message) -> Estimate:
         """A message with what frames it."""
-        template, texts = self._facts.template, [part.text for part in message.parts if isinstance(part, Text)]
-        if template is not None and self._texts.is_exact and len(texts) == len(message.parts):
-            role = "system" if message.role == "developer" else message.role
-            return self._texts.count(template.frame(role, "\n".join(texts)))
+        template = self._facts.template
+        if template is not None and self._texts.is_exact:
+            texts = [part.text for part in message.parts if isinstance(part, Text)]
+            if len(texts) == len(message.parts):
+                role = "system" if message.role == "developer" else message.role
+                return self._texts.count(template.frame(role, "\n".join(texts)))
         total = self._frame(message)
         for part in message.parts:
             total += self.part(part)
@@ -70,7 +73,8 @@ class MessageCounter:
         """One part."""
         match part:
             case Text():
-                return self._texts.count(part.text) + self._signature(part.signature)
+                counted = self._texts.count(part.text)
+                return counted + self._signature(part.signature) if part.signature else counted
             case Refusal():
                 return self._texts.count(part.text)
             case Image():
@@ -112,9 +116,9 @@ class MessageCounter:
     def _frame(self, message: Message) -> Estimate:
         facts = self._facts
         if message.role == "system" and not self._rules.frames_system:
-            return between(0, 0, _UNKNOWN_FRAME[1])
+            return _UNFRAMED
         if facts.message_tokens is None:
-            return between(*_UNKNOWN_FRAME)
+            return _UNKNOWN_FRAME
         tokens = facts.message_tokens + 1  # the role
         if message.role == "assistant":
             tokens += facts.assistant_tokens or 0
@@ -236,7 +240,7 @@ class ToolCounter:
         return between(short.low * 0.7, whole.tokens, whole.high + 20, whole.how)
 
 
-_UNKNOWN_REPLY = (0, 5, 90)
+_UNKNOWN_REPLY = between(0, 5, 90)
 _UNSEEN_HISTORY = 100_000
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt"})
 _THINKING_OFF = frozenset({"off", "none"})
@@ -370,7 +374,7 @@ class Estimator:
             if roles[-1] != "assistant":
                 return count(unsaid + template.reply)
             return exactly(count(unsaid).tokens - count(template.end).tokens)  # it goes on with its last message
-        total = between(*_UNKNOWN_REPLY)
+        total = _UNKNOWN_REPLY
         if facts.reply_tokens is not None:
             tokens = facts.reply_tokens
             total = exactly(tokens) if self._texts.frames_are_known else between(0, tokens, tokens + 12)

@@ -195,8 +195,7 @@ class Viewer:
             estimator.continue_from(counted[0] if counted else None)
             has_tools = request is not None and bool(request.tools)
             media = request is not None and has_media(request)
-            ratio = self.memory.ratio(name, model, tools=has_tools, media=media)
-            estimator.calibrate(ratio, self.memory.growth(name, model))
+            estimator.calibrate(*self.memory.ratios(name, model, tools=has_tools, media=media))
 
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return DocumentView(review, calibrate, follows=before is not None)
