@@ -196,6 +196,7 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _MOST_UNREAD = 32
+_MOST_UNCOUNTED = 64
 _NAME = itemgetter(0)
 
 
@@ -219,8 +220,11 @@ class Account:
     """
 
     def __init__(self) -> None:
-        self.minute = SlidingWindow(MINUTE, step=1.0)
-        self.day = SlidingWindow(DAY, step=300.0)
+        self._minute = SlidingWindow(MINUTE, step=1.0)
+        self._day = SlidingWindow(DAY, step=300.0)
+        self._uncounted: dict[float, list[int]] = {}
+        """Requests and tokens that the windows do not have yet, by their time: most are counted, and corrected, long
+        before anyone asks."""
         self._observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
         self._unread: dict[tuple[bytes, ...], _UnreadHeaders] = {}
         """By the names of the headers: what answers of one kind said before is of no interest."""
@@ -237,18 +241,47 @@ class Account:
         self._latest = at
         return at + self._ahead
 
+    @property
+    def minute(self) -> SlidingWindow:
+        """What was used in the last minute."""
+        self._count_all()
+        return self._minute
+
+    @property
+    def day(self) -> SlidingWindow:
+        """What was used in the last day."""
+        self._count_all()
+        return self._day
+
+    def _count_all(self) -> None:
+        for at, (requests, tokens) in self._uncounted.items():
+            self._minute.add(at, requests, tokens)
+            self._day.add(at, requests, tokens)
+        self._uncounted.clear()
+
     def add(self, at: float, tokens: int) -> None:
         """A request went out."""
-        self.minute.add(at, 1, tokens)
-        self.day.add(at, 1, tokens)
+        uncounted = self._uncounted
+        if at not in uncounted:
+            if len(uncounted) >= _MOST_UNCOUNTED:
+                self._count_all()
+            uncounted[at] = [1, tokens]
+        else:
+            uncounted[at][0] += 1
+            uncounted[at][1] += tokens
         for seen in self._reports:
             seen.requests += 1
             seen.tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """What went out at that time is so much more."""
-        self.minute.correct(at, tokens, requests=requests)
-        self.day.correct(at, tokens, requests=requests)
+        counts = self._uncounted.get(at)
+        if counts is not None:
+            counts[0] = max(0, counts[0] + requests)
+            counts[1] = max(0, counts[1] + tokens)
+        else:
+            self._minute.correct(at, tokens, requests=requests)
+            self._day.correct(at, tokens, requests=requests)
         for seen in self._reports:
             if seen.at <= at:  # a later report includes it already
                 seen.requests = max(0, seen.requests + requests)
