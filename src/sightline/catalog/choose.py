@@ -26,6 +26,13 @@ class ModelChoice:
     route: Route | None = None
     arriving: DialectName | None = None
     price_list: Callable[[str], Prices | None] | None = field(default=None, compare=False, repr=False)
+    dialect: DialectName = field(init=False, compare=False, repr=False)
+    """The dialect to send: that of the request where the provider understands it, else the provider's own."""
+
+    def __post_init__(self) -> None:
+        arriving, provider = self.arriving, self.provider
+        is_kept = arriving is not None and arriving in provider.also and self._is_spoken_well(arriving)
+        object.__setattr__(self, "dialect", arriving if is_kept else provider.dialect)  # asked for at each step
 
     def prices_for(self, answered: str) -> Prices | None:
         """The prices by which a reply is charged: those of the model that answered, where they are known. An alias, a
@@ -34,13 +41,6 @@ class ModelChoice:
         if self.price_list is None or answered in ("", self.model):
             return own
         return self.price_list(answered) or own
-
-    @property
-    def dialect(self) -> DialectName:
-        """The dialect to send: that of the request where the provider understands it, else the provider's own."""
-        if self.arriving is not None and self.arriving in self.provider.also and self._is_spoken_well(self.arriving):
-            return self.arriving
-        return self.provider.dialect
 
     @property
     def has_vendor_rules(self) -> bool:

@@ -138,7 +138,7 @@ class StoredReplies:
     async def expand(self, request: ClientRequest) -> ClientRequest:
         """The request with the whole conversation in place of the id of a stored reply; else as it is."""
         body = request.body if request.http_body is None else request.http_body
-        if _MARK not in body or not dialect(request.dialect).rules.names_last_reply:
+        if not dialect(request.dialect).rules.names_last_reply or _MARK not in body:
             return request
         before = previous_of(body)
         if not exchange_in(before):

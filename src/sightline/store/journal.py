@@ -111,7 +111,7 @@ class JournalWriter:
             except OSError as error:
                 raise unwritable(self._folder, error) from None
             end = self._at + len(record)
-            mapped[self._at + written : end] = record[written:]
+            mapped[self._at + written : end] = record[written:] if written else record
             _NUMBER.pack_into(mapped, _END, end)
             if self._is_forced:
                 mapped.flush()

@@ -16,6 +16,7 @@ from sightline.transport.http.target import Timeouts
 BUFFER_LIMIT = 256 * 1024
 # A larger body goes out in parts of this size, as fast as the other side takes them.
 WRITE_SIZE = 256 * 1024
+_SMALL = 16 * 1024
 _NO_TIMEOUTS = Timeouts(0, 0, 0)
 
 
@@ -168,7 +169,10 @@ class HttpConnection(asyncio.Protocol):
             elif len(body) <= WRITE_SIZE:
                 assert self._transport is not None
                 self._progress()
-                self._transport.write(head + body)
+                if len(body) < _SMALL:
+                    self._transport.write(head + body)
+                else:
+                    self._transport.writelines((head, body))  # without a copy of both
                 self._has_sent = True
             else:
                 await self._write_large(answer, head, body)
