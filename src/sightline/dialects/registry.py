@@ -43,7 +43,7 @@ _registered: "dict[str, Dialect]" = {}
 
 def dialect(name: str) -> "Dialect":
     """The dialect of this name; a fault if there is none."""
-    found = find_dialect(name)
+    found = _registered.get(name) or find_dialect(name)
     if found is None:
         raise Fault(Code.USAGE, f"unknown dialect {name!r}", hint=f"Known dialects: {', '.join(names())}.")
     return found

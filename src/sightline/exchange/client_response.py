@@ -4,7 +4,7 @@ that the client's dialect has for them.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from copy import copy
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -184,8 +184,8 @@ def whole(
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
-    places, has_connection = _places_for_client(tuple(map(_NAME, headers)))
-    passed = [headers[place] for place in places]
+    pick, has_connection = _choose_for_client(tuple(map(_NAME, headers)))
+    passed = list(pick(headers))
     if has_connection:
         values = [value for name, value in headers if name.lower() == b"connection"]
         named = {word.strip().lower() for value in values for word in value.split(b",")}
@@ -196,14 +196,14 @@ def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> He
 
 
 @lru_cache(maxsize=256)
-def _places_for_client(names: tuple[bytes, ...]) -> tuple[tuple[int, ...], bool]:
-    """Which of the headers with these names are for the client, and whether one is about the connection. The answers of
-    a provider have the same names again and again."""
+def _choose_for_client(names: tuple[bytes, ...]) -> tuple[Callable[[RawHeaders], RawHeaders], bool]:
+    """What picks those of the headers with these names that are for the client, and whether one is about the
+    connection. The answers of a provider have the same names again and again."""
     low = [name.lower() for name in names]
-    places = tuple(
-        place for place, name in enumerate(low) if name not in _FRAMING and not name.startswith(b"x-sightline-")
-    )
-    return places, b"connection" in low
+    places = [place for place, name in enumerate(low) if name not in _FRAMING and not name.startswith(b"x-sightline-")]
+    if len(places) < 2:
+        return (lambda headers: tuple(headers[place] for place in places)), b"connection" in low
+    return itemgetter(*places), b"connection" in low
 
 
 def without(data: bytes, secrets: tuple[str, ...]) -> bytes:

@@ -68,6 +68,16 @@ class Exchange:
 
     choice: ModelChoice
     """The provider and the model that it goes to, once it is routed."""
+    phase = ExchangePhase.RECEIVED
+    losses = 0
+    sent_body = b""
+    abort_reason: Fault | None = None
+    holds_calls = False
+    reservation: ExchangeReservation | None = None
+    _waited = _wait_began = 0.0
+    _wait_depth = 0
+    _abort_stream: Callable[[Fault], None] | None = None
+    _response_end: ExchangeEnd | None = None
 
     def __init__(
         self,
@@ -89,19 +99,9 @@ class Exchange:
         self.secrets = secrets
         self.client = client
         self.lane = lane or Lane(request, secrets)
-        self.phase = ExchangePhase.RECEIVED
         self.recorder = make_recorder(request, exchange, hub, clock, self.lane.caller, observer)
-        self.losses = 0
-        self.sent_body = b""
-        self.abort_reason: Fault | None = None
-        self.holds_calls = False
-        self.reservation: ExchangeReservation | None = None
         self.task = asyncio.current_task()
         self._clock = clock
-        self._waited = self._wait_began = 0.0
-        self._wait_depth = 0
-        self._abort_stream: Callable[[Fault], None] | None = None
-        self._response_end: ExchangeEnd | None = None
         self._on_streamed = on_streamed
         self._counter = counter
 

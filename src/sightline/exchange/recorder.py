@@ -51,6 +51,19 @@ class Recorder:
     it. Frames are not observed: the caller reads the response itself.
     """
 
+    is_recorded = False
+    """Whether the store has taken its first facts, so that its id can be looked up."""
+    has_masked_reader = False
+    """Whether the reply was read from bytes that a secret had been taken out of, so that the reply has none."""
+    _is_lost = False
+    _is_settled = False
+    _count = 0
+    _frames: FramesEntry | None = None
+    """The frames at the end of what waits, to which the next one is added."""
+    _first_byte = 0.0
+    _status = 0
+    _headers: TextHeaders = ()
+
     def __init__(
         self,
         request: ClientRequest,
@@ -64,14 +77,10 @@ class Recorder:
         self.request = request
         self.sha256 = "" if request.is_open else sha256(request.body).hexdigest()
         self.redaction = caller.redaction
-        self.is_recorded = False
-        """Whether the store has taken its first facts, so that its id can be looked up."""
-        self._is_lost = False
         self._hub = hub
         self._observer = observer
         self._clock = clock
         self._waiting: list[KeptEntry] = []
-        self._count = 0
         self._masking = self.redaction.masking()
         self._came: list[bytes] = []
         self._came_at: list[float] = []
@@ -79,16 +88,8 @@ class Recorder:
         self._came_size = 0
         self._shown: list[bytes] = []
         """What is recorded of the response, without secrets."""
-        self.has_masked_reader = False
-        """Whether the reply was read from bytes that a secret had been taken out of, so that the reply has none."""
         self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
         self._attempted = clock.monotonic()
-        self._day_time = 0.0
-        """What the time of day was ahead of the clock when it was sent: a frame needs one look at the time."""
-        self._first_byte = 0.0
-        self._status = 0
-        self._headers: TextHeaders = ()
-        self._is_settled = False
         if self.sha256:
             self.keep(self.sha256, request.body)
         received = self.note(
@@ -108,6 +109,7 @@ class Recorder:
             )
         )
         self._day_time = received.at - self._attempted
+        """What the time of day is ahead of the clock: a frame needs one look at the time."""
         for plan in request.budgeted:
             self.note(Budgeted(plan))
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
@@ -14,7 +15,7 @@ from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.dialects.faults import status_of
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, TextHeaders
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
@@ -108,25 +109,8 @@ async def read_request(
     if is_too_deep(body):
         raise _bad("the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text.")
     model, is_stream = _model_and_stream(body, place)
-    return ClientRequest(
-        dialect=place.dialect,
-        body=body,
-        headers=head.headers,
-        path=place.path,
-        query=head.query,
-        model=model,
-        is_stream=is_stream,
-        coded=came if head.coding else None,
-        coding=head.coding,
-        provider=place.provider,
-        session=place.session,
-        strict=head.strict,
-        counts=place.counts,
-        received=received,
-        head=known,
-        upstream=head.upstream,
-        transport="tls" if head.upstream else "http",
-    )
+    coded = came if head.coding else None
+    return replace(head.request, body=body, model=model, is_stream=is_stream, coded=coded, received=received)
 
 
 def place_of(scope: AsgiScope) -> GatewayPath:
@@ -139,17 +123,14 @@ def place_of(scope: AsgiScope) -> GatewayPath:
 
 
 class _Head(NamedTuple):
-    """What follows from a request's path and headers. `coding` is empty where the body is not coded; `is_waiting` says
-    that the client waits for leave to send it; `upstream` is the address that it has connected to by itself."""
+    """What follows from a request's path and headers. `request` has no body yet. `coding` is empty where the body is
+    not coded; `is_waiting` says that the client waits for leave to send it."""
 
     place: GatewayPath
-    headers: TextHeaders
-    query: str
+    request: ClientRequest
     coding: str
-    strict: bool
     is_waiting: bool
     can_stray: bool
-    upstream: str
 
 
 _MOST_KNOWN: Final = 512
@@ -161,16 +142,24 @@ def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
     """The head without the length of the body, which the body tells."""
     listed = [each for each in scope["headers"] if each[0] != b"content-length"]
     coding = header(listed, b"content-encoding").strip().lower()
-    return _Head(
-        place,
-        tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in listed),
-        scope["query_string"].decode("latin-1"),
-        "" if coding == "identity" else coding,
-        header(listed, b"x-sightline-strict").strip().lower() in ("1", "true"),
-        bool(header(listed, b"expect")),
-        can_stray(place.path),
-        scope["upstream"].origin if "upstream" in scope else "",
+    coding = "" if coding == "identity" else coding
+    upstream = scope["upstream"].origin if "upstream" in scope else ""
+    request = ClientRequest(
+        dialect=place.dialect,
+        body=b"",
+        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in listed),
+        path=place.path,
+        query=scope["query_string"].decode("latin-1"),
+        coding=coding,
+        provider=place.provider,
+        session=place.session,
+        strict=header(listed, b"x-sightline-strict").strip().lower() in ("1", "true"),
+        counts=place.counts,
+        head=scope.get("head"),
+        upstream=upstream,
+        transport="tls" if upstream else "http",
     )
+    return _Head(place, request, coding, bool(header(listed, b"expect")), can_stray(place.path))
 
 
 async def _body(receive: Receive, headers: Headers, *, is_waiting: bool) -> bytes:
@@ -327,19 +316,7 @@ class Gateway:
             return
         headers = list(headers_for_provider(scope["headers"]))
         head = _read_head(place, {**scope, "headers": headers})
-        template = ClientRequest(
-            dialect=place.dialect,
-            body=b"",
-            headers=head.headers,
-            path=place.path,
-            query=head.query,
-            is_stream=True,
-            provider=place.provider,
-            session=place.session,
-            strict=head.strict,
-            transport="websocket",
-            upstream=head.upstream,
-        )
+        template = replace(head.request, is_stream=True, coding="", counts=False, transport="websocket", head=None)
         client = ClientSocket(scope, cast("Upgradable", send), self._longest)
         response = await ResponsesSocket(self._relay, client, template, self._elapsed, self._longest).run()
         if response is not None:

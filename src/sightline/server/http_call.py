@@ -36,24 +36,20 @@ _WITHOUT_BODY: Final = frozenset({204, 304})
 class HttpCall:
     """One request and its response. `receive` is ASGI's, and the call itself is ASGI's `send`."""
 
-    __slots__ = (
-        "_connection",
-        "_ends_by_closing",
-        "_head",
-        "_is_chunked",
-        "_is_http_1_0",
-        "_left",
-        "_pieces",
-        "_waiting",
-        "_was_asked_for",
-        "_without_body",
-        "has_begun",
-        "has_body",
-        "is_answered",
-        "keeps_alive",
-        "scope",
-        "trailers",
-    )
+    has_body = False
+    """Whether the whole request is here."""
+    has_begun = False
+    """Whether the head of the response was made."""
+    is_answered = False
+    _waiting = 0
+    _was_asked_for = False
+    """Whether a client that waits for leave to send its body has got it."""
+    _head = b""
+    """The head of a response of known length, until it is written with the body: each write is a packet."""
+    _is_chunked = False
+    _ends_by_closing = False
+    _left = 0
+    """Bytes of a body of known length that are still to come."""
 
     def __init__(
         self,
@@ -65,26 +61,12 @@ class HttpCall:
     ) -> None:
         self.scope = scope
         self.keeps_alive = keeps_alive
-        self.has_body = False
-        """Whether the whole request is here."""
-        self.has_begun = False
-        """Whether the head of the response was made."""
-        self.is_answered = False
         self.trailers: Headers = []
         """What followed the body of the request, in lower case. Only what is passed on as it came has a use for it."""
         self._connection = connection
         self._is_http_1_0 = is_http_1_0
         self._pieces: list[bytes] = []
-        self._waiting = 0
-        self._was_asked_for = False
-        """Whether a client that waits for leave to send its body has got it."""
-        self._head = b""
-        """The head of a response of known length, until it is written with the body: each write is a packet."""
-        self._is_chunked = False
-        self._ends_by_closing = False
         self._without_body = scope["method"] == "HEAD"
-        self._left = 0
-        """Bytes of a body of known length that are still to come."""
 
     # --- the request ---
 
@@ -96,6 +78,12 @@ class HttpCall:
         self._waiting += len(data)
         if self._waiting > _MOST_BODY_WAITING:
             self._connection.pause_reading()
+
+    def take_whole(self, body: bytes) -> None:
+        """All of the body has arrived with the head."""
+        if body:
+            self.add_body(body)
+        self.has_body = True
 
     async def receive(self) -> RequestEvent:
         """What has arrived of the body since the last time."""
@@ -145,8 +133,14 @@ class HttpCall:
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
         """Write a whole response."""
-        self.write_head(status, headers)
-        self.write_body(body, is_last=True)
+        lines, length, closes = lines_of(headers)
+        is_usual = length == len(body) and self.keeps_alive and not (closes or self._connection.is_closing_soon)
+        if not is_usual or self._without_body or status in _WITHOUT_BODY:
+            self.write_head(status, headers)
+            self.write_body(body, is_last=True)
+            return
+        self._connection.transport.write(join_head(status, lines) + body)
+        self.has_begun = self.is_answered = True
 
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body, whether or not the client takes it yet."""

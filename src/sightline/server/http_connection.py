@@ -180,9 +180,14 @@ class ClientConnection(asyncio.Protocol):
         self._latest_head = head
         if self._calls:
             self.pause_reading()  # it waits for its turn
-        self._calls.append(HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False))
-        self._missing = int(length)
-        if rest := self._add_missing(data[len(head.before) + len(length) + len(head.after) :]):
+        call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False)
+        self._calls.append(call)
+        start, size = len(head.before) + len(length) + len(head.after), int(length)
+        if len(data) == start + size:  # as nearly always
+            call.take_whole(data[start:])
+            return True
+        self._missing = size
+        if rest := self._add_missing(data[start:]):
             self.data_received(rest)
         return True
 

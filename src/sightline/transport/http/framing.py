@@ -84,6 +84,17 @@ class AnswerParser:
     nothing of an answer, such as its `trailers`, can turn up in the next.
     """
 
+    status = 0
+    reason = b""
+    has_head = False
+    is_complete = False
+    keeps_alive = False
+    fault: Fault | None = None
+    _until_close = False
+    _head_size = 0
+    _framing_size = 0
+    _llhttp: HttpResponseParser | None = None
+
     def __init__(
         self,
         place: str,
@@ -92,26 +103,16 @@ class AnswerParser:
         on_interim: "OnInterim | None" = None,
         shape: AnswerShape | None = None,
     ) -> None:
-        self.status = 0
-        self.reason = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.named: dict[bytes, bytes] = {}
         """The headers by name in lower case, once all are here; of several with one name the first."""
         self.trailers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
         self._on_interim = on_interim
-        self.has_head = False
-        self.is_complete = False
-        self.keeps_alive = False
-        self.fault: Fault | None = None
         # llhttp calls this for each chunk, with no frame of ours between.
         self.on_body = self.pieces.append
         self._place = place
         self._bodiless = bodiless
-        self._until_close = False
-        self._head_size = 0
-        self._framing_size = 0
-        self._llhttp: HttpResponseParser | None = None
         self.shape = shape
         """The shape that the last answer had, and then the one that this has, if it can be known by it."""
 
