@@ -67,7 +67,7 @@ class Waits:
         self.has_written.set()
 
 
-def test_expected_facts_are_written_after_a_delay_when_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expected_facts_are_written_after_a_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.SOON", 0.0)
 
     async def story() -> None:
@@ -81,17 +81,6 @@ def test_expected_facts_are_written_after_a_delay_when_unwatched(monkeypatch: py
         quick.has_written.clear()
         hub.expect(quick)
         await quick.has_written.wait()
-
-    asyncio.run(story())
-
-
-def test_expected_facts_are_written_immediately_when_watched() -> None:
-    async def story() -> None:
-        hub = Hub(lambda _: None)
-        waits = Waits(hub)
-        with hub.watch():
-            hub.expect(waits)
-        assert waits.commits == 1
 
     asyncio.run(story())
 

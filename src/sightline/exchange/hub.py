@@ -211,13 +211,10 @@ class Hub:
                 watch.tell(announced)
 
     def expect(self, unwritten: PendingWrite) -> None:
-        """Have its facts written soon, unless it writes them before; at once where there is a watcher.
+        """Have its facts written soon, unless it writes them before.
 
-        So a response that comes quickly is written together with its request.
+        So a response that comes quickly is written together with its request. Who watches sees others a moment later.
         """
-        if self.watching:
-            unwritten.commit()
-            return
         self._unwritten.add(unwritten)
         if not self._is_timed:
             self._is_timed = True

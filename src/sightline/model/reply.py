@@ -2,6 +2,7 @@
 whichever way the provider counts.
 """
 
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -52,9 +53,7 @@ def possible(usage: Usage | None) -> Usage | None:
     if usage is None:
         return None
     asked, written = usage.input_tokens or -1, usage.output_tokens or 0
-    finer = usage.cached_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.cache_write_1h_tokens
-    finer = finer or usage.audio_input_tokens or usage.audio_output_tokens or usage.image_output_tokens
-    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not finer and not usage.cost:
+    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not any(_FINER(usage)):
         return usage  # as most are
     wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
     if usage.input_tokens == 0:
@@ -92,6 +91,8 @@ _COUNTS = (
     "audio_output_tokens",
     "image_output_tokens",
 )
+_FINER = attrgetter(*_COUNTS[2:], "cost")
+"""What is counted besides the prompt and what was written, and the cost."""
 
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "cancelled"]
