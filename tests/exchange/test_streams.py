@@ -1,6 +1,8 @@
 import asyncio
+import gc
 import gzip
 import json
+import weakref
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from sightline.model.reply import Reply
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.relay_stage import DIALECTS, Stage, asks, play
 from tests.reply_samples import streamed, whole
-from tests.upstream import LAST, chunk, head, pieces, stall
+from tests.upstream import LAST, chunk, head, pieces, stall, streams
 
 SSE = [("Content-Type", "text/event-stream")]
 
@@ -176,3 +178,21 @@ def test_a_coding_is_undone_as_long_as_that_goes() -> None:
     assert "gzip" in undoing.trouble
     assert undoing.feed(b"more") == b"more"
     assert "compress" in BodyDecoder("compress").trouble
+
+
+@pytest.mark.parametrize("spoken", ["openai-chat", "anthropic"], ids=["verbatim", "translated"])
+def test_nothing_of_a_stream_that_has_ended_stays_until_the_collector_runs(tmp_path: Path, spoken: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [streams(*streamed(spoken))]
+        gc.disable()
+        try:
+            relayed = await stage.relay.start(asks("openai-chat", stream=True))
+            body = weakref.ref(relayed.body)
+            async with relayed:
+                assert b"".join([piece async for piece in relayed])
+            del relayed
+            assert body() is None
+        finally:
+            gc.enable()
+
+    play(story, tmp_path, spoken)

@@ -199,6 +199,7 @@ class Exchange:
 
     def end_stream(self) -> None:
         """Its response has streamed to an end."""
+        self._abort_stream = None  # it holds this exchange, and all that came would stay until the collector runs
         if self._on_streamed is not None and not self.holds_calls:
             self._on_streamed(self)
 
