@@ -142,7 +142,8 @@ _LOG = logging.getLogger(__name__)
 class Digest(msgspec.Struct, frozen=True):
     """`new_text` are the words since the last turn of the model, `system` the instructions in pieces, `thread` the
     fingerprints of the conversation's beginnings, `continues` the id of the reply that the request names as its last.
-    `previous`, which takes a look at other exchanges, is the one that it continues."""
+    With `has_history` there are turns before what is new. `previous`, which takes a look at other exchanges, is the one
+    that it continues."""
 
     title: str = ""
     new_text: str = ""
@@ -151,6 +152,7 @@ class Digest(msgspec.Struct, frozen=True):
     is_side: bool = False
     previous: str = ""
     continues: str = ""
+    has_history: bool = False
 
 
 def digest_of(name: str, body: bytes) -> Digest:
@@ -284,7 +286,8 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     words = _clip("\n".join(new))
     candidates = [text for texts in reversed(own) for text in texts]
     title = next((text for each in candidates if (text := without_reminders(each))), words)
-    return Digest(_shorten(title), words, tuple(system), tuple(thread))
+    has_history = len(thread) > 1 and any(role == "assistant" for role, _ in messages)
+    return Digest(_shorten(title), words, tuple(system), tuple(thread), has_history=has_history)
 
 
 def _read(request: Request, thread: Sequence[bytes]) -> Digest:
@@ -303,6 +306,7 @@ def _read(request: Request, thread: Sequence[bytes]) -> Digest:
         thread=tuple(thread),
         is_side=is_errand(request),
         continues=request.options.previous_response_id or "",
+        has_history=len(thread) > 1 and any(message.role == "assistant" for message in request.messages),
     )
 
 

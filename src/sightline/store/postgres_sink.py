@@ -49,9 +49,9 @@ from sightline.store.summary import (
     Summary,
     Unfinished,
     bodies_of,
+    fold_facts,
     row_of,
     storable,
-    summary_of,
 )
 
 _CHAIN = """
@@ -275,7 +275,7 @@ class PostgresSink:
                 entry = FactEntry(row["exchange"], row["n"], row["at"], fact_of(row["data"]))
                 before[entry.exchange].append(entry)
         rows = {
-            name: (name, each.next_n, to_read(each.facts), *_row(name, [*before[name], *each.facts], self._prices))
+            name: (name, each.next_n, to_read(each.facts), *_row([*before[name], *each.facts], self._prices))
             for name, each in fresh.items()
         }
         begun = set(known)
@@ -336,9 +336,9 @@ async def _close_connection(connection: PostgresConnection) -> None:
         connection.terminate()
 
 
-def _row(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> list[str | int | float | None]:
+def _row(facts: Iterable[FactEntry], prices: PriceList) -> list[str | int | float | None]:
     """The columns, with what no column of PostgreSQL takes made into what one does."""
-    return [_fitting(value) for value in row_of(summary_of(exchange, facts, prices))]
+    return [_fitting(value) for value in row_of(fold_facts(facts, prices))]
 
 
 def _fitting(value: str | int | float | None) -> str | int | float | None:
