@@ -8,6 +8,8 @@ aside, so that it does not block others. Everything may be imported twice withou
 import logging
 import os
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -35,8 +37,8 @@ _LOG = logging.getLogger(__name__)
 Fsync: TypeAlias = Literal["never", "batches", "records"]
 """What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
 _LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
-_MOST_IN_BATCH, _MOST_BYTES = 128, 1 << 20
-"""Records, and bytes of them: a batch of more small ones costs memory and saves little."""
+_MOST_IN_BATCH, _MOST_BYTES = 1024, 2 << 20
+"""Records, and bytes of them: a batch of more costs memory and saves little."""
 
 
 class Sink(Protocol):
@@ -107,8 +109,8 @@ class Importer:
         is_any = False
         try:
             living = {slot for slot in slots_in(self._folder) if not self._is_dead(slot)}
-            for slot, path in segments(self._folder):
-                is_any |= self._import_segment(slot, path, is_living=slot in living)
+            for slot, found in groupby(segments(self._folder), key=itemgetter(0)):
+                is_any |= self._import_slot(slot, [path for _, path in found], is_living=slot in living)
         except Fault as fault:
             note_trouble(self._folder, fault)
             raise
@@ -168,33 +170,40 @@ class Importer:
             path.unlink(missing_ok=True)
         lock_path(self._folder, slot).unlink(missing_ok=True)
 
-    def _import_segment(self, slot: int, path: Path, *, is_living: bool) -> bool:
-        state = state_of(path)
-        if state is None or (is_living and not state.has_head):
-            return False  # a process of an earlier version brings its records in itself
-        start = at = state.imported
-        batch: list[list[KeptEntry]] = []
-        for record in records(path, start, state.end):
-            if isinstance(record, Torn):
-                if is_living:
-                    raise _damage_fault(record)
-                if record not in self.torn:
-                    self.torn.append(record)
-                at = state.end
-                break
-            entries, at = record
-            batch.append(entries)
-            if len(batch) >= _MOST_IN_BATCH or at - start >= _MOST_BYTES:
-                self._import(batch, slot)
+    def _import_slot(self, slot: int, paths: Sequence[Path], *, is_living: bool) -> bool:
+        """Bring in what one process has recorded; whether there was anything. A batch may be of several segments."""
+        batch, size, is_any = list[Sequence[KeptEntry]](), 0, False
+        reached: dict[Path, int] = {}
+        done: list[Path] = []
+        for path in paths:
+            state = state_of(path)
+            if state is None or (is_living and not state.has_head):
+                continue  # a process of an earlier version brings its records in itself
+            at = state.imported
+            for record in records(path, at, state.end):
+                if isinstance(record, Torn):
+                    if is_living:
+                        raise _damage_fault(record)
+                    if record not in self.torn:
+                        self.torn.append(record)
+                    at = state.end
+                    break
+                batch.append(record[0])
+                size, at = size + record[1] - at, record[1]
                 if state.has_head:
-                    mark_imported(path, at)
-                batch, start = [], at
+                    reached[path] = at
+                if len(batch) >= _MOST_IN_BATCH or size >= _MOST_BYTES:
+                    self._import(batch, slot)
+                    _mark(reached, done)
+                    batch, size = [], 0
+            is_any |= at > state.imported
+            if state.is_sealed and at >= state.end:
+                done.append(path)
+            elif state.has_head and at > state.imported:
+                reached[path] = at
         self._import(batch, slot)
-        if state.is_sealed and at >= state.end:
-            put_aside(path)
-        elif state.has_head and at > state.imported:
-            mark_imported(path, at)
-        return at > state.imported
+        _mark(reached, done)
+        return is_any
 
     def _import(self, batch: Sequence[Sequence[KeptEntry]], slot: int) -> None:
         """Bring these records in, with all that is to be done for them."""
@@ -226,6 +235,17 @@ class Importer:
             aside = quarantine(self._folder, slot, record)
             names = sorted({entry.exchange for entry in record if isinstance(entry, FactEntry)})
             _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
+
+
+def _mark(reached: dict[Path, int], done: list[Path]) -> None:
+    """Note how far these segments are in the database; those that are done can be used again."""
+    for path in done:
+        put_aside(path)
+        reached.pop(path, None)
+    for path, at in reached.items():
+        mark_imported(path, at)
+    reached.clear()
+    done.clear()
 
 
 def _damage_fault(torn: Torn) -> Fault:
