@@ -11,6 +11,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -38,6 +39,7 @@ from sightline.model.parts import (
 from sightline.model.reply import Reply
 from sightline.model.request import Message, Request, SchemaFormat
 from sightline.store.entries import LEAST_SIZE, FactEntry
+from sightline.store.request_layout import RequestLayout, count_same, lay_out, lay_out_next
 from sightline.wire.jsontext import decode, encode
 
 SYSTEM_ROLES = ("system", "developer")
@@ -187,107 +189,111 @@ class DigestReader:
             return _unread(body)
 
     def _read_grown(self, spoken: Dialect, body: bytes) -> Digest:
-        container = spoken.editing.container
-        try:
-            head = _MEMBERS.decode(body)
-            items = _ITEMS.decode(head.pop(container, b""))
-        except ValueError:
-            head, items = {}, []  # only the patient reader can tell
-        if not items:
-            return _read(request := spoken.read_request(decode(body)), fingerprints(request))
-        first = bytes(items[0])
-        key = spoken.name, len(first), first[:_EDGE], first[-_EDGE:]
-        conversation = None
-        if (known := self._known.pop(key, None)) is not None:
-            self._size -= known.size
-            conversation = known.grow(spoken, head, items, len(body))
+        conversation = self._find_begun(spoken, body) or self._read_anew(spoken, body)
         if conversation is None:
-            request = spoken.read_request(decode(body))
-            messages = request.messages[-len(items) :]
-            if len(messages) < len(items) or any(map(spoken.editing.is_linked, messages)):
-                return _read(request, fingerprints(request))
-            conversation = _Conversation(head, items, request, _marks(messages), len(body))
-        self._known[key] = conversation
+            return _read(request := spoken.read_request(decode(body)), fingerprints(request))
+        if (known := self._known.pop(conversation.key, None)) is not None:
+            self._size -= len(known.layout.body)
+        self._known[conversation.key] = conversation
         self._size += len(body)
         while self._size > _MOST_KNOWN and len(self._known) > 1:
-            self._size -= self._known.popitem(last=False)[1].size
+            self._size -= len(self._known.popitem(last=False)[1].layout.body)
         return _read(conversation.request, [mark[1] for mark in conversation.marks if mark is not None])
 
+    def _find_begun(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
+        """The conversation, if it begins with the same bytes as one of the latest."""
+        latest = (each for each in reversed(self._known.values()) if each.key[0] == spoken.name)
+        for known in islice(latest, _CANDIDATES):
+            if body.startswith(memoryview(known.layout.body)[: known.layout.spans[0][1]]):
+                found = lay_out_next(known.layout, body, spoken.editing.container)
+                return found and known.grow(spoken, *found)
+        return None
 
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+    def _read_anew(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
+        """The conversation by its first item, where other members of the document changed; None where only the patient
+        reader can tell."""
+        layout = lay_out(body, spoken.editing.container)
+        if layout is None:
+            return None
+        first = body[slice(*layout.spans[0])]
+        key = spoken.name, len(first), first[:_EDGE], first[-_EDGE:]
+        known = self._known.get(key)
+        grown = None if known is None else known.grow(spoken, layout, count_same(known.layout, layout))
+        if grown is not None:
+            return grown
+        request = spoken.read_request(decode(body))
+        messages = request.messages[-len(layout.spans) :]
+        if len(messages) < len(layout.spans) or any(map(spoken.editing.is_linked, messages)):
+            return None
+        return _Conversation(key, layout, request, _marks(messages))
+
+
 _EDGE = 64
+_CANDIDATES = 6
 _MOST_KNOWN = 2 << 20
 """Bytes of the bodies whose conversations a reader remembers."""
 
 
 class _Conversation(NamedTuple):
-    """A request that was read: the members of its body besides the conversation, and the items of that as they were
-    written. Its last messages are one for each item, none is read by what others hold, and each has a mark."""
+    """A request that was read, by what its first item is like. Its last messages are one for each item, none is read by
+    what others hold, and each has a mark."""
 
-    head: dict[str, msgspec.Raw]
-    items: list[msgspec.Raw]
+    key: tuple[str, int, bytes, bytes]
+    layout: RequestLayout
     request: Request
     marks: list[_Mark]
-    size: int
 
-    def grow(
-        self, spoken: Dialect, head: dict[str, msgspec.Raw], items: list[msgspec.Raw], size: int
-    ) -> "_Conversation | None":
-        """The request with these items, of which only those are read that this one does not begin with; None if it has
-        to be read as a whole."""
-        pairs = enumerate(zip(self.items, items, strict=False))
-        count = next((n for n, (old, new) in pairs if old != new), min(len(self.items), len(items)))
+    def grow(self, spoken: Dialect, layout: RequestLayout, count: int) -> "_Conversation | None":
+        """The request with this layout, of which only those items are read that this one does not begin with, after so
+        many; None if it has to be read as a whole."""
         container, request = spoken.editing.container, self.request
         new: tuple[Message, ...] = ()
-        start = len(request.messages) - len(self.items)
+        start = len(request.messages) - len(self.layout.spans)
         leading, kept = request.messages[:start], request.messages[start : start + count]
         try:
-            if head != self.head:
-                others = {name: decode(bytes(raw)) for name, raw in head.items()}
+            if layout.before != self.layout.before or layout.after != self.layout.after:
+                others = {name: decode(raw) for name, raw in {**layout.before, **layout.after}.items()}
                 request = spoken.read_request({**others, container: []})
                 leading = request.messages
-            if count < len(items):
-                added = spoken.read_request({container: decode(b"[" + b",".join(items[count:]) + b"]")})
-                new = added.messages
-                if len(new) != len(items) - count or any(map(spoken.editing.is_linked, new)):
+            if count < len(layout.spans):
+                new = spoken.read_request({container: decode(layout.items(count))}).messages
+                if len(new) != len(layout.spans) - count or any(map(spoken.editing.is_linked, new)):
                     return None
         except Fault:
             return None
         marks = self.marks[:count]
         marks += _marks(new, reversed(marks))
         request = msgspec.structs.replace(request, messages=(*leading, *kept, *new))
-        return _Conversation(head, items, request, marks, size)
+        return _Conversation(self.key, layout, request, marks)
 
 
 def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     """What `_read` makes of a request of these texts without tools and options; None if it may be an errand."""
     system: list[str] = []
-    own: list[Sequence[str]] = []
     new: list[str] = []
     thread: list[bytes] = []
+    title, has_history = "", False
     state = hashlib.blake2b(digest_size=_SIZE)
     for role, texts in messages:
         if role in SYSTEM_ROLES:
-            system += [text for text in texts if text]
+            system += filter(None, texts)
             continue
+        pieces = list(filter(None, map(without_reminders, texts)))
         if role == "assistant":
             new.clear()
+            has_history = True
         else:
-            own.append(texts)
-            new += [text for text in texts if text]
-        pieces = [piece for text in texts if (piece := without_reminders(text))]
+            new += filter(None, texts)
+            title = pieces[0] if pieces else title
         if pieces:
             encoded = "\0".join([role, *pieces]).encode("utf-8", "surrogatepass")
             state.update(b"%d\0%s" % (len(encoded), encoded))
             thread.append(state.digest())
-    if any("title" in text.lower() for text in system):
+    if "title" in "\n".join(system).lower():
         return None
     words = _clip("\n".join(new))
-    candidates = [text for texts in reversed(own) for text in texts]
-    title = next((text for each in candidates if (text := without_reminders(each))), words)
-    has_history = len(thread) > 1 and any(role == "assistant" for role, _ in messages)
-    return Digest(_shorten(title), words, tuple(system), tuple(thread), has_history=has_history)
+    has_history = has_history and len(thread) > 1
+    return Digest(_shorten(title or words), words, tuple(system), tuple(thread), has_history=has_history)
 
 
 def _read(request: Request, thread: Sequence[bytes]) -> Digest:
@@ -366,7 +372,7 @@ def _title(messages: Iterable[Message]) -> str:
 
 def _shorten(text: str) -> str:
     line = " ".join(text[: 2 * MOST_IN_TITLE].split())  # enough, unless there are many spaces
-    if len(line) <= MOST_IN_TITLE:
+    if len(line) <= MOST_IN_TITLE and len(text) > 2 * MOST_IN_TITLE:
         line = " ".join(text[: 4 * MOST_IN_TITLE].split())
     return line if len(line) <= MOST_IN_TITLE else line[: MOST_IN_TITLE - 1] + "…"
 

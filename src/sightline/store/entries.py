@@ -1,8 +1,8 @@
 """Entries of the record: facts of exchanges and the bodies that they name by hash, and how both are packed.
 
 An agent sends its whole history again with every turn, so a body is stored as what differs from another one. Two bodies
-share a beginning and an end; the middle is compressed. The place where they part is found by comparing slices and
-halving, which costs a few copies of the body and no loop over its bytes.
+share a beginning and an end; the middle is compressed. The place where they part is found by comparing pieces and
+halving, which takes no copy of the body and no loop over its bytes.
 """
 
 from collections import OrderedDict, deque
@@ -149,7 +149,6 @@ DEEPEST = 32
 LEAST_SIZE = 4096
 """What is smaller is stored by itself: looking for something to build on costs more than it saves."""
 _EDGE = 48
-_BLOCK = 1 << 16
 _LEVEL = 1
 """The next ones take up to three quarters more time for a hundredth less of short texts, and a tenth of long ones."""
 
@@ -186,25 +185,27 @@ class Codec:
 
     def against(self, body: bytes, base: bytes, sha256: str, depth: int) -> Coded:
         """The body as a change of `base`, which is read in `depth` steps; whole where that gains nothing."""
-        prefix, suffix = common_ends(base, body)
-        if depth >= DEEPEST or prefix + suffix < len(body) // 4:
-            return self.whole(body)
-        return Coded(sha256, prefix, suffix, self.pack(body[prefix : len(body) - suffix]), depth + 1)
+        return self._change(body, sha256, depth, common_ends(base, body))
 
     def best(self, body: bytes, bases: Iterable[tuple[str, bytes, int]]) -> Coded:
         """The body as a change of the first of these (hash, body, depth) that it grew from, else of the one that it
         shares most with, else whole."""
-        found: tuple[int, str, bytes, int] = (0, "", b"", 0)
+        found: tuple[str, int, tuple[int, int]] = ("", DEEPEST, (0, 0))
         for sha256, base, depth in bases if len(body) >= LEAST_SIZE else ():
             if depth >= DEEPEST:
                 continue
-            alike = sum(common_ends(base, body))
-            if alike > found[0]:
-                found = (alike, sha256, base, depth)
-            if 10 * alike > 9 * len(base):
+            ends = common_ends(base, body)
+            if sum(ends) > sum(found[2]):
+                found = (sha256, depth, ends)
+            if 10 * sum(ends) > 9 * len(base):
                 break
-        _, sha256, base, depth = found
-        return self.against(body, base, sha256, depth) if sha256 else self.whole(body)
+        return self._change(body, *found)
+
+    def _change(self, body: bytes, sha256: str, depth: int, ends: tuple[int, int]) -> Coded:
+        prefix, suffix = ends
+        if depth >= DEEPEST or prefix + suffix < len(body) // 4:
+            return self.whole(body)
+        return Coded(sha256, prefix, suffix, self.pack(body[prefix : len(body) - suffix]), depth + 1)
 
     def restore(self, coded: Coded, base: bytes) -> bytes:
         """The body again; `base` counts only where it builds on one."""
@@ -219,26 +220,25 @@ def may_share(old: bytes, new: bytes) -> bool:
 
 def common_ends(old: bytes, new: bytes) -> tuple[int, int]:
     """How many bytes at the beginning and, of the rest, at the end are the same in both."""
-    most = min(len(old), len(new))
-    prefix = _agreement(old, new, most)
-    return prefix, _agreement(old, new, most - prefix, from_end=True)
-
-
-def _agreement(old: bytes, new: bytes, most: int, *, from_end: bool = False) -> int:
-    """The largest count up to `most` of bytes that agree, from the beginning or from the end."""
-
-    def agree(start: int, stop: int) -> bool:
-        if from_end:
-            return old[len(old) - stop : len(old) - start] == new[len(new) - stop : len(new) - start]
-        return old[start:stop] == new[start:stop]
-
-    known = 0
-    while known < most and agree(known, min(most, known + _BLOCK)):
-        known = min(most, known + _BLOCK)
-    low, high = known, min(most, known + _BLOCK)
+    prefix = common_prefix(old, new)
+    view, whole = memoryview(new), len(new)
+    low, high = 0, min(len(old), len(new)) - prefix
     while low < high:
         middle = (low + high + 1) // 2
-        if agree(low, middle):
+        if old.endswith(view[whole - middle : whole - low], 0, len(old) - low):
+            low = middle
+        else:
+            high = middle - 1
+    return prefix, low
+
+
+def common_prefix(old: bytes, new: bytes) -> int:
+    """How many bytes at the beginning are the same in both."""
+    view = memoryview(new)
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old.startswith(view[low:middle], low):
             low = middle
         else:
             high = middle - 1

@@ -26,7 +26,7 @@ from sightline.store.sqlite_digest import DigestColumns, SqliteDigests
 from sightline.store.summary import FOLDED, OPEN_STATES, PriceList, Unfinished, bodies_of, fold_facts, row_of
 
 _AT_ONCE = 500
-_ENDS = (ExchangeFinished, ExchangeFailed)
+_ENDS = {ExchangeFinished, ExchangeFailed}
 _number = attrgetter("n")
 _NO_DIGEST = DigestColumns()
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
@@ -189,15 +189,17 @@ class SqliteSink:
         if is_new:
             self._last_seq = known.seq = self._last_seq + 1
             self._read_request(known.seq, exchange, others)
-        if any(type(entry.fact) in _ENDS for entry in others):
+        if not _ENDS.isdisjoint([type(entry.fact) for entry in others]):
             before: list[KeptEntry] = []
             if known.has_frames:
                 before = BlockReader(self._connection, self._codec).pieces(known.seq, known.blocks)
             self._read_reply(known, exchange, [*before, *fresh])
         known.has_frames = known.has_frames or len(fresh) > len(others)
         number = str(self._blocks.add(known.seq, [*self._bodies_named(known, others), *fresh]))
-        if known.blocks.rpartition(" ")[2] != number:
-            known.blocks = f"{known.blocks} {number}".lstrip()
+        if not known.blocks:
+            known.blocks = number
+        elif known.blocks.rpartition(" ")[2] != number:
+            known.blocks = f"{known.blocks} {number}"
         columns = fold_facts(known.facts, self._prices)
         if is_new:
             self._added.append((known.seq, exchange, self._slot, known.next_n, known.blocks, *row_of(columns)))
@@ -212,15 +214,21 @@ class SqliteSink:
         """Those of these entries that are not stored, in their order, and the facts among them without frames."""
         fresh: list[FactEntry | FramesEntry] = []
         others: list[FactEntry] = []
+        next_n = known.next_n
         for entry in sorted(entries, key=_number):
-            if (left := since(entry, known.next_n)) is None:
+            left = entry if entry.n >= next_n else since(entry, next_n)
+            if left is None:
                 if type(entry) is FactEntry:
                     self._unnamed.difference_update(bodies_of(entry.fact))
                 continue
-            known.next_n = next_number(left)
             fresh.append(left)
-            if type(left) is FactEntry and type(left.fact) is not FrameArrived:
-                others.append(left)
+            if type(left) is FramesEntry:
+                next_n = next_number(left)
+                continue
+            next_n = left.n + 1
+            if type(left.fact) is not FrameArrived:  # type: ignore[union-attr]
+                others.append(left)  # type: ignore[arg-type]
+        known.next_n = next_n
         return fresh, others
 
     def _bodies_named(self, known: _Known, facts: list[FactEntry]) -> list[BodyEntry]:
