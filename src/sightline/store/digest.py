@@ -298,9 +298,9 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
 
 def _read(request: Request, thread: Sequence[bytes]) -> Digest:
     new_words = _words(part for message in _new(request.messages) for part in message.parts)
-    own = [message for message in request.messages if message.role == "user"]
+    own = (message for message in reversed(request.messages) if message.role == "user")
     return Digest(
-        title=_title(reversed(own)) or _shorten(new_words),
+        title=_title(own) or _shorten(new_words),
         new_text=new_words,
         system=tuple(
             part.text

@@ -5,6 +5,7 @@ import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -23,6 +24,12 @@ _MOST_REMEMBERED = 4096
 """Beginnings and texts that are known to be noted."""
 _AT_ONCE = 500
 """Values of one question."""
+
+
+@lru_cache(maxsize=32)
+def _hash_text(text: str) -> bytes:
+    """The name of a text; the same long instructions come with request after request."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 class DigestColumns(NamedTuple):
@@ -136,16 +143,18 @@ class SqliteDigests:
             and not any((each.session, name) in latest for name in beginnings[each.row][-_LIKELY:])
         ]
         latest |= self._find_threads({name for each in others for name in each})
+        known = {name for _, name in latest}
         previous: dict[int, str] = {}
         for row, exchange, session, _, _, digest in self._asked:
             earlier = [each for each in called.get(digest.continues, ()) if each[0] < row] if digest.continues else ()
             if earlier:
                 previous[row] = max(earlier)[1]
-            else:
-                longest = (latest.get((session, name)) for name in reversed(beginnings.get(row, ())))
+            elif not known.isdisjoint(own := beginnings.get(row, ())):  # most continue nothing, and some are long
+                longest = (latest.get((session, name)) for name in reversed(own))
                 previous[row] = next(filter(None, longest), "")
             if digest.thread and not digest.is_side:
                 latest[session, digest.thread[-1]] = exchange
+                known.add(digest.thread[-1])
         return previous
 
     def _find_called(self) -> Mapping[str, list[tuple[int, str]]]:
@@ -184,7 +193,7 @@ class SqliteDigests:
         """What was said before, in a conversation that goes on from none on record. Requests that share a beginning, as
         those of a batch of examples do, have it read once: their bodies may be large."""
         thread = asked.digest.thread
-        if previous[asked.row] or not asked.digest.has_history or thread[-2] in self._begun:
+        if previous.get(asked.row) or not asked.digest.has_history or thread[-2] in self._begun:
             return []
         self._begun.add(thread[-2])
         return read_history(asked.dialect, asked.body)
@@ -195,8 +204,7 @@ class SqliteDigests:
         first: dict[bytes, tuple[int, str]] = {}
         for row, own in texts:
             for text in own:
-                name = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-                if name not in self._noted:
+                if (name := _hash_text(text)) not in self._noted:
                     first.setdefault(name, (row, text))
         known = {name for (name,) in self._select("SELECT hash FROM instructions WHERE hash IN ({})", first)}
         new = {name: each for name, each in first.items() if name not in known}
