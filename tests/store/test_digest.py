@@ -17,7 +17,6 @@ from sightline.store.digest import (
     REPLY,
     REQUEST,
     Digest,
-    DigestReader,
     digest_of,
     fingerprints,
     is_errand,
@@ -26,6 +25,7 @@ from sightline.store.digest import (
     to_read,
     without_reminders,
 )
+from sightline.store.digest_reader import DigestReader
 from sightline.store.entries import LEAST_SIZE, FactEntry
 from tests.contract.cases import Case, cases
 from tests.reply_samples import streamed, whole

@@ -9,10 +9,8 @@ that agents insert and remove.
 import hashlib
 import logging
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -38,8 +36,7 @@ from sightline.model.parts import (
 )
 from sightline.model.reply import Reply
 from sightline.model.request import Message, Request, SchemaFormat
-from sightline.store.entries import LEAST_SIZE, FactEntry
-from sightline.store.request_layout import RequestLayout, count_same, lay_out, lay_out_next
+from sightline.store.entries import FactEntry
 from sightline.wire.jsontext import decode, encode
 
 SYSTEM_ROLES = ("system", "developer")
@@ -53,18 +50,18 @@ _MOST_WORDS = 400
 
 def fingerprints(request: Request) -> list[bytes]:
     """One for each beginning of the conversation, the shortest first; the last one is that of all of it."""
-    return [mark[1] for mark in _marks(request.messages) if mark is not None]
+    return [mark[1] for mark in mark_messages(request.messages) if mark is not None]
 
 
-_Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
+Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
 """A hash that can go on from here, and the fingerprint; None for a message that does not count."""
 
 
-def _marks(messages: Iterable[Message], before: Iterable[_Mark] = ()) -> list[_Mark]:
+def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> list[Mark]:
     """One for each message, behind those that were hashed before."""
     latest = next((mark for mark in before if mark is not None), None)
     state = hashlib.blake2b(digest_size=_SIZE) if latest is None else latest[0]
-    found: list[_Mark] = []
+    found: list[Mark] = []
     for message in messages:
         if message.role in SYSTEM_ROLES or not (encoded := _message_bytes(message)):
             found.append(None)
@@ -157,118 +154,32 @@ class Digest(msgspec.Struct, frozen=True):
     has_history: bool = False
 
 
-def digest_of(name: str, body: bytes) -> Digest:
-    """What the request with this body tells; one that is not of its dialect is text all the same."""
-    return DigestReader().read(name, body)
+def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest] | None" = None) -> Digest:
+    """What the request with this body tells; one that is not of its dialect is text all the same. What is more than
+    texts is read by `read`, which may know some of it from an earlier request."""
+    spoken = find_dialect(name)
+    if spoken is None:
+        return _unread(body)
+    try:
+        texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
+        if texts is not None and (digest := _read_texts(texts)) is not None:
+            return digest
+        return (read or read_whole)(spoken, body)
+    except Fault:
+        return _unread(body)
+    except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all
+        _LOG.exception("a request could not be read for search; it is on record all the same")
+        return _unread(body)
 
 
-class DigestReader:
-    """Reads requests one after another. Of a conversation that is sent again and has grown, only what is new is read,
-    as far as the dialect reads its items one by one."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, int, bytes, bytes], _Conversation] = OrderedDict()
-        self._size = 0
-
-    def read(self, name: str, body: bytes) -> Digest:
-        """What the request with this body tells; see `digest_of`."""
-        spoken = find_dialect(name)
-        if spoken is None:
-            return _unread(body)
-        try:
-            texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
-            if texts is not None and (digest := _read_texts(texts)) is not None:
-                return digest
-            if len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone:
-                return self._read_grown(spoken, body)
-            return _read(request := spoken.read_request(decode(body)), fingerprints(request))
-        except Fault:
-            return _unread(body)
-        except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all
-            _LOG.exception("a request could not be read for search; it is on record all the same")
-            return _unread(body)
-
-    def _read_grown(self, spoken: Dialect, body: bytes) -> Digest:
-        conversation = self._find_begun(spoken, body) or self._read_anew(spoken, body)
-        if conversation is None:
-            return _read(request := spoken.read_request(decode(body)), fingerprints(request))
-        if (known := self._known.pop(conversation.key, None)) is not None:
-            self._size -= len(known.layout.body)
-        self._known[conversation.key] = conversation
-        self._size += len(body)
-        while self._size > _MOST_KNOWN and len(self._known) > 1:
-            self._size -= len(self._known.popitem(last=False)[1].layout.body)
-        return _read(conversation.request, [mark[1] for mark in conversation.marks if mark is not None])
-
-    def _find_begun(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
-        """The conversation, if it begins with the same bytes as one of the latest."""
-        latest = (each for each in reversed(self._known.values()) if each.key[0] == spoken.name)
-        for known in islice(latest, _CANDIDATES):
-            if body.startswith(memoryview(known.layout.body)[: known.layout.spans[0][1]]):
-                found = lay_out_next(known.layout, body, spoken.editing.container)
-                return found and known.grow(spoken, *found)
-        return None
-
-    def _read_anew(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
-        """The conversation by its first item, where other members of the document changed; None where only the patient
-        reader can tell."""
-        layout = lay_out(body, spoken.editing.container)
-        if layout is None:
-            return None
-        first = body[slice(*layout.spans[0])]
-        key = spoken.name, len(first), first[:_EDGE], first[-_EDGE:]
-        known = self._known.get(key)
-        grown = None if known is None else known.grow(spoken, layout, count_same(known.layout, layout))
-        if grown is not None:
-            return grown
-        request = spoken.read_request(decode(body))
-        messages = request.messages[-len(layout.spans) :]
-        if len(messages) < len(layout.spans) or any(map(spoken.editing.is_linked, messages)):
-            return None
-        return _Conversation(key, layout, request, _marks(messages))
-
-
-_EDGE = 64
-_CANDIDATES = 6
-_MOST_KNOWN = 2 << 20
-"""Bytes of the bodies whose conversations a reader remembers."""
-
-
-class _Conversation(NamedTuple):
-    """A request that was read, by what its first item is like. Its last messages are one for each item, none is read by
-    what others hold, and each has a mark."""
-
-    key: tuple[str, int, bytes, bytes]
-    layout: RequestLayout
-    request: Request
-    marks: list[_Mark]
-
-    def grow(self, spoken: Dialect, layout: RequestLayout, count: int) -> "_Conversation | None":
-        """The request with this layout, of which only those items are read that this one does not begin with, after so
-        many; None if it has to be read as a whole."""
-        container, request = spoken.editing.container, self.request
-        new: tuple[Message, ...] = ()
-        start = len(request.messages) - len(self.layout.spans)
-        leading, kept = request.messages[:start], request.messages[start : start + count]
-        try:
-            if layout.before != self.layout.before or layout.after != self.layout.after:
-                others = {name: decode(raw) for name, raw in {**layout.before, **layout.after}.items()}
-                request = spoken.read_request({**others, container: []})
-                leading = request.messages
-            if count < len(layout.spans):
-                new = spoken.read_request({container: decode(layout.items(count))}).messages
-                if len(new) != len(layout.spans) - count or any(map(spoken.editing.is_linked, new)):
-                    return None
-        except Fault:
-            return None
-        marks = self.marks[:count]
-        marks += _marks(new, reversed(marks))
-        request = msgspec.structs.replace(request, messages=(*leading, *kept, *new))
-        return _Conversation(self.key, layout, request, marks)
+def read_whole(spoken: Dialect, body: bytes) -> Digest:
+    """What a request of this dialect tells. Raises a Fault where it is none."""
+    return digest_request(request := spoken.read_request(decode(body)), fingerprints(request))
 
 
 def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
-    """What `_read` makes of a request of these texts without tools and options; None if it may be an errand."""
+    """What `digest_request` makes of a request of these texts, without tools and options; None if it may be an
+    errand."""
     system: list[str] = []
     new: list[str] = []
     thread: list[bytes] = []
@@ -296,7 +207,8 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     return Digest(_shorten(title or words), words, tuple(system), tuple(thread), has_history=has_history)
 
 
-def _read(request: Request, thread: Sequence[bytes]) -> Digest:
+def digest_request(request: Request, thread: Sequence[bytes]) -> Digest:
+    """What a request tells, whose conversation has these fingerprints."""
     new_words = _words(part for message in _new(request.messages) for part in message.parts)
     own = (message for message in reversed(request.messages) if message.role == "user")
     return Digest(

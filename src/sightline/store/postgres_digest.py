@@ -13,7 +13,8 @@ import msgspec
 
 from sightline.dialects.stored import exchange_in
 from sightline.model.exchange import Fact, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, DigestReader, read_history, read_reply, reply_dialect
+from sightline.store.digest import REPLY, REQUEST, Digest, read_history, read_reply, reply_dialect
+from sightline.store.digest_reader import DigestReader
 from sightline.store.entries import Codec, raw_bytes
 from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, Row, arrays, send_rows, writing
 from sightline.store.summary import storable

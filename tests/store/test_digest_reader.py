@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.model.json import Json
-from sightline.store.request_layout import RequestLayout, count_same, lay_out, lay_out_next
+from sightline.store.digest_reader import RequestLayout, count_same, lay_out, lay_out_next
 
 FIRST, SECOND, THIRD = '{"text":"one"}', '{"text":"two, [2]"}', '"three"'
 

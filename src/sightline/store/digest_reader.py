@@ -1,0 +1,224 @@
+"""Reads requests one after another, and of a conversation that is sent again and has grown only what is new.
+
+An agent sends its whole conversation with every turn. Where a body begins with the bytes of an earlier one, what these
+say is known: only what stands behind them is even decoded.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from sightline.dialects.dialect import Dialect
+from sightline.errors import Fault
+from sightline.model.request import Message, Request
+from sightline.store.digest import Digest, Mark, digest_of, digest_request, mark_messages, read_whole
+from sightline.store.entries import LEAST_SIZE, common_prefix
+from sightline.wire.jsontext import decode
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_BETWEEN = b" \t\r\n,"
+
+
+class RequestLayout(NamedTuple):
+    """`spans` are the places of the items in the body, `end` is that behind their list. `before` and `after` are the
+    other members of the document, as they were written; of those that come twice, the later counts."""
+
+    body: bytes
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+    spans: list[tuple[int, int]]
+    end: int
+
+    def items(self, start: int) -> bytes:
+        """The list of the items from this one on, of which there is at least one."""
+        return b"[%b]" % self.body[self.spans[start][0] : self.spans[-1][1]]
+
+
+def lay_out(body: bytes, container: str) -> RequestLayout | None:
+    """The places of the items in the list that has this name; None where there is none, or it cannot be told for
+    certain."""
+    try:
+        members = _MEMBERS.decode(body)
+        held = bytes(members.pop(container, b""))
+        items = _ITEMS.decode(held)
+        start = body.find(held)
+        leading = _MEMBERS.decode(body[:start] + b"null}")  # so it is no part of another member
+    except ValueError:
+        return None
+    if not items or [*leading][-1] != container:
+        return None
+    del leading[container]
+    before = {name: bytes(raw) for name, raw in leading.items()}
+    after = {name: bytes(raw) for name, raw in members.items() if before.get(name) != raw}
+    return RequestLayout(body, before, after, _find_spans(body, start + 1, items), start + len(held))
+
+
+def lay_out_next(known: RequestLayout, body: bytes, container: str) -> tuple[RequestLayout, int] | None:
+    """The same of a body that begins with the first item of a known one and all before that; and how many items are
+    known. None where `lay_out` has to tell."""
+    same = common_prefix(known.body, body)
+    count = bisect_right(known.spans, same, key=_begin) - 1
+    start, end = known.spans[count]
+    if end <= same and body[end : end + 1] == b",":
+        count, start = count + 1, end + 1
+    rest = _read_items(known, body, start) or _read_rest(body, start, container)
+    if rest is None or not (rest.items or count):
+        return None
+    spans = known.spans[:count] + _find_spans(body, start, rest.items)
+    return RequestLayout(body, known.before, rest.after, spans, rest.end), count
+
+
+class _Rest(NamedTuple):
+    """What comes behind the items that are known."""
+
+    items: list[msgspec.Raw]
+    after: dict[str, bytes]
+    end: int
+
+
+def _read_items(known: RequestLayout, body: bytes, start: int) -> _Rest | None:
+    """More items, if nothing else comes than in the known body."""
+    tail = memoryview(known.body)[known.end :]
+    end = len(body) - len(tail)
+    if end <= start or not body.endswith(tail):
+        return None
+    try:
+        return _Rest(_ITEMS.decode(b"[" + body[start:end]), known.after, end)
+    except ValueError:
+        return None
+
+
+def _read_rest(body: bytes, start: int, container: str) -> _Rest | None:
+    document = b'{"%b":[%b' % (container.encode(), body[start:])
+    try:
+        members = _MEMBERS.decode(document)
+        held = bytes(members.pop(container))
+        items = _ITEMS.decode(held)
+    except ValueError:
+        return None
+    if not document.startswith(held, len(container) + 4):
+        return None  # the list comes again, and the later one counts
+    return _Rest(items, {name: bytes(raw) for name, raw in members.items()}, start + len(held) - 1)
+
+
+def count_same(known: RequestLayout, layout: RequestLayout) -> int:
+    """How many items both begin with, wherever they stand."""
+    pairs = enumerate(zip(known.spans, layout.spans, strict=False))
+    others = (n for n, ((a, b), (c, d)) in pairs if known.body[a:b] != layout.body[c:d])
+    return next(others, min(len(known.spans), len(layout.spans)))
+
+
+def _find_spans(body: bytes, start: int, items: Sequence[msgspec.Raw]) -> list[tuple[int, int]]:
+    """The places of these items, which stand one behind the other from there on."""
+    spans: list[tuple[int, int]] = []
+    for item in items:
+        while body[start] in _BETWEEN:
+            start += 1
+        end = start + len(item)
+        spans.append((start, end))
+        start = end
+    return spans
+
+
+def _begin(span: tuple[int, int]) -> int:
+    return span[0]
+
+
+# --- reading ---
+
+
+class DigestReader:
+    """Reads requests one after another. Of a conversation that is sent again and has grown, only what is new is read,
+    as far as the dialect reads its items one by one."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, int, bytes, bytes], _Conversation] = OrderedDict()
+        self._size = 0
+
+    def read(self, name: str, body: bytes) -> Digest:
+        """What the request with this body tells; see `digest_of`."""
+        return digest_of(name, body, self._read)
+
+    def _read(self, spoken: Dialect, body: bytes) -> Digest:
+        is_long = len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone
+        conversation = (self._find_begun(spoken, body) or self._read_anew(spoken, body)) if is_long else None
+        if conversation is None:
+            return read_whole(spoken, body)
+        if (known := self._known.pop(conversation.key, None)) is not None:
+            self._size -= len(known.layout.body)
+        self._known[conversation.key] = conversation
+        self._size += len(body)
+        while self._size > _MOST_KNOWN and len(self._known) > 1:
+            self._size -= len(self._known.popitem(last=False)[1].layout.body)
+        return digest_request(conversation.request, [mark[1] for mark in conversation.marks if mark is not None])
+
+    def _find_begun(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
+        """The conversation, if it begins with the same bytes as one of the latest."""
+        latest = (each for each in reversed(self._known.values()) if each.key[0] == spoken.name)
+        for known in islice(latest, _CANDIDATES):
+            if body.startswith(memoryview(known.layout.body)[: known.layout.spans[0][1]]):
+                found = lay_out_next(known.layout, body, spoken.editing.container)
+                return found and known.grow(spoken, *found)
+        return None
+
+    def _read_anew(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
+        """The conversation by its first item, where other members of the document changed; None where only the patient
+        reader can tell."""
+        layout = lay_out(body, spoken.editing.container)
+        if layout is None:
+            return None
+        first = body[slice(*layout.spans[0])]
+        key = spoken.name, len(first), first[:_EDGE], first[-_EDGE:]
+        known = self._known.get(key)
+        grown = None if known is None else known.grow(spoken, layout, count_same(known.layout, layout))
+        if grown is not None:
+            return grown
+        request = spoken.read_request(decode(body))
+        messages = request.messages[-len(layout.spans) :]
+        if len(messages) < len(layout.spans) or any(map(spoken.editing.is_linked, messages)):
+            return None
+        return _Conversation(key, layout, request, mark_messages(messages))
+
+
+_EDGE = 64
+_CANDIDATES = 6
+_MOST_KNOWN = 2 << 20
+"""Bytes of the bodies whose conversations a reader remembers."""
+
+
+class _Conversation(NamedTuple):
+    """A request that was read, by what its first item is like. Its last messages are one for each item, none is read by
+    what others hold, and each has a mark."""
+
+    key: tuple[str, int, bytes, bytes]
+    layout: RequestLayout
+    request: Request
+    marks: list[Mark]
+
+    def grow(self, spoken: Dialect, layout: RequestLayout, count: int) -> "_Conversation | None":
+        """The request with this layout, of which only those items are read that this one does not begin with, after so
+        many; None if it has to be read as a whole."""
+        container, request = spoken.editing.container, self.request
+        new: tuple[Message, ...] = ()
+        start = len(request.messages) - len(self.layout.spans)
+        leading, kept = request.messages[:start], request.messages[start : start + count]
+        try:
+            if layout.before != self.layout.before or layout.after != self.layout.after:
+                others = {name: decode(raw) for name, raw in {**layout.before, **layout.after}.items()}
+                request = spoken.read_request({**others, container: []})
+                leading = request.messages
+            if count < len(layout.spans):
+                new = spoken.read_request({container: decode(layout.items(count))}).messages
+                if len(new) != len(layout.spans) - count or any(map(spoken.editing.is_linked, new)):
+                    return None
+        except Fault:
+            return None
+        marks = self.marks[:count]
+        marks += mark_messages(new, reversed(marks))
+        request = msgspec.structs.replace(request, messages=(*leading, *kept, *new))
+        return _Conversation(self.key, layout, request, marks)
