@@ -390,9 +390,13 @@ def join_texts(data: bytes) -> bytes:
     if b"\\" in data and (_HALVES.search(data) is not None or b"\\" + after in data):
         return data  # half a character at the end of a text is not to become a whole one, nor half an escape
     # `replace` looks at all of a long text anew for each place where it finds it.
-    first, *others = data.split(after)
+    first, *others, last = data.split(after)
     cut = len(before)
-    return first + b"".join([each[cut:] if each.startswith(before) else after + each for each in others])
+    texts = [each[cut:] for each in others]
+    alike = (after + before).join([b"", *texts])
+    if len(first) + len(alike) + len(after) + len(last) != len(data) or not data.startswith(alike, len(first)):
+        texts = [each[cut:] if each.startswith(before) else after + each for each in others]  # takes twice as long
+    return b"".join([first, *texts, last[cut:] if last.startswith(before) else after + last])
 
 
 def read_frames(data: bytes) -> tuple[bytes, int, bool] | None:

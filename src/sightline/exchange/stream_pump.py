@@ -6,6 +6,7 @@ the client's dialect.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Protocol, Self
 
 from sightline.dialects.registry import dialect
@@ -111,7 +112,7 @@ class StreamPump(ResponseBody):
         return self
 
     async def __anext__(self) -> bytes:
-        # The hot path of every stream. A step that is a coroutine of its own would double the cost of a chunk.
+        # A step that is a coroutine of its own would double the cost of a chunk.
         if data := self._ready:
             self._ready = b""
             return data
@@ -135,8 +136,7 @@ class StreamPump(ResponseBody):
 
     async def write_to(self, client: ChunkWriter) -> None:
         """Write each chunk to the client in the callback that reads it from the provider's socket. The task wakes up
-        for the first bytes and the last, and for a client that is slower than the provider: while it waits, the
-        provider's socket is not read."""
+        for the first bytes and the last, and for a client that is slower: until then the socket is not read."""
         tap, write = self._tap, client.write
 
         def take(data: bytes) -> bool:
@@ -227,7 +227,6 @@ class VerbatimTap:
         self._has_secrets = masking.has_secrets
         self._decoder = decoder
         self._is_framed = is_framed and decoder is None
-        self._reading = ReplyReader(spoken)
         self._is_shared = False
         """Whether a caller of our own gets the events: then the bytes are read as the client gets them, without keys,
         and each chunk when it comes."""
@@ -243,12 +242,15 @@ class VerbatimTap:
         """What the masking held back to the end."""
         self._last = b""
 
+    @cached_property
+    def _reading(self) -> ReplyReader:
+        return ReplyReader(self._spoken)  # only where `_plain` does not read it
+
     def share_reading(self) -> ReplyReader | None:
         """The reading of a stream to which an error can be added: nothing of another kind is read before its end."""
         if not self._is_framed:
             return None
-        self._is_shared = True
-        self._plain = None
+        self._is_shared, self._plain = True, None
         self._reading = ReplyReader(self._spoken, keeps_events=True)
         return self._reading
 
@@ -303,10 +305,12 @@ class VerbatimTap:
 
     def _hold_until_reply(self, early: bytearray, shown: bytes) -> bytes:
         """The bytes that can be passed on before anything of a reply has arrived."""
+        if self._plain is not None and len(early) + len(shown) == self._unread_size:
+            begun = bytes(early) + shown if early else shown
+            if self._plain.begins(begun):
+                self._early = None
+                return begun
         early += shown
-        if self._plain is not None and len(early) == self._unread_size and self._plain.begins(bytes(early)):
-            self._early = None
-            return bytes(early)
         self._read()
         reading = self._reading
         is_refused = reading.has_failed and not reading.was_cut and self._is_framed
