@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import trustme
 
-from sightline.cli.clients import RunProxy, Stage, bundle_of, open_proxy, refusal_notes, tls_outfit
+from sightline.app.running_server import ProxyShown
+from sightline.cli.clients import Stage, bundle_of, open_proxy, refusal_notes, tls_outfit
 from sightline.errors import Fault
 from sightline.exchange.remote_relay import RunningServer
 from tests.background import upstream_in_background
@@ -18,7 +19,7 @@ from tests.upstream import answer, says
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 OWN = "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n"
-PROXY = RunProxy("http://u:p@127.0.0.1:7701", OWN, ("a.example",))
+PROXY = ProxyShown("http://u:p@127.0.0.1:7701", OWN, ("a.example",))
 ASK = """
 import openai
 with openai.OpenAI(max_retries=0) as sdk:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import msgspec
+
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.model.json import Json
@@ -109,6 +111,30 @@ def call_server(
     message = str(words.get("message") or f"the running server answered {method} {path} with status {answer.status}")
     hint = str(words.get("hint") or "Perhaps the running server is older. Stop it, and try again.")
     raise Fault(Code.USAGE, message, hint=hint, status=answer.status)
+
+
+class ProxyShown(msgspec.Struct, frozen=True):
+    """The proxy of a run. `url` has its password, `certificate` is what its children are to trust, as PEM; `hosts` are
+    those whose connections are opened."""
+
+    url: str
+    certificate: str
+    hosts: tuple[str, ...]
+
+
+class RefusalShown(msgspec.Struct, frozen=True):
+    """A client did not accept our certificate for this host; `why` is what its TLS said. With `is_tunnelled` its
+    further connections there are tunnelled."""
+
+    host: str
+    why: str
+    is_tunnelled: bool
+
+
+class RefusalsShown(msgspec.Struct, frozen=True):
+    """The hosts for which the clients of a run did not accept our certificate."""
+
+    refused: tuple[RefusalShown, ...]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from sightline.app.configuration import Configuration, data_folder, plugins_name
 from sightline.app.engine import RelayResources as SendingMeans
 from sightline.app.engine import http_client, make_relay, means_of, nowhere, open_configured_store, relay_of
 from sightline.app.machine import SystemClock
-from sightline.app.running_server import announce, withdraw
+from sightline.app.running_server import ProxyShown, RefusalShown, RefusalsShown, announce, withdraw
 from sightline.app.worker import WorkerParameters
 from sightline.app.workers import MainParts, Workers, divide_connections
 from sightline.catalog.catalog import Catalog
@@ -391,30 +391,6 @@ class ProxyWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A run wants a proxy; `session` labels its traffic."""
 
     session: str
-
-
-class ProxyShown(msgspec.Struct, frozen=True):
-    """The proxy of a run. `url` has its password, `certificate` is what its children are to trust, as PEM; `hosts` are
-    those whose connections are opened."""
-
-    url: str
-    certificate: str
-    hosts: tuple[str, ...]
-
-
-class RefusalShown(msgspec.Struct, frozen=True):
-    """A client did not accept our certificate for this host; `why` is what its TLS said. With `is_tunnelled` its
-    further connections there are tunnelled."""
-
-    host: str
-    why: str
-    is_tunnelled: bool
-
-
-class RefusalsShown(msgspec.Struct, frozen=True):
-    """The hosts for which the clients of a run did not accept our certificate."""
-
-    refused: tuple[RefusalShown, ...]
 
 
 def hosts_to_open(loaded: Configuration) -> KnownHosts:

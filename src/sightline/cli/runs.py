@@ -24,7 +24,6 @@ _USUAL = 50
 
 
 def add_runs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `runs`."""
     command = commands.add_parser(
         "runs",
         help="list runs with tools, or show one",
@@ -142,7 +141,6 @@ def _run_lines(run: "RunShown") -> Iterator[str]:
 
 
 def add_resume(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `resume`."""
     command = commands.add_parser(
         "resume",
         help="resume an interrupted run",
@@ -163,7 +161,6 @@ def add_resume(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run_resume(arguments: argparse.Namespace) -> int:
-    """Resume the run."""
     import asyncio
 
     from sightline.app.configuration import configuration
@@ -216,7 +213,6 @@ PROVIDER = "script"
 
 
 def add_harness(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `harness`."""
     command = commands.add_parser(
         "harness",
         help="play a scripted model through the real tool loop",

@@ -19,7 +19,6 @@ _MOST_WORKERS = 256
 
 
 def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `serve`."""
     command = commands.add_parser(
         "serve",
         help="run the gateway and its page; the default command",

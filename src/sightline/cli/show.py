@@ -25,7 +25,6 @@ _INDENT = "  "
 
 
 def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
-    """The lines."""
     summary = exchange.summary
     when = datetime.fromtimestamp(summary.at).astimezone()
     sent = f" as {exchange.model}" if exchange.model != summary.model else ""
@@ -138,7 +137,6 @@ def _indent(text: str) -> Iterator[str]:
 
 
 def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `show`."""
     command = commands.add_parser(
         "show",
         help="show one recorded exchange",
@@ -226,7 +224,6 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
 
 
 def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `replay`."""
     command = commands.add_parser(
         "replay",
         help="send a recorded request again, or play its recorded answer",
@@ -246,7 +243,6 @@ def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run_replay(arguments: argparse.Namespace) -> int:
-    """Replay it."""
     import asyncio
 
     from sightline.app.configuration import configuration

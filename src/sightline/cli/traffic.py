@@ -34,7 +34,6 @@ _TO_THE_RIGHT = frozenset({"TOKENS", "COST", "TOOK"})
 
 
 def add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `traffic`."""
     command = commands.add_parser(
         "traffic",
         help="list recorded exchanges, newest first",
@@ -201,7 +200,6 @@ def _clip(text: str, most: int = _WIDEST) -> str:
 
 
 def add_import(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `import`."""
     command = commands.add_parser(
         "import",
         help="read exchanges from files into the record",
@@ -265,7 +263,6 @@ _SHOWN = 60
 
 
 def add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `export`."""
     command = commands.add_parser(
         "export",
         help="write recorded exchanges to a file",

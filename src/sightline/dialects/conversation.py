@@ -200,6 +200,11 @@ def has_mirrored_part(message: Message) -> bool:
     return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
+def is_mirrored(message: Message) -> bool:
+    """Whether everything in this message is also elsewhere in the request."""
+    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
+
+
 def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
     """The turns with every late result moved behind its call, whatever came in between; each move is reported."""
     late, ends = _late(turns)

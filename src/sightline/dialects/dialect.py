@@ -467,7 +467,6 @@ def show_model(model: ListedModel) -> JsonObject:
 
 
 def list_models(models: Sequence[ListedModel]) -> JsonObject:
-    """The list of models."""
     return {"object": "list", "data": [show_model(model) for model in models]}
 
 

@@ -181,6 +181,11 @@ def rest(holder: JsonObject, known: frozenset[str]) -> JsonObject:
     return {key: value for key, value in holder.items() if key not in known}
 
 
+def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
+    """Unread fields of an inner object, kept below its key."""
+    return {**extras, key: inner} if inner else extras
+
+
 def compact(holder: JsonObject) -> JsonObject:
     """The same without the fields that are None."""
     return {key: value for key, value in holder.items() if value is not None}

@@ -153,7 +153,6 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, groups: Iterable[frozenset[str]], document: Json) -> "Deletions":
-        """The deletions in this document."""
         kept = tuple(group for group in groups if group)
         holders = {parent_of(place) for group in kept for place in group}
         return cls(kept, frozenset(holder for holder in holders if isinstance(resolve(document, holder), list)))

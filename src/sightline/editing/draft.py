@@ -108,7 +108,6 @@ class Draft:
 
     @cached_property
     def screen(self) -> DocumentReading:
-        """The reading of the document on screen."""
         whole = self.whole
         if not whole.deletions:
             return whole.reading

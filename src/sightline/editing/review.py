@@ -242,7 +242,6 @@ class Review:
         self._costs: Costs | None = None
 
     def of(self, draft: Draft) -> Reviewed:
-        """Review one draft."""
         budget, certain = count_draft(draft, self._estimator, self._facts)
         validity = check_draft(draft, facts=self._facts, estimate=certain, is_vendor=self._is_vendor)
         return Reviewed(validity, budget, self._cost(draft))

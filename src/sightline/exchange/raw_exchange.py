@@ -38,7 +38,7 @@ from sightline.exchange.interception.hold import Let
 from sightline.exchange.outbound import dialect_key, raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.raw_recorder import RawRecorder
-from sightline.exchange.reply_reader import decode_body, unreadable
+from sightline.exchange.reply_reader import decode_body, key_repeated, unreadable
 from sightline.exchange.routing import HasKey, as_meant, credential, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
@@ -305,7 +305,7 @@ class RawReply(ResponseBody):
         else:
             self._masking.feed(kept)
             if self._masking.has_found:
-                raise _key_repeated()
+                raise key_repeated()
             data = piece
         self._given += len(data)
         return data
@@ -376,14 +376,6 @@ def fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
         fault = dialect(spoken).read_error(status, body[:4000].decode("utf-8", "replace").strip(), {})
     fault.status = status
     return fault
-
-
-def _key_repeated() -> Fault:
-    return Fault(
-        Code.UPSTREAM_PROTOCOL,
-        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
-        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
-    )
 
 
 def embeddings_of(spoken: str) -> EmbeddingsApi | None:

@@ -226,7 +226,6 @@ class SocketRecord:
         recorder.record_attempt(attempt)
 
     def open(self, headers: tuple[tuple[bytes, bytes], ...]) -> None:
-        """The socket is open."""
         self._recorder.begin_frames(headers)
         self._exchange.enter(ExchangePhase.STREAMING)
         self._recorder.commit()

@@ -63,7 +63,6 @@ class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, fault: Fault) -> Self:
-        """This fault."""
         notes = tuple(getattr(fault, "__notes__", ()))
         return cls(fault.code, fault.message, fault.hint, fault.pointer, fault.status, fault.retry_after, notes)
 

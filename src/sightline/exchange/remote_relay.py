@@ -233,7 +233,6 @@ class _Frames:
         self._waiting: deque[Frame] = deque()
 
     async def next(self) -> Frame:
-        """The next one."""
         while not self._waiting:
             try:
                 data = await anext(self._response, b"")

@@ -401,7 +401,6 @@ class RefusalBody:
         """The iteration gives it."""
 
     def take_whole(self) -> bytes | None:
-        """The whole body."""
         body, self._body = self._body, b""
         return body
 

@@ -188,7 +188,6 @@ class Exporter:
             self._end(shown)
 
     def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
-        """A tool of a run was run."""
         if self._metrics is not None:
             self._metrics.observe_tool(run, call, began, ended, outcome)
         self._end(tool_span(run, call, began, ended, outcome, with_content=self._with_content))

@@ -271,7 +271,6 @@ class Metrics:
             self._add(one, _SECONDS, ended_at - began_at)
 
     def observe_tool(self, _run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
-        """A tool of a run was run."""
         if not self.is_counting:
             return
         labels: Labels = (("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", call.name[:_LONGEST]))

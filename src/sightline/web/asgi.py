@@ -161,7 +161,6 @@ class WebResponse:
     headers: Headers = field(default_factory=list)
 
     async def to(self, send: Send) -> None:
-        """Send it."""
         size = (b"content-length", str(len(self.body)).encode())
         await send(response_start(self.status, [*self.headers, size]))
         await send(response_body(self.body, more=False))

@@ -97,7 +97,6 @@ class Exchanges:
         return SnippetsShown(tuple(words), tuple(found))
 
     async def summary(self, exchange: str) -> Summary:
-        """The summary of one exchange."""
         return await self._records.summary(exchange, await self._records.facts(exchange))
 
     async def body(self, exchange: str, query: Query) -> WebResponse:

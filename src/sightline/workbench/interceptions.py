@@ -118,7 +118,6 @@ class Interceptions:
 
     @property
     def mode(self) -> Intercepting:
-        """The mode."""
         return Intercepting(self._holds.mode)
 
     @property

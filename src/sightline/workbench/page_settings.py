@@ -59,7 +59,6 @@ class SavedTrafficFilters:
         self._kept = LoggedValue(logbook, FILTERS_LOG, TrafficFilters, now)
 
     async def read(self) -> TrafficFilters:
-        """The saved filters."""
         return await self._kept.read() or TrafficFilters(())
 
     async def replace(self, receive: Receive) -> TrafficFilters:

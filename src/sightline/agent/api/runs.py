@@ -46,7 +46,6 @@ class Approvals:
         self._kept = kept
 
     def list_all(self) -> list[ApprovalShown]:
-        """All of them."""
         return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
 
     def keep(self, tool: str, place: str, rule: ApprovalRule) -> None:
@@ -168,7 +167,6 @@ class Runs:
         return await self._runner.list_runs(min(query.number("limit", 50), MOST_RUNS))
 
     async def show(self, run: str) -> RunShown:
-        """All of a run."""
         return await self._runner.show(run)
 
     async def decide(self, run: str, body: DecisionsWanted) -> RunShown:

@@ -127,12 +127,10 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
                 )
 
     def most(self, name: LimitName) -> float | None:
-        """The limit of this name."""
         limit: float | None = getattr(self, name)
         return limit
 
     def raise_limit(self, name: LimitName) -> "RunLimits":
-        """The limits with this one raised."""
         most = self.most(name)
         return self if most is None else msgspec.structs.replace(self, **{name: next_limit(most)})
 

@@ -141,7 +141,6 @@ class PastRuns:
         return "running" if is_driven else "interrupted"
 
     async def show(self, run: str) -> RunShown:
-        """All of a run."""
         facts = await self.facts(run)
         standing, state = stand([each.fact for each in facts]), self.state(facts)
         # The calls that ran when the process ended are asked about first when the run is resumed.
@@ -181,7 +180,6 @@ class PastRuns:
 
 
 def read_facts(lines: Sequence[Line]) -> list[TimedFact]:
-    """The facts of these lines."""
     return [TimedFact(line.at, read(line.data)) for line in lines]
 
 

@@ -71,7 +71,6 @@ class _Times:
 
 
 def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: Looked) -> RunShown:
-    """All of a run."""
     began, ended = _began(facts), standing.ended
     rounds = ended.rounds if ended is not None else standing.run.rounds
     times = _times(facts)

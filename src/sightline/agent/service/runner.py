@@ -125,7 +125,6 @@ class Runner:
         hooks: Hooks | None = None,
         on_event: EventObserver | None = None,
         on_recorded: FactObserver | None = None,
-        is_stepping: bool = False,
         begun: Callable[[], None] | None = None,
         on_fact: FactListener | None = None,
         watcher: Watcher | None = None,
@@ -143,7 +142,7 @@ class Runner:
             tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, on_fact, watcher
         )
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
-        drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, before)
+        drive = RunDriver(standing, log, began, choice, self._means, company, before=before)
         return await self._driven(drive, begun)
 
     async def _driven(self, drive: RunDriver, begun: Callable[[], None] | None = None) -> FinishedRun:
@@ -195,7 +194,6 @@ class Runner:
     # --- looking ---
 
     async def show(self, run: str) -> RunShown:
-        """All of a run."""
         drive = self._drives.get(run)
         if drive is None:
             return await self._past.show(run)

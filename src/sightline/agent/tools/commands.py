@@ -114,7 +114,6 @@ class Child(asyncio.SubprocessProtocol):
         self._pipes[pipe] = transport
 
     def close_pipes(self) -> None:
-        """Close the pipes."""
         for pipe in self._pipes.values():
             pipe.close()
 

@@ -14,8 +14,7 @@ from sightline.agent.core.tool import Definition, ToolOutcome
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.commands import without
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
-from sightline.agent.tools.mcp.config import McpNetwork
-from sightline.agent.tools.mcp.config import open_mcp_file as opened_servers
+from sightline.agent.tools.mcp.config import McpNetwork, open_mcp_file
 from sightline.agent.tools.python_file import PythonFile
 from sightline.agent.tools.tools import Progress, Tools, together
 from sightline.errors import Code, Fault
@@ -155,7 +154,7 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
         return tools
     if toolset.mcp:
         file = where.path(toolset.mcp)
-        return await opened_servers(
+        return await open_mcp_file(
             file, environment=where.environment, call_timeout=toolset.timeout_s, network=where.network
         )
     if toolset.plugin:

@@ -76,7 +76,6 @@ class TopicCalls:
         return [_topic_shown(history, topic, direct) for topic in topics]
 
     async def add(self, wanted: TopicWanted) -> TopicShown:
-        """Add a topic."""
         chat = self._service.chat
         history = await chat.load()
         self._check(history, wanted.parent, wanted.toolsets)
@@ -94,7 +93,6 @@ class TopicCalls:
         return _topic_shown(history, topic, Counter(pair.topic for pair in history))
 
     async def remove(self, name: str) -> Versioned:
-        """Remove a topic."""
         await self._history_with(name)
         await self._service.chat.happen(TopicRemoved(name))
         return Versioned(self._service.chat.version)
@@ -286,7 +284,6 @@ class ChatListCalls:
         return await self._chats.list_chats(query.text("text"))
 
     async def get(self, chat: str) -> ChatBrief:
-        """One chat."""
         return await self._chats.describe(chat)
 
     async def create(self, wanted: ChatWanted) -> ChatBrief:

@@ -86,11 +86,9 @@ class PairShowing:
         self._prices = prices
 
     def row(self, pair: MessagePair, view: View) -> PairShown:
-        """The pair as it is in a view."""
         return PairShown(**self._fields(pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
 
     def details(self, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]) -> PairOpened:
-        """The pair with all its details."""
         standing: Standing = "hidden" if view is None else view.standing(pair.id)
         fields = self._fields(pair, view, standing)
         return PairOpened(
@@ -107,7 +105,6 @@ class PairShowing:
         return so_far if so_far is not None and so_far.messages else None
 
     def answer(self, answer: ChatAnswer, model: str) -> AnswerShown:
-        """An answer of this model."""
         cost = answer.cost
         if cost is None and answer.usage is not None and not answer.run:  # an answer of before costs were kept
             known = cost_of(answer.usage, self._prices(model))
@@ -206,15 +203,12 @@ class PairCalls:
         return await self.get(pair, query)
 
     async def mark(self, wanted: MarkWanted) -> Versioned:
-        """Mark pairs."""
         return await self._happen(wanted.ids, _mark(wanted))
 
     async def delete(self, wanted: IdsWanted) -> Versioned:
-        """Delete pairs."""
         return await self._happen(wanted.ids, PairsDeleted(wanted.ids))
 
     async def restore(self, wanted: IdsWanted) -> Versioned:
-        """Restore pairs."""
         return await self._happen(wanted.ids, PairsRestored(wanted.ids))
 
     async def _happen(self, ids: tuple[str, ...], fact: ChatFact) -> Versioned:

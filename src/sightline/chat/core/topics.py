@@ -94,7 +94,6 @@ class Topics:
         return found
 
     def add(self, topic: Topic) -> None:
-        """Add a topic."""
         if topic.id in self._topics:
             raise Fault(Code.USAGE, f"there is a topic {topic.id!r} already", hint="Give it another id.")
         self._check_name(topic)

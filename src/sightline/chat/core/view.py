@@ -126,7 +126,6 @@ class View:
 
     @property
     def settings(self) -> ChatSettings:
-        """The settings."""
         return self._settings
 
     @property

@@ -119,7 +119,6 @@ class AnswerProgress:
 
     @property
     def so_far(self) -> ChatAnswer:
-        """The answer so far."""
         return msgspec.structs.replace(self._live.answer, run=self._run)
 
     def cancel(self, reason: CancelReason = "user") -> None:

@@ -79,7 +79,6 @@ def message_lines(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def part_text(part: Part) -> str:
-    """A part as text."""
     match part:
         case Text() | Refusal():
             return part.text
@@ -147,7 +146,6 @@ def report(run: str, state: State, standing: EvalState, draw: Draw) -> list[str]
 
 
 def resume_command(run: str) -> str:
-    """The command that resumes a run."""
     return f"sightline eval run --resume {run}"
 
 

@@ -83,7 +83,6 @@ def tell_problems(problems: Sequence[SuiteProblem]) -> None:
 
 
 def problem_lines(problems: Sequence[SuiteProblem]) -> list[str]:
-    """The lines for these problems."""
     lines: list[str] = []
     for each in problems:
         lines.append(f"{each.place}: {each.severity}: {each.message}")

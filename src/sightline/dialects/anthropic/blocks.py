@@ -187,7 +187,6 @@ def read_thinking(block: JsonObject, at: str) -> Thinking:
 
 
 def read_redacted(block: JsonObject, at: str) -> Thinking:
-    """A redacted thinking block."""
     signature, signed_by, item = unwrap(str_of(block, "data", at), NAME)
     return Thinking(
         id=item, signature=signature, signed_by=signed_by, redacted=True, at=at, extras=rest(block, _REDACTED)
@@ -250,7 +249,6 @@ class BlockWriter:
         self._last_at = ""
 
     def write(self, parts: tuple[Part, ...]) -> list[Json]:
-        """The blocks of these parts."""
         blocks: list[Json] = []
         for part in parts:
             if isinstance(part, CacheBreakpoint):

@@ -120,7 +120,6 @@ _WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
 
 
 def stream_reader() -> StreamReader:
-    """A reader for one stream."""
     return StreamReader(MessagesMachine(), TextDeltas())
 
 

@@ -186,7 +186,6 @@ def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
 
 
 def thinking_block(text: str, signature: str) -> JsonObject:
-    """A thinking block."""
     return {"type": "thinking", "thinking": text, "signature": signature}
 
 
@@ -231,7 +230,6 @@ def _tool_use(part: ToolCall, message_id: str, index: int, report: Report) -> Js
 
 
 def tool_use_block(call_id: str, name: str, value: JsonObject) -> JsonObject:
-    """A tool_use block."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": value}
 
 

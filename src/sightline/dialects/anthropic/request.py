@@ -12,6 +12,7 @@ from sightline.dialects.anthropic.options import MODELLED, any_open, close_objec
 from sightline.dialects.conversation import (
     SYSTEM_ROLES,
     as_turns,
+    is_mirrored,
     leading_count,
     with_answers,
     with_ids,
@@ -35,7 +36,7 @@ from sightline.dialects.fields import (
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
+from sightline.model.parts import CacheBreakpoint, Part, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import ChoiceMode, CustomTool, FunctionTool, Message, OpaqueTool, Request, Tool, ToolChoice
 from sightline.wire.jsontext import encode
@@ -400,7 +401,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     messages = request.messages
     if not same:
         _lose_identity(messages, report)
-        messages = tuple(message for message in messages if not _is_mirrored(message))
+        messages = tuple(message for message in messages if not is_mirrored(message))
     messages = with_policy(messages, target.system, report)
     if not same:
         messages = with_turns(messages, report)
@@ -420,17 +421,12 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 def _lose_identity(messages: tuple[Message, ...], report: Report) -> None:
     """Report what a message of this API does not say about itself, before messages are joined."""
     for message in messages:
-        if message.role == "developer" and not _is_mirrored(message):
+        if message.role == "developer" and not is_mirrored(message):
             report.lose(message.at, "role developer", f"{NAME} calls it system", "identity")
         if message.id is not None:
             report.lose(message.at, "id of the message", f"{NAME} has no such field", "identity")
         if message.name is not None:
             report.lose(f"{message.at}/name", "name of the speaker", f"{NAME} has no such field", "option")
-
-
-def _is_mirrored(message: Message) -> bool:
-    """Whether everything in this message also stands elsewhere in the request."""
-    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
 class _Conversation:

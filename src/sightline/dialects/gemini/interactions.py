@@ -91,7 +91,6 @@ class _Reading:
         return [*events, *_read_end(document), Ended()]
 
     def read_frame(self, event: JsonObject) -> list[StreamEvent]:
-        """The events of one frame of a stream."""
         index = event.get("index")
         match event.get("event_type"):
             case "interaction.created" | "interaction.start":

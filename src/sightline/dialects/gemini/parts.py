@@ -65,7 +65,6 @@ _NOTHING: Signature = (None, None, None)
 
 
 def read_signature(part: JsonObject, at: str) -> Signature:
-    """The signature on a part."""
     text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
     if text is None:
         return _NOTHING

@@ -371,7 +371,6 @@ def _seconds(time: str) -> int | None:
 
 
 def stream_reader() -> StreamReader:
-    """A reader for one stream."""
     return StreamReader(ReplyMachine(is_stream=True))
 
 

@@ -14,6 +14,7 @@ from sightline.dialects import signatures as signatures
 from sightline.dialects.conversation import (
     SYSTEM_ROLES,
     as_turns,
+    is_mirrored,
     leading_count,
     plain_text,
     with_answers,
@@ -318,7 +319,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     messages = request.messages
     if not same:
         _lose_labels(messages, report)
-        messages = tuple(message for message in messages if not _is_mirrored(message))
+        messages = tuple(message for message in messages if not is_mirrored(message))
     messages = with_policy(messages, target.system, report)
     if not same:
         messages = with_answers(as_turns(messages), report, NAME)
@@ -382,11 +383,6 @@ def _write_messages(messages: tuple[Message, ...], document: JsonObject, report:
         document["systemInstruction"] = {"parts": instruction}
     pairs = zip(messages[count:], written[count:], strict=True)
     document["contents"] = [writer.content(message, parts) for message, (_, parts) in pairs]
-
-
-def _is_mirrored(message: Message) -> bool:
-    """Whether everything in this message also stands elsewhere in the request."""
-    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
 def _as_it_stood(message: Message, parts: list[Json]) -> Json:

@@ -8,6 +8,7 @@ from sightline.dialects.fields import (
     as_list,
     as_object,
     from_url,
+    nest_extras,
     opt_bool,
     opt_object,
     opt_str,
@@ -27,7 +28,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING_TEXT,
 )
 from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format
-from sightline.dialects.openai_chat.tools import nest_extras, read_tool_choice, read_tools
+from sightline.dialects.openai_chat.tools import read_tool_choice, read_tools
 from sightline.dialects.option_table import options_of, read_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (

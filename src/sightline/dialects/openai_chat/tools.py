@@ -8,6 +8,7 @@ from sightline.dialects.fields import (
     as_str,
     compact,
     merge,
+    nest_extras,
     opt_bool,
     opt_object,
     opt_str,
@@ -57,11 +58,6 @@ def _read_tool(value: Json, at: str) -> Tool:
         at=at,
         extras=nest_extras(extras, kind, nest_extras(unread, "format", spare)),
     )
-
-
-def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
-    """Unread fields of an inner object, kept below its key."""
-    return {**extras, key: inner} if inner else extras
 
 
 def _function(inner: JsonObject, at: str, inner_at: str, extras: JsonObject) -> FunctionTool:

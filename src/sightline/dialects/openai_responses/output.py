@@ -332,7 +332,6 @@ class Output:
         self._whole({"id": item_id, "type": "reasoning", "summary": [], "encrypted_content": encrypted})
 
     def call(self, begun: ToolCallBegun) -> None:
-        """A call has begun."""
         self.close()
         index, is_custom = len(self.items), begun.kind == "custom"
         if not begun.id:

@@ -291,7 +291,6 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
 
 
 def write_tools(tools: Iterable[Tool], report: Report, *, same: bool) -> list[Json]:
-    """The list of tools."""
     return _ToolWriter(report, same=same).write(tools)
 
 

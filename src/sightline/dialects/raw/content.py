@@ -12,6 +12,7 @@ from sightline.dialects.fields import (
     compact,
     from_url,
     merge,
+    nest_extras,
     opt_str,
     rest,
     str_of,
@@ -205,11 +206,6 @@ def place_citations(citations: tuple[Citation, ...], at: str) -> tuple[Citation,
         )
         for index, citation in enumerate(citations)
     )
-
-
-def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
-    """Unread fields of an inner object, kept below its key."""
-    return {**extras, key: inner} if inner else extras
 
 
 def read_calls(holder: JsonObject, at: str) -> list[ToolCall | Opaque]:

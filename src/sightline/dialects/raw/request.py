@@ -16,6 +16,7 @@ from sightline.dialects.fields import (
     as_object,
     compact,
     merge,
+    nest_extras,
     opt_object,
     opt_str,
     rest,
@@ -28,7 +29,7 @@ from sightline.dialects.openai_chat.names import NAME as CHAT
 from sightline.dialects.openai_chat.request_read import read_request as read_chat
 from sightline.dialects.openai_chat.request_write import write_request as write_chat
 from sightline.dialects.raw.carrier import carry_result, read_carried_result
-from sightline.dialects.raw.content import ContentWriter, nest_extras, read_calls, read_content
+from sightline.dialects.raw.content import ContentWriter, read_calls, read_content
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLE_NUMBERS, ROLES
 from sightline.dialects.tool_names import as_function_arguments, flat_name, free_text
 from sightline.dialects.validity import no_messages, pairing_problems

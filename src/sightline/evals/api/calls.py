@@ -150,7 +150,6 @@ class Reruns:
         return run
 
     async def stop(self, run: str) -> None:
-        """Stop a run."""
         await self._evaluation.show(run)
         self._evaluation.stop(run)
 

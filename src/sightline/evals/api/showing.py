@@ -93,7 +93,6 @@ def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bo
 
 
 def figures(summary: TargetSummary) -> TargetFigures:
-    """The figures of one target."""
     mean = summary.score
     interval = None if mean is None else mean.interval
     low, high = within(interval)

@@ -62,7 +62,6 @@ def to_line(result: CaseResult) -> bytes:
 
 
 def to_jsonl(results: Iterable[CaseResult]) -> bytes:
-    """All of them."""
     return b"".join(map(to_line, results))
 
 
@@ -117,7 +116,6 @@ def to_index(results: Iterable[CaseResult]) -> bytes:
 
 
 def row_of(result: CaseResult) -> JsonObject:
-    """One row."""
     seen = result.observation
     score = score_or_reason(result)
     row: JsonObject = {

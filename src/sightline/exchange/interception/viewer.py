@@ -107,7 +107,6 @@ class DocumentView:
 
 
 def _with_details(section: Section, tokens: Tokens | None, origin: Origin | None) -> Section:
-    """The section with its tokens and its origin."""
     text, index = (None, None) if origin is None else origin
     original = None if text == section.text else text
     return msgspec.structs.replace(section, tokens=tokens, original_content=original, source_message_index=index)

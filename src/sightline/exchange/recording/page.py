@@ -44,7 +44,6 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=\s_-]*")
 
 
 def message_html(message: Message) -> str:
-    """One message."""
     role = escape(message.role)
     name = f" · {escape(message.name)}" if message.name else ""
     return f'<article class="{role}"><h3>{role}{name}</h3>{parts_html(message.parts)}</article>'

@@ -32,7 +32,6 @@ def member(holder: JsonObject, key: str) -> JsonObject:
 
 
 def members(value: Json) -> list[JsonObject]:
-    """The objects in a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
@@ -114,7 +113,7 @@ class Gathering:
                 self.lose("citations without an address were left out")
         return tuple(found)
 
-    def topic(self, key: str, name: str, parent: str = ROOT, system_prompt: str | None = None) -> str:
+    def topic(self, key: str, name: str, parent: str = ROOT) -> str:
         """Add a topic; if its name is taken, it gets a number."""
         title = " ".join(name.split())[:120] or "Untitled"
         fresh, number = title, 1
@@ -122,7 +121,7 @@ class Gathering:
             number += 1
             fresh = f"{title} ({number})"
         self._names.add((parent, fresh.lower()))
-        topic = Topic(id=self._id("topic", key), name=fresh, parent=parent, system_prompt=system_prompt or None)
+        topic = Topic(id=self._id("topic", key), name=fresh, parent=parent)
         self._topics.append(topic)
         return topic.id
 

@@ -140,7 +140,6 @@ def prepare_grader(spec: GraderSpec, path: str, types: GraderTypes) -> Grader:
 
 
 def run_grader(grader: Grader, subject: GradingSubject) -> Generator[Step, Answer, Score]:
-    """The score of one answer."""
     finding = yield from grader.run(subject)
     return score_of(grader.spec, finding, subject.grading.threshold)
 

@@ -173,7 +173,6 @@ class PromptSource:
         return bool(self.path or self.argv or variables_of(self.text))
 
     def words(self, subject: GradingSubject) -> Generator[Step, Answer, str | StepFailed]:
-        """The words."""
         if self.path:
             return (yield from file_text(self.path))
         if not self.argv:

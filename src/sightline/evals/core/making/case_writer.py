@@ -135,7 +135,6 @@ class CaseWriter:
 
     @property
     def left(self) -> tuple[LeftOut, ...]:
-        """What is not in the case."""
         return tuple(self._left)
 
     def leave(self, what: str, why: str) -> None:

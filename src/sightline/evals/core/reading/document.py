@@ -73,7 +73,6 @@ class Node:
         return None if node is None or node.value is None else node
 
     def key_place(self, key: str) -> SuitePlace:
-        """The place of a key."""
         return self.keys.get(key, self.place)
 
 
@@ -186,7 +185,6 @@ class _NodeReader(TypedReader):
         self._findings = findings
 
     def content(self, value: Node) -> Content:
-        """The value of a node."""
         return value.value
 
     def whole(self, value: Node) -> Json:

@@ -246,7 +246,6 @@ class FarMemory(Memory):
 
 
 def recording(line: HostLine, entries: Sequence[KeptEntry]) -> None:
-    """Entries for the record."""
     line.tell(RecordEntries(tuple(entries)))
 
 

@@ -162,7 +162,6 @@ class Interception(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, mode=mode, before=before, is_fresh=is_fresh)
 
     def with_rules(self, rules: Rules) -> "Interception":
-        """With other rules."""
         if not self.is_fresh:
             return msgspec.structs.replace(self, rules=rules)
         usual: Mode = "rules" if rules else "off"
