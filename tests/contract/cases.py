@@ -36,8 +36,3 @@ def cases(*files: str) -> list[Case]:
 def others(dialect: str) -> list[str]:
     """The dialects that this one can be translated to."""
     return [name for name in NAMES if name != dialect]
-
-
-def pairs(*files: str) -> list[tuple[Case, str]]:
-    """Every case with every dialect that it is not of."""
-    return [(case, target) for case in cases(*files) for target in others(case.dialect)]

@@ -33,15 +33,22 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
 
 def sent(folder: Path, spoken: str, asked: Any, **settings: Any) -> tuple[Seen | None, Got]:
     """What the provider saw, and what the client got."""
-    result: list[Any] = []
+    return sent_in_turn(folder, spoken, [asked], **settings)[0]
+
+
+def sent_in_turn(folder: Path, spoken: str, requests: list[Any], **settings: Any) -> list[tuple[Seen | None, Got]]:
+    """The same of each of these requests, one after the other."""
+    result: list[tuple[Seen | None, Got]] = []
 
     async def story(stage: Stage) -> None:
         stage.upstream.script = [answer(200, whole(spoken))]
-        got = await stage.ask(asked)
-        result.extend([next(iter(stage.upstream.seen), None), got])
+        for asked in requests:
+            count = len(stage.upstream.seen)
+            got = await stage.ask(asked)
+            result.append((next(iter(stage.upstream.seen[count:]), None), got))
 
     play(story, folder, spoken, **settings)
-    return result[0], result[1]
+    return result
 
 
 def names(seen: Seen | None) -> list[str]:
@@ -52,33 +59,31 @@ def names(seen: Seen | None) -> list[str]:
 # --- credentials ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", CREDENTIALS)
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_configured_key_replaces_every_client_credential(tmp_path: Path, client: str, provider: str, how: str) -> None:
-    seen, got = sent(tmp_path, provider, asks(client, **CREDENTIALS[how]))
-    assert seen is not None
+def test_configured_key_replaces_every_client_credential(tmp_path: Path, client: str, provider: str) -> None:
+    requests = [asks(client, **credential) for credential in CREDENTIALS.values()]
     name, prefix = PLACES[provider]
-    assert seen.header(name) == f"{prefix}{KEY}"
-    assert OWN not in repr(seen)
-    assert got.status == 200
+    for how, (seen, got) in zip(CREDENTIALS, sent_in_turn(tmp_path, provider, requests), strict=True):
+        assert seen is not None, how
+        assert seen.header(name) == f"{prefix}{KEY}", how
+        assert OWN not in repr(seen), how
+        assert got.status == 200, how
 
 
-@pytest.mark.parametrize("how", CREDENTIALS)
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_client_credential_is_forwarded_without_a_configured_key(
-    tmp_path: Path, client: str, provider: str, how: str
-) -> None:
-    seen, _ = sent(tmp_path, provider, asks(client, provider="open", **CREDENTIALS[how]))
-    assert seen is not None
-    if client == provider:
-        assert [pair for pair in seen.headers if OWN in pair[1]] == list(CREDENTIALS[how]["headers"])
-        assert (OWN in seen.target) == ("query" in how)
-    else:
-        name, prefix = PLACES[provider]
-        assert seen.header(name) == f"{prefix}{OWN}"
-        assert OWN not in seen.target
+def test_client_credential_is_forwarded_without_a_configured_key(tmp_path: Path, client: str, provider: str) -> None:
+    requests = [asks(client, provider="open", **credential) for credential in CREDENTIALS.values()]
+    name, prefix = PLACES[provider]
+    for how, (seen, _) in zip(CREDENTIALS, sent_in_turn(tmp_path, provider, requests), strict=True):
+        assert seen is not None, how
+        if client == provider:
+            assert [pair for pair in seen.headers if OWN in pair[1]] == list(CREDENTIALS[how]["headers"]), how
+            assert (OWN in seen.target) == ("query" in how), how
+        else:
+            assert seen.header(name) == f"{prefix}{OWN}", how
+            assert OWN not in seen.target, how
 
 
 @pytest.mark.parametrize("client", ["openai-chat", "anthropic"])

@@ -14,7 +14,6 @@ ASKS = {
 }
 
 
-@pytest.mark.parametrize("path", ASKS)
 @pytest.mark.parametrize(
     "written",
     ["{}", "/{}", "//{}", "{}/", "{}//", "/v1{}", "/v1/{}"],
@@ -31,14 +30,13 @@ ASKS = {
         ("//p/a%2Fb/s/my%20task", "a/b", "my task"),
     ],
 )
-def test_every_path_is_known_however_it_is_written(
-    path: str, written: str, prefix: str, provider: str, session: str
-) -> None:
-    place = parse_path(prefix + written.format(path))
-    assert (place.kind, place.provider, place.session) == ("ask", provider, session)
-    assert (place.dialect, place.counts) == ASKS[path]
-    assert place.path.startswith("/v1/")
-    assert "/" + written.format(path).lstrip("/") == place.path
+def test_every_path_is_known_however_it_is_written(written: str, prefix: str, provider: str, session: str) -> None:
+    for path, asked in ASKS.items():
+        place = parse_path(prefix + written.format(path))
+        assert (place.kind, place.provider, place.session) == ("ask", provider, session)
+        assert (place.dialect, place.counts) == asked
+        assert place.path.startswith("/v1/")
+        assert "/" + written.format(path).lstrip("/") == place.path
 
 
 @pytest.mark.parametrize("path", [path.removeprefix("/v1") for path in ASKS])
