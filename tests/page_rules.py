@@ -7,11 +7,13 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 WIDTHS = {1440: 900, 1024: 768, 768: 1024, 390: 844}
 """The height of a window by its width."""
@@ -144,6 +146,7 @@ PARTS = """() => {
   return found;
 }"""
 
+HAS_PARTS = f"(names) => {{ const found = ({PARTS})(); return names.every((name) => name in found); }}"
 CHECK = """async ({ laws, only, within }) => {
   const { violations } = await axe.run(document.querySelector(within) ?? document, {
     runOnly: only.length ? { type: "rule", values: only } : { type: "tag", values: laws },
@@ -182,11 +185,15 @@ def problems(page: Page, *, is_whole: bool = True, view: str = "") -> Iterator[s
     if not page.evaluate("() => 'axe' in globalThis"):
         page.evaluate(axe_source())
         page.evaluate(STILL)
+    record: dict[str, Any] = json.loads(FRAMES.read_text("utf-8"))
     seen: dict[str, dict[str, list[int]]] = {}
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if width == 390 else "light")
         page.evaluate(SETTLED)
+        if view:  # a part may need a second answer of the API; one that never comes is told below
+            with suppress(PlaywrightTimeoutError):
+                page.wait_for_function(HAS_PARTS, arg=[*record.get(view, {}).get(str(width), ())])
         found: list[str] = page.evaluate(LAYOUT) + page.evaluate(THEMES)
         seen[str(width)] = page.evaluate(PARTS)
         if width in (1440, 390):
@@ -195,12 +202,11 @@ def problems(page: Page, *, is_whole: bool = True, view: str = "") -> Iterator[s
             found += page.evaluate(CHECK, {"laws": LAWS, "only": only, "within": within})
         yield from (f"{width}: {each}" for each in found)
     if view:
-        yield from moved_parts(view, seen)
+        yield from moved_parts(view, seen, record)
 
 
-def moved_parts(view: str, seen: dict[str, dict[str, list[int]]]) -> Iterator[str]:
+def moved_parts(view: str, seen: dict[str, dict[str, list[int]]], record: dict[str, Any]) -> Iterator[str]:
     """Chief parts that were seen elsewhere than on record. FRAMES=record writes the record anew."""
-    record: dict[str, Any] = json.loads(FRAMES.read_text("utf-8"))
     if os.environ.get("FRAMES") == "record":
         record[view] = seen
         lines = (f"{json.dumps(name)}: {json.dumps(record[name], sort_keys=True)}" for name in sorted(record))

@@ -127,6 +127,16 @@ asyncio.run(reserve())
 """
 
 
+async def reserve_when_free(counts: CapCounts, claim: Claim) -> list[CapUse]:
+    """Once the database has noticed that the other process is gone: on a busy machine not at once."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await counts.reserve([claim])
+            except CapFullError:
+                await asyncio.sleep(0.01)
+
+
 def test_what_a_killed_process_had_reserved_is_free_again(opening: Opening, where: str) -> None:
     async def story() -> None:
         living = await opening()
@@ -140,7 +150,7 @@ def test_what_a_killed_process_had_reserved_is_free_again(opening: Opening, wher
             await living.reserve([Claim(DAY, 20, 100)])
         other.kill()
         await other.communicate()
-        assert await living.reserve([Claim(DAY, 20, 100)]) == [CapUse(DAY, 0, 20)]
+        assert await reserve_when_free(living, Claim(DAY, 20, 100)) == [CapUse(DAY, 0, 20)]
         assert await living.settle(DAY, 20, 5) == CapUse(DAY, 5, 0)
         assert sorted(await living.uses(), key=lambda use: use.key) == [CapUse(DAY, 5, 0), CapUse(OTHER, 0, 1)]
         await living.close()
