@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sightline.cli.evals import running
-from sightline.cli.evals.report import NAMES, Exports
+from sightline.cli.evals.report import FORMATS, Exports
 from sightline.cli.program import main
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
@@ -351,12 +351,12 @@ def test_case_that_cannot_be_sent_is_reported(folder: Path, capsys: Captured) ->
 
 
 def test_every_form_holds_the_results_of_all_runs(tmp_path: Path) -> None:
-    exports = Exports(str(tmp_path / "out"), str(tmp_path / "r.jsonl"), str(tmp_path / "r.xml"))
+    exports = Exports(str(tmp_path / "out"), {"jsonl": str(tmp_path / "r.jsonl"), "junit": str(tmp_path / "r.xml")})
     exports.check()
     exports.add(standing(row("c1", 1.0)))
     exports.add(standing(row("c2", 0.0)))
     exports.write()
-    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == sorted(NAMES)
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == sorted(each.file for each in FORMATS)
     assert (tmp_path / "r.jsonl").read_bytes() == (tmp_path / "out/results.jsonl").read_bytes()
     assert (tmp_path / "r.xml").read_bytes() == (tmp_path / "out/junit.xml").read_bytes()
     rows = [json.loads(line) for line in (tmp_path / "out/index.jsonl").read_text().splitlines()]
@@ -376,14 +376,14 @@ def test_without_a_place_nothing_is_written(tmp_path: Path, monkeypatch: pytest.
 def test_unwritable_export_path_is_rejected_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Fault):
-        Exports(jsonl=str(tmp_path / "file" / "r.jsonl")).check()
+        Exports(files={"jsonl": str(tmp_path / "file" / "r.jsonl")}).check()
     with pytest.raises(Fault):
-        Exports(junit=str(tmp_path)).write()
+        Exports(files={"junit": str(tmp_path)}).write()
 
 
 def test_a_look_at_a_place_leaves_nothing_there_and_what_was_there_stays(tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text("of yesterday")
-    exports = Exports(str(tmp_path / "out"), str(tmp_path / "r.jsonl"), str(tmp_path / "r.xml"))
+    exports = Exports(str(tmp_path / "out"), {"jsonl": str(tmp_path / "r.jsonl"), "junit": str(tmp_path / "r.xml")})
     exports.check()
     assert not (tmp_path / "r.jsonl").exists()
     assert not list((tmp_path / "out").iterdir())
@@ -394,7 +394,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     """As on a disk that is full, which a limit of the system is like."""
     place = tmp_path / "r.jsonl"
     place.write_text("of yesterday")
-    exports = Exports(jsonl=str(place))
+    exports = Exports(files={"jsonl": str(place)})
     exports.add(standing(row("c1", 1.0)))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -416,7 +416,7 @@ def test_a_pipe_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "r.xml").symlink_to(tmp_path / "there" / "r.xml")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        exports = Exports(jsonl=str(pipe), junit=str(tmp_path / "r.xml"))
+        exports = Exports(files={"jsonl": str(pipe), "junit": str(tmp_path / "r.xml")})
         exports.check()
         exports.add(standing(row("c1", 1.0)))
         exports.write()
@@ -433,7 +433,7 @@ def test_export_format_that_was_not_requested_is_not_generated(tmp_path: Path, m
         raise AssertionError
 
     monkeypatch.setattr("sightline.cli.evals.report.to_junit", unwanted)
-    exports = Exports(jsonl=str(tmp_path / "r.jsonl"))
+    exports = Exports(files={"jsonl": str(tmp_path / "r.jsonl")})
     exports.add(standing(row("c1", 1.0)))
     exports.write()
     monkeypatch.setattr("sightline.cli.evals.report.to_jsonl", unwanted)

@@ -2,10 +2,10 @@
 
 import argparse
 import errno
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
 import msgspec
 
@@ -307,28 +307,46 @@ def _trouble(result: CaseResult, place: SuitePlace) -> Iterator[str]:
 _NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
 """Errors that mean a file can be written but not replaced."""
 
-NAMES = ("results.jsonl", "index.jsonl", "junit.xml", "summary.json")
-"""The files of an export folder: our own JSONL, AgentV's, JUnit for CI, and the figures of each target."""
+
+class ExportFormat(NamedTuple):
+    """A form of results: its file in an export folder, how it is written (from results, and the suite's name where they
+    are of one), and the option that takes a file of its own, if there is one."""
+
+    file: str
+    render: Callable[[Sequence[CaseResult], str], bytes]
+    option: str = ""
+
+
+FORMATS = (
+    ExportFormat("results.jsonl", lambda results, _: to_jsonl(results), "jsonl"),
+    ExportFormat("index.jsonl", lambda results, _: to_index(results)),
+    ExportFormat("junit.xml", lambda results, suite: to_junit(results, name=suite), "junit"),
+    ExportFormat("summary.json", lambda results, _: encode(in_full(summarize(results, drawing()))) + b"\n"),
+)
+"""Our own JSONL, AgentV's, JUnit for CI, and the figures of each target."""
 
 
 @dataclass
 class Exports:
-    """The requested exports. `folder` gets all files; `jsonl` and `junit` are single files."""
+    """The requested exports. `folder` gets all files; `files` are single ones, by the names of their options."""
 
     folder: str = ""
-    jsonl: str = ""
-    junit: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
     _results: list[CaseResult] = field(default_factory=list)
     _suites: list[str] = field(default_factory=list)
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Self:
         """Those that the command line names."""
-        return cls(arguments.output, arguments.jsonl, arguments.junit)
+        options = (each.option for each in FORMATS if each.option)
+        return cls(arguments.output, {option: getattr(arguments, option) for option in options})
+
+    def _places_of(self, form: ExportFormat) -> list[str]:
+        return [*filter(None, (self.files.get(form.option), self.folder and f"{self.folder}/{form.file}"))]
 
     def check(self) -> None:
         """Raise a fault if a destination cannot be written, before anything is sent."""
-        for place in filter(None, (self.folder and f"{self.folder}/{NAMES[0]}", self.jsonl, self.junit)):
+        for place in (place for form in FORMATS for place in self._places_of(form)):
             path = Path(place)
             if _is_stream(path):
                 continue
@@ -350,18 +368,12 @@ class Exports:
 
     def write(self) -> None:
         name = self._suites[0] if len(set(self._suites)) == 1 else ""
-        # Rendering a large run is slow, so only requested exports are rendered.
-        lines = to_jsonl(self._results) if self.jsonl or self.folder else b""
-        tests = to_junit(self._results, name=name) if self.junit or self.folder else b""
-        if self.jsonl:
-            _write(self.jsonl, lines)
-        if self.junit:
-            _write(self.junit, tests)
-        if self.folder:
-            summaries = in_full(summarize(self._results, drawing()))
-            contents = (lines, to_index(self._results), tests, encode(summaries) + b"\n")
-            for each, content in zip(NAMES, contents, strict=True):
-                _write(f"{self.folder}/{each}", content)
+        for form in FORMATS:
+            # Rendering a large run is slow, so only requested exports are rendered.
+            if places := self._places_of(form):
+                data = form.render(self._results, name)
+                for place in places:
+                    _write(place, data)
 
 
 def _write(place: str, data: bytes) -> None:

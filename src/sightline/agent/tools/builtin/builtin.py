@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, get_args
 
 import msgspec
 
@@ -21,6 +21,7 @@ from sightline.agent.tools.commands import Commands, minimal
 from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.catalog.capabilities import HostedTool
 from sightline.errors import Code, Fault
+from sightline.settings import BuiltinName
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff
 
 MOST_BYTES = 10_000_000
@@ -299,7 +300,7 @@ def _is_spelled(command: str) -> bool:
 
 READING = ("read_file", "list_files", "search_files")
 HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")
-NAMES = (*READING, "write_file", "edit_file", "run_command", *HOSTED)
+NAMES: tuple[BuiltinName, ...] = get_args(BuiltinName)
 _ACTION = ("command", "env", "timeout_ms", "working_directory", "user")
 _GRACE = 10.0
 """Extra seconds for a tool with its own process to end that process and report its output."""
@@ -325,7 +326,7 @@ class Builtin:
         self._timeout = timeout
         self._names = tuple(dict.fromkeys(names))
         functions = self._functions(lambda words: None)
-        self._definitions = tuple(_definition(name, functions.get(name)) for name in self._names)
+        self._definitions = tuple(_definition(name, functions) for name in self._names)
 
     def __str__(self) -> str:
         return f"the built-in tools of {self._shown}"
@@ -370,11 +371,11 @@ class Builtin:
         }
 
 
-def _definition(name: str, function: Callable[..., object] | None) -> Definition:
+def _definition(name: str, functions: Mapping[str, Callable[..., object]]) -> Definition:
     hosted = next((each for each in HOSTED if each == name), None)
-    if function is None:  # run by the provider
+    if name == "web_search":  # the one that the provider runs
         return Definition(name=name, description="Search the web; the provider does it.", hosted=hosted)
-    found = definition_of(function, is_parallel=name in READING)
+    found = definition_of(functions[name], is_parallel=name in READING)
     # OpenAI's API defines the arguments; unknown ones of later versions are ignored rather than refused.
     schema = {**(found.schema or {}), "additionalProperties": True} if hosted else found.schema
     return msgspec.structs.replace(found, hosted=hosted, schema=schema)
