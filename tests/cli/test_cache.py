@@ -70,6 +70,11 @@ def test_the_page_names_causes_bytes_and_advice(words: list[str], capsys: pytest
     assert "Saves 2,000 tokens, $0.0069 in 1 turn." in said
 
 
+def test_turns_that_lost_nothing_have_no_heading_for_causes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", "--filter", "id:x_2"]) == 0
+    assert capsys.readouterr().out == "1 turn: read 2,000 of 2,000 tokens that the cache could have held (100%)\n"
+
+
 def test_causes_are_summed_by_client(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "--filter", "session:fix*", "--by", "client"]) == 0
     said = capsys.readouterr().out.splitlines()

@@ -340,7 +340,7 @@ def _cache_page(report: "CacheReport") -> str:
     if report.agreed + report.disagreed:
         told = report.agreed + report.disagreed
         lines.append(f"the provider gives the same reason for {report.agreed} of {many(told, 'turn')}")
-    lines += ["", "Causes"]
+    lines += ["", "Causes"] if report.causes else []
     key = ""
     for row in report.causes:
         if row.key != key:
