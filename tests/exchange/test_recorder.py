@@ -26,7 +26,7 @@ from sightline.model.exchange import (
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.report import Report
-from sightline.store.entries import BodyEntry, Entry, FactEntry, KeptEntry, plain_entries
+from sightline.store.entries import BodyEntry, Entry, FactEntry, FramesEntry, KeptEntry, plain_entries
 from tests.fake_clock import FakeClock
 
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
@@ -106,6 +106,7 @@ def test_a_watcher_sees_each_frame_as_it_comes_and_no_secret() -> None:
         return [fact async for fact in facts]
 
     shown = asyncio.run(watch())
+    assert sum(isinstance(each, FramesEntry) for each in kept) == 1
     frames = [
         each for each in plain_entries(kept) if isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived)
     ]

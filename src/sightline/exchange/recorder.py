@@ -177,7 +177,13 @@ class Recorder:
         if data:
             self._shown += data
             self._count += len(data)
-            self._waiting.append(frames)
+            last = self._waiting[-1] if self._waiting else None
+            if isinstance(last, FramesEntry):  # the frames of a response that is watched are made one by one
+                last.at.extend(at)
+                last.after.extend(after)
+                last.data.extend(data)
+            else:
+                self._waiting.append(frames)
         return frames
 
     def _show(self, frames: FramesEntry) -> None:
