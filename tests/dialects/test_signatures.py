@@ -35,9 +35,10 @@ def left(body: Any, spoken: str) -> tuple[Any, list[tuple[str, str]]]:
 
 
 def test_a_body_without_our_marks_needs_no_look() -> None:
-    assert not may_hold_signatures(b'{"messages":[{"signature":"EqQBCkYIB"}]}')
-    assert may_hold_signatures(json.dumps({"a": FOREIGN}).encode())
-    assert may_hold_signatures(json.dumps({"a": CODED}).encode())
+    assert not may_hold_signatures(b'{"messages":[{"signature":"EqQBCkYIB"}]}', is_coded=True)
+    assert may_hold_signatures(json.dumps({"a": FOREIGN}).encode(), is_coded=False)
+    assert may_hold_signatures(json.dumps({"a": CODED}).encode(), is_coded=True)
+    assert not may_hold_signatures(json.dumps({"a": CODED}).encode(), is_coded=False)
 
 
 @pytest.mark.parametrize("text", ["EqQB", "c2lnaHRsaW5lO", "c2lnaHRsaW5lOv8="])

@@ -295,7 +295,7 @@ class RequestRules:
     which call it answers. `needs_declared_properties`: a schema that requires an unknown property is refused.
     `takes_model_media`: pictures and sound that a model made can be sent back. `names_last_reply`: a request can name
     the last reply by its id instead of repeating the conversation. `may_hide_length`: some servers report a reply as
-    complete although its limit cut it off.
+    complete although its limit cut it off. `codes_signatures`: what stands in place of a signature has to be base64.
     """
 
     needs_max_tokens: bool
@@ -305,6 +305,7 @@ class RequestRules:
     takes_model_media: bool
     names_last_reply: bool
     may_hide_length: bool
+    codes_signatures: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

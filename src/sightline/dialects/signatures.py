@@ -117,9 +117,10 @@ _CONVERSATIONS = ("messages", "input", "contents")
 _PARTS = ("content", "parts")
 
 
-def may_hold_signatures(body: bytes) -> bool:
-    """Whether a body may hold signatures that we have wrapped; a glance for the many that hold none."""
-    return _PREFIX_BYTES in body or _CODED_BYTES in body
+def may_hold_signatures(body: bytes, *, is_coded: bool) -> bool:
+    """Whether a body may hold signatures that we have wrapped, in base64 if `is_coded`. A glance, but a large body is
+    looked through for it."""
+    return _PREFIX_BYTES in body or (is_coded and _CODED_BYTES in body)
 
 
 def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) -> WireDocument:

@@ -279,7 +279,7 @@ def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Repor
 
 def _own_signatures(body: bytes, spoken: str) -> tuple[bytes, Report | None]:
     """The client's bytes; without what another provider has signed in a turn that was translated."""
-    if not may_hold_signatures(body):
+    if not may_hold_signatures(body, is_coded=dialect(spoken).rules.codes_signatures):
         return body, None
     report = Report()
     try:

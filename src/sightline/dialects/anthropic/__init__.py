@@ -391,6 +391,7 @@ DIALECT = Dialect(
         takes_model_media=False,
         names_last_reply=False,
         may_hide_length=False,
+        codes_signatures=False,
     ),
     editing=Editing(
         container="messages",

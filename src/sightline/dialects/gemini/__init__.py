@@ -232,6 +232,7 @@ DIALECT = Dialect(
         takes_model_media=True,
         names_last_reply=False,
         may_hide_length=False,
+        codes_signatures=True,
     ),
     editing=Editing(
         container="contents",

@@ -163,6 +163,7 @@ DIALECT = Dialect(
         takes_model_media=False,
         names_last_reply=True,
         may_hide_length=True,
+        codes_signatures=False,
     ),
     editing=Editing(
         container="input",
