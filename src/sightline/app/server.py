@@ -120,8 +120,8 @@ class Parts:
     _rooms: _Rooms = field(default_factory=_Rooms)
 
     async def open_api(self) -> "Api":
-        """The calls of the page. The first one loads chat, runs and evals, which are half of the program: a server that
-        nobody looks at has no memory for them."""
+        """The calls of the page. The first one loads chat, runs and evals, which are half of the program: a server
+        whose page no one opens has no memory for them."""
         return (await self._rooms.open(self)).api
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:

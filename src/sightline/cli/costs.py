@@ -338,8 +338,8 @@ def _cache_page(report: "CacheReport") -> str:
     if report.lost_tokens:
         lines.append(f"lost {report.lost_tokens:,} tokens{_money(report.money, report.unpriced)}")
     if report.agreed + report.disagreed:
-        told = report.agreed + report.disagreed
-        lines.append(f"the provider gives the same reason for {report.agreed} of {many(told, 'turn')}")
+        compared = report.agreed + report.disagreed
+        lines.append(f"the provider gives the same reason for {report.agreed} of {many(compared, 'turn')}")
     lines += ["", "Causes"] if report.causes else []
     key = ""
     for row in report.causes:

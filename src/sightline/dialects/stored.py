@@ -52,12 +52,12 @@ class StoredApi:
         return self.by_default if store is None else store
 
     def missing(self, name: str) -> Fault:
-        """The fault of a reply that is not there, or is somebody else's: nobody can tell which."""
+        """The fault of a reply that is not there, or is another client's: the answer does not say which."""
         hint = "Ask with the credential with which it was made; it may also have been deleted."
         return Fault(Code.INVALID_REQUEST, f"{self.noun} with id '{name}' not found.", hint=hint, status=404)
 
     def deletion(self, name: str) -> JsonObject:
-        """What the client is told when its reply is deleted."""
+        """The body of the response to a client whose reply was deleted."""
         return {"id": name, "object": self.deleted, "deleted": True}
 
 

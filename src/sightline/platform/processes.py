@@ -145,7 +145,7 @@ def allow_many_files() -> None:
 
 
 def lower_priority() -> None:
-    """Let other processes go first, where the system can be told so in one call."""
+    """Let other processes go first, where the system takes that in one call."""
     if sys.platform != "win32":
         os.nice(5)
 

@@ -49,7 +49,7 @@ class TerminalReader:
 
         def wait() -> None:
             data = self._read_now()
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no one waits any more
                 loop.call_soon_threadsafe(result.set_result, data)
 
         # A thread of its own, because the program's end does not wait for it.

@@ -308,7 +308,7 @@ _NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
 """Errors that mean a file can be written but not replaced."""
 
 
-class ExportFormat(NamedTuple):
+class ResultFormat(NamedTuple):
     """A form of results: its file in an export folder, how it is written (from results, and the suite's name where they
     are of one), and the option that takes a file of its own, if there is one."""
 
@@ -318,10 +318,10 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS = (
-    ExportFormat("results.jsonl", lambda results, _: to_jsonl(results), "jsonl"),
-    ExportFormat("index.jsonl", lambda results, _: to_index(results)),
-    ExportFormat("junit.xml", lambda results, suite: to_junit(results, name=suite), "junit"),
-    ExportFormat("summary.json", lambda results, _: encode(in_full(summarize(results, drawing()))) + b"\n"),
+    ResultFormat("results.jsonl", lambda results, _: to_jsonl(results), "jsonl"),
+    ResultFormat("index.jsonl", lambda results, _: to_index(results)),
+    ResultFormat("junit.xml", lambda results, suite: to_junit(results, name=suite), "junit"),
+    ResultFormat("summary.json", lambda results, _: encode(in_full(summarize(results, drawing()))) + b"\n"),
 )
 """Our own JSONL, AgentV's, JUnit for CI, and the figures of each target."""
 
@@ -341,7 +341,7 @@ class Exports:
         options = (each.option for each in FORMATS if each.option)
         return cls(arguments.output, {option: getattr(arguments, option) for option in options})
 
-    def _places_of(self, form: ExportFormat) -> list[str]:
+    def _places_of(self, form: ResultFormat) -> list[str]:
         return [*filter(None, (self.files.get(form.option), self.folder and f"{self.folder}/{form.file}"))]
 
     def check(self) -> None:

@@ -158,7 +158,7 @@ class Interceptor:
         if rule is None or rule.action == "pass":
             if over is not None and not exchange.request.hold and not self._holds.is_attended:
                 raise over
-            # Whoever wants to see it, or can raise the cap, takes the time that it takes.
+            # The user who wants to see it, or can raise the cap, has no time limit.
             return EVERY if over is not None or exchange.request.hold else None
         if rule.action == "drop":
             raise _drop_by_rule(rule, exchange)

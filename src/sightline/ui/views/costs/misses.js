@@ -14,7 +14,7 @@ import { groupFilter, keyWords } from "./core/costs.js";
 const GROUPS = new Set(["day", "client", "model", "session"]);
 const EVERYTHING = "tokens>0";
 
-/** Every turn is examined, so it waits until somebody looks. @param {{ by: string, filter: string }} props */
+/** Every turn is examined, so it waits until it is opened. @param {{ by: string, filter: string }} props */
 export function Misses({ by, filter }) {
   const [isOpen, setOpen] = useState(false);
   return html`<details
