@@ -11,6 +11,7 @@ from sightline.wire.jsontext import decode, encode
 from tests.contract.cases import Case, cases
 from tests.contract.generated import TARGET, requests, spaced
 from tests.contract.splits import split_at
+from tests.examples import examples
 
 
 @pytest.mark.parametrize("case", cases("request.json"), ids=str)
@@ -23,7 +24,7 @@ def test_a_request_passes_as_it_came(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(request=requests(), random=st.randoms())
 def test_a_generated_request_passes_as_it_came(name: str, request, random) -> None:
     body = dialect(name).write_request(request, TARGET, Report())
@@ -39,7 +40,7 @@ def test_a_reply_passes_as_it_came(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("stream.sse"), ids=str)
-@settings(max_examples=10)
+@settings(max_examples=examples(5))
 @given(cuts=st.lists(st.integers(0, 4000)))
 def test_a_stream_passes_as_it_came_however_it_is_cut(case: Case, cuts: list[int]) -> None:
     data = case.file("stream.sse")

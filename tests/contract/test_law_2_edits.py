@@ -30,6 +30,7 @@ from sightline.wire.jsontext import decode
 from tests.contract.cases import Case, cases
 from tests.contract.generated import TARGET, requests, spaced
 from tests.contract.leaves import leaves
+from tests.examples import examples
 
 MOST_STEPS = 8
 WORDS = st.sampled_from(
@@ -159,14 +160,14 @@ def story(data: bytes, name: str, pick: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("case", cases("request.json"), ids=str)
-@settings(max_examples=6)
+@settings(max_examples=examples(3))
 @given(pick=st.data())
 def test_edits_of_a_real_request_touch_nothing_else(case: Case, pick: st.DataObject) -> None:
     story(case.file("request.json"), case.dialect, pick)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(request=requests(), random=st.randoms(), pick=st.data())
 def test_edits_of_a_generated_request_touch_nothing_else(name, request, random, pick) -> None:
     body = dialect(name).write_request(request, TARGET, Report())

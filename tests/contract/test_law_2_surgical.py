@@ -14,6 +14,7 @@ from sightline.wire.pointer import parse_pointer, resolve
 from tests.contract.cases import Case, cases
 from tests.contract.generated import TARGET, requests, spaced
 from tests.contract.leaves import leaves
+from tests.examples import examples
 
 NEW = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.just({"a": [1.0, "é"]}))
 
@@ -39,14 +40,14 @@ def check(data: bytes, draw_pointer, value: Json) -> None:
 
 
 @pytest.mark.parametrize("case", cases("request.json"), ids=str)
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 @given(pick=st.data(), value=NEW)
 def test_setting_a_leaf_of_a_real_request_touches_nothing_else(case: Case, pick: st.DataObject, value: Json) -> None:
     check(case.file("request.json"), lambda places: pick.draw(st.sampled_from(places)), value)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25)
+@settings(max_examples=examples(12))
 @given(request=requests(), random=st.randoms(), pick=st.data(), value=NEW)
 def test_setting_a_leaf_of_a_generated_request_touches_nothing_else(name, request, random, pick, value) -> None:
     body = dialect(name).write_request(request, TARGET, Report())

@@ -23,6 +23,7 @@ from sightline.wire.pointer import covers, resolve
 from tests.contract.cases import PROVIDERS, Case, cases, others
 from tests.contract.generated import TARGET, requests
 from tests.contract.leaves import leaves, with_other_leaf
+from tests.examples import examples
 
 CONSTANTS = {
     "role": ("assistant", "model"),
@@ -98,7 +99,7 @@ def test_requests_to_a_model_that_refuses_much(case: Case) -> None:
 
 
 @pytest.mark.parametrize("source", PROVIDERS)
-@settings(max_examples=12)
+@settings(max_examples=examples(8))
 @given(request=requests())
 def test_generated_requests(source: str, request) -> None:
     document = dialect(source).write_request(request, TARGET, Report())

@@ -19,6 +19,7 @@ from tests.contract.cases import Case, cases, others
 from tests.contract.essence import essence
 from tests.contract.generated import events_of, replies
 from tests.contract.splits import split_at
+from tests.examples import examples
 
 LATE_SEALS = {"openai-chat-sloppy-stream", "openai-responses-without-indexes"}
 """Streams that sign their reasoning after the words: no other dialect can put the signature where it belongs then."""
@@ -48,7 +49,7 @@ def test_a_stream_folds_to_the_whole_reply(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("stream.sse"), ids=str)
-@settings(max_examples=20)
+@settings(max_examples=examples(10))
 @given(cuts=st.lists(st.integers(0, 10_000), max_size=60))
 def test_any_cut_of_the_bytes_gives_the_same_events(case: Case, cuts: list[int]) -> None:
     data = case.file("stream.sse")
@@ -71,7 +72,7 @@ def test_events_end_exactly_once(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(reply=replies())
 def test_what_we_stream_is_what_we_write_whole(name: str, reply: Reply) -> None:
     whole_report, stream_report = Report(), Report()

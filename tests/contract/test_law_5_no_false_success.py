@@ -16,6 +16,7 @@ from sightline.model.report import Report
 from sightline.wire.sse import Frame, SseDecoder, encode_frame
 from tests.contract.cases import Case, cases, others
 from tests.contract.test_law_4_stream_is_whole import CLIENT, read_stream
+from tests.examples import examples
 
 ENDINGS = {
     "openai-chat": re.compile(rb'"finish_reason": ?"|\[DONE\]'),
@@ -40,7 +41,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", cases("stream.sse"), ids=str)
-@settings(max_examples=12)
+@settings(max_examples=examples(6))
 @given(share=st.floats(0, 1))
 def test_a_cut_stream_is_an_error_for_the_client(case: Case, share: float) -> None:
     data = case.file("stream.sse")

@@ -22,6 +22,7 @@ from tests.background import upstream_in_background
 from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.cli.recorded_folder import stand_alone_in
 from tests.desk_stage import _asked as posted
+from tests.examples import examples
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
 from tests.upstream import Talk, Upstream
@@ -169,7 +170,7 @@ def cleared(shop: Shop, masks: list[Any], *, held: bool) -> None:
     shop.person.put("/api/interception", {"mode": "every" if held else "off"})
 
 
-@settings(max_examples=15, **HOW)
+@settings(max_examples=examples(8), **HOW)
 @given(masks=SOME_MASKS, held=st.booleans(), edits=EDITS, words=st.sampled_from(WORDS))
 def test_the_gateway(shop: Shop, masks: list[Any], held: bool, edits: list[str], words: str) -> None:
     cleared(shop, masks, held=held)
@@ -188,7 +189,7 @@ def test_the_gateway(shop: Shop, masks: list[Any], held: bool, edits: list[str],
     assert shop.check(told["id"]) == shop.last
 
 
-@settings(max_examples=15, **HOW)
+@settings(max_examples=examples(8), **HOW)
 @given(
     masks=SOME_MASKS,
     held=st.booleans(),
@@ -263,7 +264,7 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counter]:
         yield Counter(folder, upstream)
 
 
-@settings(max_examples=6, **HOW)
+@settings(max_examples=examples(4), **HOW)
 @given(masks=SOME_MASKS, words=st.sampled_from(WORDS), tools=st.booleans())
 def test_ask(
     counter: Counter, capfdbinary: pytest.CaptureFixture[bytes], masks: list[Any], words: str, tools: bool
@@ -281,7 +282,7 @@ def test_ask(
         assert b"three lines" in shown
 
 
-@settings(max_examples=4, **HOW)
+@settings(max_examples=examples(3), **HOW)
 @given(masks=SOME_MASKS)
 def test_evals(counter: Counter, capfdbinary: pytest.CaptureFixture[bytes], masks: list[Any]) -> None:
     upstream = counter.upstream

@@ -23,6 +23,7 @@ from sightline.model.exchange import AttemptStarted, Received, Released
 from sightline.wire.jsontext import decode
 from tests.contract.cases import Case, cases
 from tests.contract.leaves import leaves
+from tests.examples import examples
 from tests.holding import JSON, asking, held
 from tests.relay_stage import DIALECTS, PATHS, Stage, asks, play
 from tests.reply_samples import SAYS, whole
@@ -102,7 +103,7 @@ async def sent_as_shown(stage: Stage, spoken: str, provider: str, draw: Callable
 
 @pytest.mark.parametrize("provider", DIALECTS)
 @pytest.mark.parametrize("spoken", DIALECTS)
-@settings(max_examples=12)
+@settings(max_examples=examples(8))
 @given(pick=st.data())
 def test_whatever_was_done_to_a_request_what_leaves_is_what_was_on_screen(
     spoken: str, provider: str, pick: st.DataObject

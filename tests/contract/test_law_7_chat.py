@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chat.core.random_histories import problems_of
+from tests.examples import examples
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 10**9))
 def test_no_history_makes_an_invalid_request(seed: int) -> None:
     assert problems_of(seed) == []

@@ -19,6 +19,7 @@ from sightline.wire.jsontext import decode, encode
 from tests.contract.cases import Case, cases
 from tests.contract.generated import TARGET, requests, spaced
 from tests.editing.conversations import mask_of, strip_of
+from tests.examples import examples
 
 FACTS = Facts()
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -175,8 +176,8 @@ CHECKS = {"sequences": check_sequences, "deletions": check_deletions, "masks": c
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("case", cases("request.json"), ids=str)
-# Few examples of each: with 85 requests and four checks, every way to edit comes some hundred times.
-@settings(max_examples=4, suppress_health_check=SLOW)
+# Few examples of each: with sixty requests and four checks, every way to edit comes some hundred times.
+@settings(max_examples=examples(2), suppress_health_check=SLOW)
 @given(data=st.data())
 def test_a_real_request_stays_valid(case: Case, check: str, data: st.DataObject) -> None:
     CHECKS[check](Draft.of(case.file("request.json"), case.dialect), data)
@@ -184,7 +185,7 @@ def test_a_real_request_stays_valid(case: Case, check: str, data: st.DataObject)
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, suppress_health_check=SLOW)
+@settings(max_examples=examples(10), suppress_health_check=SLOW)
 @given(request=requests(), random=st.randoms(), data=st.data())
 def test_a_generated_request_stays_valid(name: str, check: str, request, random, data: st.DataObject) -> None:
     body = dialect(name).write_request(request, TARGET, Report())

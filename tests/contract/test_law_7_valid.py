@@ -10,6 +10,7 @@ from sightline.model.report import Report
 from sightline.wire.jsontext import decode, encode
 from tests.contract.cases import Case, cases, others
 from tests.contract.generated import TARGET, requests
+from tests.examples import examples
 
 
 def errors(name: str, data: bytes) -> list[str]:
@@ -53,7 +54,7 @@ def test_a_valid_request_is_valid_in_every_dialect(case: Case) -> None:
 
 
 @pytest.mark.parametrize("source", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(request=requests(), policy=st.sampled_from(("in_place", "merge_leading", "merge_all")))
 def test_a_generated_request_is_valid_in_every_dialect(source: str, request, policy) -> None:
     body = dialect(source).write_request(request, TARGET, Report())

@@ -30,6 +30,7 @@ from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.request import Message, Request, ToolChoice
+from tests.examples import examples
 from tests.loop_stage import TOOLBOX, continued, errors, question
 
 PROVIDERS = tuple(name for name in NAMES if name != "raw")
@@ -225,7 +226,7 @@ def _fields(limits: RunLimits) -> dict[str, object]:
     return {name: getattr(limits, name) for name in limits.__struct_fields__}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(st.data(), st.sampled_from(PROVIDERS))
 def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: str) -> None:
     source = data.draw(st.sampled_from(("", "", spoken, spoken, *PROVIDERS)))
@@ -249,7 +250,7 @@ def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: 
     assert stand(read(write(fact)) for fact in facts).ended == ended, "the facts alone bring the run to the same end"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(st.data(), st.sampled_from(PROVIDERS))
 def test_a_run_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(data: st.DataObject, spoken: str) -> None:
     request, plan = data.draw(beginnings("")), data.draw(plans(spoken))

@@ -43,6 +43,7 @@ from tests.contract.test_loop_laws import (
     replies,
     words,
 )
+from tests.examples import examples
 from tests.fake_clock import FakeClock
 from tests.loop_stage import TOOLBOX, continued, errors
 
@@ -203,13 +204,13 @@ async def lived(data: st.DataObject, spoken: str, *, is_hooked: bool) -> None:
         assert all(call.fate == "cut" or call.outcome is not None for call in done.calls)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data(), st.sampled_from(PROVIDERS))
 def test_each_request_is_valid_and_limits_hold_whatever_happens(data: st.DataObject, spoken: str) -> None:
     asyncio.run(lived(data, spoken, is_hooked=False))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data(), st.sampled_from(PROVIDERS))
 def test_so_it_is_with_hooks(data: st.DataObject, spoken: str) -> None:
     asyncio.run(lived(data, spoken, is_hooked=True))

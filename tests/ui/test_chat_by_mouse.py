@@ -7,18 +7,19 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser import looking
-from tests.chat_page import LOCAL, ChatPage, chat_stage
-from tests.local_model import needs_model
+from tests.chat_page import ChatPage, chat_stage
 
-pytestmark = needs_model
+CONFIG = '[models."acme/small"]\ncontext_window = 8000\n'
 
 
 def test_a_whole_session(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser), looking(browser, desk.server) as shown:
+    with chat_stage(tmp_path, CONFIG) as (desk, browser), looking(browser, desk.server) as shown:
         shown.page.get_by_role("navigation").get_by_role("link", name="Chat").click()
         chat = ChatPage(shown, shown.page)
+        desk.answers("Good ", "day.")
         chooses_a_model_and_asks(chat)
         marks_and_filters(chat)
+        desk.answers("Hello ", "there.")
         asks_again_and_swaps(chat)
         changes_the_question_and_leaves_out(chat)
         gives_a_command(chat)
@@ -54,8 +55,8 @@ def apply(chat: ChatPage, words: str) -> None:
 
 def chooses_a_model_and_asks(chat: ChatPage) -> None:
     chat.page.get_by_role("button", name=re.compile("^Model: ")).click()
-    chat.page.get_by_role("option", name="smollm2").click()
-    expect(chat.page.get_by_role("button", name=f"Model: {LOCAL}")).to_be_visible()
+    chat.page.get_by_role("option", name="small acme").first.click()
+    expect(chat.page.get_by_role("button", name="Model: acme/small")).to_be_visible()
     ask(chat, "Say hello.")
     ask(chat, "Name a city.")
     ask(chat, "Name a colour.")
@@ -137,7 +138,6 @@ def looks_at_the_request_and_sends_it(chat: ChatPage) -> None:
 
 
 def sums_up(chat: ChatPage) -> None:
-    # A small model may go on for very long, and nothing limits a summary.
     chat.page.get_by_role("button", name=re.compile("^Model: ")).click()
     chat.page.get_by_role("option", name="large acme").first.click()
     expect(chat.page.get_by_role("button", name="Model: acme/large")).to_be_visible()
