@@ -276,8 +276,8 @@ class VerbatimTap:
         shown = self._masking.feed(data) if self._has_secrets else data
         unread = shown if self._is_shared else data
         self._unread.append(unread)
-        self._unread_size += len(unread)
-        if self._unread_size >= self._most_unread:
+        self._unread_size = size = self._unread_size + len(unread)
+        if size >= self._most_unread:
             self.is_behind = True
         if self._is_shared:
             self._recorder.has_masked_reader = self._masking.has_found

@@ -221,9 +221,11 @@ class Response:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         pieces = answer.pieces
 
-        def on_change() -> None:
+        def on_data(data: bytes) -> None:
             goes_on = True
             try:
+                if data:
+                    answer.feed(data)
                 if pieces:
                     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                     pieces.clear()
@@ -238,9 +240,9 @@ class Response:
                 if not done.done():
                     done.set_result(None)
 
-        connection.listener = on_change
+        connection.listener = on_data
         try:
-            on_change()
+            on_data(b"")
             connection.resume_reading()
             await done
         except asyncio.CancelledError:

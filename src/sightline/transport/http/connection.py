@@ -51,9 +51,10 @@ class HttpConnection(asyncio.Protocol):
         self.place = place
         self.on_lost: Callable[[HttpConnection], None] | None = None
         self.is_lost = False
-        self.listener: Callable[[], None] | None = None
-        """Called when bytes of the body arrived or the connection ended, in place of waking the task that waits for
-        that. It takes all that came."""
+        self.listener: Callable[[bytes], None] | None = None
+        """Called with the bytes that arrive while the body is read, or with none when the connection ended, in place of
+        waking the task that waits for that. It feeds them to the answer, takes all that came, and leaves when the
+        answer is over."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
@@ -80,16 +81,16 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
 
     def data_received(self, data: bytes) -> None:
+        if self.listener is not None:
+            self._heard = self._loop.time()
+            self.listener(data)
+            return
         answer = self._answer
         if answer is None or answer.is_complete or answer.fault is not None:
             # Bytes without a request: the framing is lost, so the connection is not used again.
             self.abort()
             return
         self._heard = self._loop.time()
-        if self.listener is not None:
-            answer.feed(data)
-            self.listener()
-            return
         is_first = not answer.has_head and not answer.has_begun()
         answer.feed(data)
         self._buffered += len(data)
@@ -318,7 +319,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _wake(self) -> None:
         if self.listener is not None:
-            self.listener()
+            self.listener(b"")
             return
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():

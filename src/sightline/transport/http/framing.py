@@ -130,14 +130,13 @@ class AnswerParser:
             self._feed_head(data)
             return
         # For each chunk of each stream: as few steps as can be.
-        pieces, llhttp = self.pieces, self._llhttp
-        assert llhttp is not None, "fed after its end"
-        before = len(pieces)
+        assert self._llhttp is not None, "fed after its end"
+        before = len(self.pieces)
         try:
-            llhttp.feed_data(data)
+            self._llhttp.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             self._stop(str(error))
-        if len(pieces) > before:
+        if len(self.pieces) > before:
             self._framing_size = 0
             return
         # Only the size and the extensions of a chunk, or trailers: not queued, so without backpressure.
