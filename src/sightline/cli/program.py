@@ -147,13 +147,17 @@ class _Parser(argparse.ArgumentParser):
         """Parse the arguments, in any order. argparse takes the words of one argument only if they are adjacent: of
         `traffic FILTER --limit 5 MORE` the last word would be left over."""
         parsed, left = super().parse_known_args(args, namespace)
-        if self._is_mixing or self._subparsers is not None or all(word.startswith("-") for word in left):
+        if self._is_mixing or not left:
             return parsed, left
-        self._is_mixing = True
-        try:
-            return self.parse_known_intermixed_args(args, None)
-        finally:
-            self._is_mixing = False
+        if self._subparsers is None and not all(word.startswith("-") for word in left):
+            self._is_mixing = True
+            try:
+                parsed, left = self.parse_known_intermixed_args(args, None)
+            finally:
+                self._is_mixing = False
+        if left:  # said here, the error leads to the help of this command and not to that of the program
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
 
     def error(self, message: str) -> NoReturn:
         raise Fault(Code.USAGE, message, hint=f"See `{self.prog} --help`.")
@@ -184,7 +188,8 @@ def parser() -> argparse.ArgumentParser:
         description="A local-first workbench and gateway for LLM requests. What you see is what you send.",
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = program.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
+    # Without `prog` the usage above would be part of the name of every command.
+    commands = program.add_subparsers(prog="sightline", dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     asking = (serve.add_serve, run.add_command, chat.add_command, ask.add_command, runs.add_resume, runs.add_runs)
     recorded = (
         traffic.add_traffic,
