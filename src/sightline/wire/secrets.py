@@ -274,7 +274,7 @@ class Redaction:
     def text(self, text: str) -> str:
         """A sentence or an address."""
         text = self.words(text)
-        return _USER.sub(f"{MASK}@", text) if "@" in text else text
+        return _USER.sub(f"{MASK}@", text) if "@" in text and "://" in text else text
 
     def words(self, text: str) -> str:
         """Mask the secrets in a text; an address in it stays as it is."""
