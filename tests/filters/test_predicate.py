@@ -20,12 +20,12 @@ from sightline.filters.predicate import (
     fits,
     fold_case,
     is_filed,
-    letters,
     like,
     literal,
     literals,
     matches,
     occurs,
+    pattern_characters,
     plain,
     select,
     sought_words,
@@ -237,7 +237,7 @@ def test_folding_keeps_lengths_and_never_makes_an_ascii_letter() -> None:
 @given(PATTERNS)
 def test_the_one_form_stays_as_it_is(pattern: str) -> None:
     assert canonical(pattern) == pattern
-    assert list(letters(canonical(pattern))) == list(letters(pattern))
+    assert list(pattern_characters(canonical(pattern))) == list(pattern_characters(pattern))
 
 
 @given(st.text(alphabet="ab*?", max_size=8), st.text(alphabet="ab", min_size=1, max_size=8))

@@ -201,19 +201,19 @@ async def make_relay(
     stack: AsyncExitStack,
     *,
     own: frozenset[tuple[str, int]] = frozenset(),
-    is_told: bool = False,
+    is_observed: bool = False,
     interception: "KeptInterception | None" = None,
     unattended: "Callable[[], None] | None" = None,
     metrics: "Metrics | None" = None,
 ) -> tuple["Relay", "Hub"]:
-    """A relay to the providers, and the hub that publishes what it does. With `is_told`, a collector gets it too; with
-    `metrics`, it is counted there. The rules and masks of `interception` apply. With `unattended`, no one can
+    """A relay to the providers, and the hub that publishes what it does. With `is_observed`, a collector gets it
+    too; with `metrics`, it is counted there. The rules and masks of `interception` apply. With `unattended`, no one can
     release what a rule would hold: it is sent, and this is called for each such request."""
     from sightline.exchange.hub import Hub
     from sightline.exchange.interception.holds import Holds
 
-    exporter = await open_exporter(loaded, means.client, stack, metrics) if is_told else None
-    if is_told and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.working()):
+    exporter = await open_exporter(loaded, means.client, stack, metrics) if is_observed else None
+    if is_observed and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.working()):
         from sightline.plugins.hooks import open_hooks
 
         record = _record_and_observe(record, stack.enter_context(open_hooks(loaded.plugins)))
@@ -369,7 +369,7 @@ async def engine_here(
     stack: AsyncExitStack,
     *,
     notice: Notice,
-    is_told: bool = True,
+    is_observed: bool = True,
 ) -> tuple["Engine", "Hub"]:
     """An engine of this process, and the hub that publishes what it does. The masks and rules of the data folder apply.
     No one can release what a rule would hold, so it is sent and the user gets one notice."""
@@ -386,7 +386,7 @@ async def engine_here(
     aside, _ = await make_relay(loaded, means, nowhere, stack)
     kept = BorrowedInterception(folder)
     relay, hub = await make_relay(
-        loaded, means, record, stack, is_told=is_told, interception=kept, unattended=warn_unattended
+        loaded, means, record, stack, is_observed=is_observed, interception=kept, unattended=warn_unattended
     )
     return Engine(relay, aside, RequestCounter(means.memory), means.memory, SystemClock()), hub
 
@@ -442,7 +442,7 @@ async def open_engine(
                 stack.push_async_callback(store.close)
                 record = store.record
         means = means_of(loaded, folder, stack)
-        engine, _ = await engine_here(loaded, folder, means, record, stack, notice=notice, is_told=is_recorded)
+        engine, _ = await engine_here(loaded, folder, means, record, stack, notice=notice, is_observed=is_recorded)
         yield replace(engine, unrecorded=unrecorded)
 
 
@@ -487,7 +487,7 @@ async def open_relay(
         stack.push_async_callback(record.close)
         means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
         relay, _ = await make_relay(
-            loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
+            loaded, means, record.record, stack, is_observed=True, interception=kept, unattended=unattended
         )
         relay.read_from(Records(record, clock.now, price_list(loaded.catalog)))
         yield relay, record

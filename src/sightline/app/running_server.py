@@ -29,7 +29,7 @@ RUN_LOCK = "run.lock"
 them."""
 
 _PATTERN = "server.*.json"
-_PATIENCE = 5
+_HEALTH_TIMEOUT_S = 5
 
 
 def announce(folder: Path, url: str) -> None:
@@ -68,7 +68,7 @@ def knows_token(host: str, port: int, token: str) -> bool | None:
     import http.client  # commands need it, and servers do not
 
     challenge = secrets.token_urlsafe(16)
-    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=_HEALTH_TIMEOUT_S)
     try:
         connection.request("GET", f"/api/health?challenge={challenge}")
         health = json.loads(connection.getresponse().read(65536))

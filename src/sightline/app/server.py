@@ -306,7 +306,7 @@ async def open_parts(
     is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
     metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
     relay, hub = await make_relay(
-        loaded, means, record.record, stack, own=own, is_told=True, interception=kept, metrics=metrics
+        loaded, means, record.record, stack, own=own, is_observed=True, interception=kept, metrics=metrics
     )
     records = Records(record, clock.now, price_list(loaded.catalog))
     relay.read_from(records)

@@ -210,7 +210,7 @@ class ServingWorker:
             is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
             self._metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
             self._relay, self._hub = await make_relay(
-                loaded, means, record, stack, own=own, is_told=True, metrics=self._metrics
+                loaded, means, record, stack, own=own, is_observed=True, metrics=self._metrics
             )
             self._relay.read_from(BorrowedRecords(self._peer))
             guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))

@@ -57,7 +57,7 @@ _COUNT_IN: Final = 0.05
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 _START: Final = 30.0
 _ABORT: Final = 3.0
-_PATIENCE: Final = 2.0
+_CALL_TIMEOUT_S: Final = 2.0
 """Seconds in which a worker answers a question about its exchanges."""
 _LOOK, _MOST_LATE = 0.2, 10.0
 """Seconds between two looks for the ends of exchanges that a worker has left, and in which they come."""
@@ -239,14 +239,14 @@ class Workers:
         if self._past_metrics is None:
             self._past_metrics = Metrics(0)
         asked = self._ready
-        calls = [asyncio.wait_for(each.peer.call("metrics"), _PATIENCE) for each in asked]
+        calls = [asyncio.wait_for(each.peer.call("metrics"), _CALL_TIMEOUT_S) for each in asked]
         for worker, answer in zip(asked, await asyncio.gather(*calls, return_exceptions=True), strict=True):
             if isinstance(answer, bytes):
                 worker.metrics = answer
         return [self._past_metrics.pack(), *(each.metrics for each in self._running if each.metrics)]
 
     async def _call_all(self, name: str, data: bytes) -> list[bytes]:
-        calls = [asyncio.wait_for(each.peer.call(name, data), _PATIENCE) for each in self._ready]
+        calls = [asyncio.wait_for(each.peer.call(name, data), _CALL_TIMEOUT_S) for each in self._ready]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return [each for each in answers if isinstance(each, bytes)]  # one that is gone has no more to say
 

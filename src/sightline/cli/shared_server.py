@@ -129,7 +129,7 @@ def _is_unused(path: Path) -> bool:
 
 
 _RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events"
-_PATIENCE = 10
+_TIMEOUT_S = 10
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def _telling_links(api: "_HoldApi", session: str) -> Iterator[None]:
         # The thread waits in a read, which ends when the socket does; to close it alone would not wake it.
         with suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)
-        thread.join(_PATIENCE)
+        thread.join(_TIMEOUT_S)
         facts.close()
         connection.close()
 
@@ -219,7 +219,7 @@ class _HoldApi:
     def facts(self) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Every fact from now on, as server-sent events."""
         at = urlsplit(self.server.url)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=_TIMEOUT_S)
         try:
             connection.request("GET", _EVENTS, headers={"authorization": f"Bearer {self.server.token}"})
             answer = connection.getresponse()
@@ -236,7 +236,7 @@ class _HoldApi:
     def request(self, method: str, path: str, value: Json = None) -> Json:
         """Call the API."""
         try:
-            data = call_server(self.server, method, path, value, timeout=_PATIENCE)
+            data = call_server(self.server, method, path, value, timeout=_TIMEOUT_S)
             found: Json = json.loads(data) if data.strip() else None
         except (Fault, ValueError) as error:
             raise _not_understood(f"{method} {path}: {error}") from None

@@ -127,7 +127,7 @@ class Sequencer:
 
 _STRING = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
-_PATIENCE: Final = 4
+_MOST_MISSES: Final = 4
 """After so many frames in vain it is not tried any more: some providers number their frames, or pad them."""
 
 
@@ -188,7 +188,7 @@ class TextDeltas:
     def learn(self, data: bytes, event: TextReceived | ThinkingReceived) -> None:
         """This frame was taken apart and brought this event alone."""
         self._misses += 1
-        if self._misses > _PATIENCE:
+        if self._misses > _MOST_MISSES:
             return
         try:
             spelled = _ENCODER.encode(event.text)

@@ -100,7 +100,7 @@ def _term(term: Term) -> str:
 
 def _quote(pattern: str) -> str:
     """Escapes of the pattern stay as they are; what would end the text, or break the line, gets one."""
-    return f'"{"".join(_SPOKEN.get(letter, letter) for letter in pattern)}"'
+    return f'"{"".join(_SPOKEN.get(character, character) for character in pattern)}"'
 
 
 def _path(term: TopicTerm) -> str:
@@ -155,12 +155,12 @@ def completions(
 def term_start(text: str, at: int) -> int:
     """Where the term at the cursor begins; blanks within quotes part nothing."""
     quote, start = "", 0
-    for index, letter in enumerate(text[:at]):
+    for index, character in enumerate(text[:at]):
         if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'":
-            quote = letter
-        elif letter in _PARTING:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in _PARTING:
             start = index + 1
     return start
 

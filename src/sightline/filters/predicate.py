@@ -52,21 +52,21 @@ def fold_case(text: str) -> str:
     return "".join(piece if index % 2 else piece.lower() for index, piece in enumerate(pieces)).replace("ς", "σ")
 
 
-def letters(pattern: str, wild: str = "*?") -> Iterator[tuple[str, bool]]:
+def pattern_characters(pattern: str, wild: str = "*?") -> Iterator[tuple[str, bool]]:
     """Each character of a pattern and whether it is a wildcard. A backslash at the very end is literal."""
     rest = iter(pattern)
-    for letter in rest:
-        if letter == "\\":
+    for character in rest:
+        if character == "\\":
             yield next(rest, "\\"), False
         else:
-            yield letter, letter in wild
+            yield character, character in wild
 
 
 def canonical(pattern: str, wild: str = "*?") -> str:
     """The same pattern in the one form that expressions hold, if only the characters in `wild` are wildcards."""
     pieces: list[str] = []
-    for letter, is_wild in letters(pattern, wild):
-        piece = letter if is_wild else literal(letter)
+    for character, is_wild in pattern_characters(pattern, wild):
+        piece = character if is_wild else literal(character)
         if piece != "*" or pieces[-1:] != ["*"]:
             pieces.append(piece)
     return "".join(pieces)
@@ -79,18 +79,18 @@ def literal(text: str) -> str:
 
 def plain(pattern: str) -> str | None:
     """The one text that a pattern without wildcards matches; None with wildcards."""
-    read = list(letters(pattern))
-    return None if any(is_wild for _, is_wild in read) else "".join(letter for letter, _ in read)
+    read = list(pattern_characters(pattern))
+    return None if any(is_wild for _, is_wild in read) else "".join(character for character, _ in read)
 
 
 def literals(pattern: str) -> list[str]:
     """The runs of characters that a text must hold one after the other, for an index that can look for them."""
     runs = [""]
-    for letter, is_wild in letters(pattern):
+    for character, is_wild in pattern_characters(pattern):
         if is_wild:
             runs.append("")
         else:
-            runs[-1] += letter
+            runs[-1] += character
     return [run for run in runs if run]
 
 
@@ -137,11 +137,11 @@ def like(pattern: str) -> tuple[str, bool]:
     """The pattern for LIKE with `!` as the escape, and whether it means the same; if not, it takes in more, because
     databases fold the case of other alphabets differently."""
     pieces = []
-    for letter, is_wild in letters(fold_case(pattern)):
+    for character, is_wild in pattern_characters(fold_case(pattern)):
         if is_wild:
-            pieces.append("%" if letter == "*" else "_")
-        elif letter.isascii():
-            pieces.append(f"!{letter}" if letter in "!%_" else letter)
+            pieces.append("%" if character == "*" else "_")
+        elif character.isascii():
+            pieces.append(f"!{character}" if character in "!%_" else character)
         else:
             pieces.append("_")
     return "".join(pieces), pattern.isascii()
@@ -162,12 +162,12 @@ def _segments(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
     """The segments between the stars, each with its length. Taking the first place where each fits never misses a
     way to fit them all, so no pattern can make the search slow."""
     segments = [(list[str](), 0)]
-    for letter, is_wild in letters(fold_case(pattern)):
+    for character, is_wild in pattern_characters(fold_case(pattern)):
         pieces, length = segments[-1]
-        if is_wild and letter == "*":
+        if is_wild and character == "*":
             segments.append(([], 0))
         else:
-            segments[-1] = ([*pieces, "." if is_wild else re.escape(letter)], length + 1)
+            segments[-1] = ([*pieces, "." if is_wild else re.escape(character)], length + 1)
     return tuple((re.compile("".join(pieces), re.DOTALL), length) for pieces, length in segments)
 
 

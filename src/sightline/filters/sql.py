@@ -193,4 +193,4 @@ def _is_storable(pattern: str) -> bool:
     """Whether a database takes it as a parameter, and as a pattern."""
     if "\0" in pattern or len(pattern) > _LONGEST_PATTERN:
         return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in pattern)
+    return not any("\ud800" <= character <= "\udfff" for character in pattern)

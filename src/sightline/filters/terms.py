@@ -24,7 +24,7 @@ from sightline.filters.expression import (
     negate,
 )
 from sightline.filters.fields import UNITS, FilterField, Kind, is_date_like, number, parse_date, seconds
-from sightline.filters.predicate import canonical, fits, letters, literal
+from sightline.filters.predicate import canonical, fits, literal, pattern_characters
 
 Sign: TypeAlias = Literal[":", "=", "!=", "<", "<=", ">", ">="]
 
@@ -87,10 +87,10 @@ class Source:
         """The next character; empty at the end."""
         return self.text[self.place : self.place + 1]
 
-    def take(self, letters: str) -> Piece | None:
+    def take(self, characters: str) -> Piece | None:
         """One of these characters, if it comes next; doubled, it means the same."""
         start = self.place
-        if not self.next or self.next not in letters:
+        if not self.next or self.next not in characters:
             return None
         self.place += 2 if self.text[start : start + 2] == self.next * 2 and self.next in "&|" else 1
         return Piece(self.text[start], start, self.place)
@@ -124,7 +124,7 @@ class Source:
         while at < len(self.text):
             if self.text[at] == quote:
                 return self._advance("".join(pieces), start, at + 1)
-            piece, at = self._letter(at)
+            piece, at = self._character(at)
             pieces.append(piece)
         raise self.wrong(start, start + 1, f"the quote {quote} is not closed", f"Put a {quote} behind the words.")
 
@@ -132,18 +132,18 @@ class Source:
         start = at = self.place
         pieces: list[str] = []
         while at < len(self.text) and not self.text[at].isspace() and self.text[at] not in _ENDS:
-            piece, at = self._letter(at)
+            piece, at = self._character(at)
             pieces.append(piece)
         return self._advance("".join(pieces), start, at) if pieces else None
 
-    def _letter(self, at: int) -> tuple[str, int]:
+    def _character(self, at: int) -> tuple[str, int]:
         """The character here as part of a pattern, and where the next one is."""
-        letter, escaped = self.text[at], self.text[at + 1 : at + 2]
-        if letter != "\\":
-            return letter, at + 1
+        character, escaped = self.text[at], self.text[at + 1 : at + 2]
+        if character != "\\":
+            return character, at + 1
         if escaped in _SPOKEN:
             return _SPOKEN[escaped], at + 2
-        # Before any other letter it is taken for itself, as in a path of Windows.
+        # Before any other character it is taken for itself, as in a path of Windows.
         if not escaped or escaped.isalnum():
             return "\\\\", at + 1
         return f"\\{escaped}", at + 2
@@ -164,11 +164,11 @@ def _point_at(text: str, start: int, end: int) -> str:
 
 
 def _safe(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _width(text: str) -> int:
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
 _ORDERING = ("<", "<=", ">", ">=")
@@ -242,7 +242,7 @@ def _content_term(comparison: FieldComparison) -> Expression:
 def _topic_term(comparison: FieldComparison) -> Expression:
     _refuse_ordering(comparison, "a topic")
     path, has_below = comparison.value.text, False
-    if [*letters(path, ".")][-3:] == [(".", True)] * 3:
+    if [*pattern_characters(path, ".")][-3:] == [(".", True)] * 3:
         path, has_below = path[:-3], True
     names, is_path = _path(path.strip())
     if not names:
@@ -255,12 +255,12 @@ def _path(text: str) -> tuple[tuple[str, ...], bool]:
     divider = "/" if text.startswith("/") else ">"
     names = [""]
     is_path = divider == "/"
-    for letter, is_special in letters(text, f"{divider}*?"):
-        if is_special and letter == divider:
+    for character, is_special in pattern_characters(text, f"{divider}*?"):
+        if is_special and character == divider:
             names.append("")
             is_path = True
         else:
-            names[-1] += letter if is_special else literal(letter)
+            names[-1] += character if is_special else literal(character)
     return tuple(name for each in names if (name := canonical(each).strip())), is_path
 
 

@@ -260,7 +260,7 @@ def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
 async def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    monkeypatch.setattr(child, "PATIENCE", 0.1)
+    monkeypatch.setattr(child, "GRACE_S", 0.1)
     pids, script = tmp_path / "pids", tmp_path / "hook.py"
     fifo = tmp_path / "ready"
     os.mkfifo(fifo)

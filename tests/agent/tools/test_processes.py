@@ -88,7 +88,7 @@ async def test_one_pipe_keeps_the_order() -> None:
 async def test_a_child_that_ignores_the_request_is_killed_with_its_descendants(
     detached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(module, "GRACE_S", 0.1)
     file = tmp_path / "pids"
     heard = OutputListener()
     child = await begin(
@@ -103,7 +103,7 @@ async def test_a_child_that_ignores_the_request_is_killed_with_its_descendants(
 
 @both_loops
 async def test_what_a_child_leaves_behind_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(module, "GRACE_S", 0.1)
     file = tmp_path / "pids"
     child = await begin(STUBBORN.format(file=str(file), detached=True), OutputListener())
     await child.wait_until_finished()

@@ -291,7 +291,7 @@ async def _closed(tools: PythonFile) -> None:
 async def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[PythonFile], Awaitable[None]], detached: bool
 ) -> None:
-    monkeypatch.setattr(child, "PATIENCE", 0.1)
+    monkeypatch.setattr(child, "GRACE_S", 0.1)
     pids = tmp_path / "pids"
     async with loaded(tmp_path, stubborn(pids, detached=detached)) as tools:
         await ending(tools)

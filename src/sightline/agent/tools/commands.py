@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 from sightline.platform.processes import MARK, READS_ANY_PIPE, ProcessTree, own_group
 
-PATIENCE = 2.0
+GRACE_S = 2.0
 """Seconds that a child gets to end after SIGTERM, and its descendants to vanish after SIGKILL."""
 
 _LAST_WORDS = 0.2
@@ -35,7 +35,7 @@ class Child(asyncio.SubprocessProtocol):
         self._speaking = {0}
         self._pipes: dict[int, asyncio.ReadTransport] = {}
         self._transport: asyncio.SubprocessTransport | None = None
-        self._kin: ProcessTree | None = None
+        self._tree: ProcessTree | None = None
 
     # --- callbacks of asyncio --------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ class Child(asyncio.SubprocessProtocol):
             if (made := self._transport.get_pipe_transport(pipe)) is not None:
                 self._speaking.add(pipe)
                 self._pipes[pipe] = cast(asyncio.ReadTransport, made)
-        self._kin = ProcessTree.of(self._transport.get_pid(), self.mark)
+        self._tree = ProcessTree.of(self._transport.get_pid(), self.mark)
 
     def process_exited(self) -> None:
         self.exit_code = self._process.get_returncode()
@@ -103,8 +103,8 @@ class Child(asyncio.SubprocessProtocol):
 
     def kill(self) -> None:
         """Kill the child and its descendants."""
-        if self._kin is not None:
-            self._kin.kill()
+        if self._tree is not None:
+            self._tree.kill()
 
     async def connect(self, pipe: int, end: int) -> None:
         """Read the child's output from this end of a pipe."""
@@ -129,17 +129,17 @@ class Child(asyncio.SubprocessProtocol):
         cancelled."""
         try:
             for is_kill in (False, True):
-                if self._kin is None or not (self._kin.kill() if is_kill else self._kin.terminate()):
+                if self._tree is None or not (self._tree.kill() if is_kill else self._tree.terminate()):
                     break
-                await _within(PATIENCE, self._kin.wait_until_gone())
+                await _within(GRACE_S, self._tree.wait_until_gone())
             # Closing the transport before asyncio has reaped the child would lose its exit code.
-            await _within(PATIENCE, self.exited.wait())
+            await _within(GRACE_S, self.exited.wait())
         finally:
             self.kill()
             self._process.close()
             self.close_pipes()
-        await _within(PATIENCE, self._silent.wait())
-        self._kin = None
+        await _within(GRACE_S, self._silent.wait())
+        self._tree = None
 
     @property
     def _process(self) -> asyncio.SubprocessTransport:

@@ -111,7 +111,7 @@ class ResponsesMachine(Machine):
         self._last = _NOWHERE
         self._latest: dict[str, int] = {}
         self._unnamed: dict[str, int] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         thinking = partial(self._piece, key="content_index", summary=False)
         summary = partial(self._piece, key="summary_index", summary=True)
         self._readers: Mapping[str, _Reader] = {
@@ -171,9 +171,9 @@ class ResponsesMachine(Machine):
         return events
 
     def _once(self, name: str, events: list[StreamEvent]) -> list[StreamEvent]:
-        if name in self._told:
+        if name in self._reported:
             return []
-        self._told.add(name)
+        self._reported.add(name)
         return events
 
     def _begin(self, document: JsonObject, index: int) -> list[StreamEvent]:

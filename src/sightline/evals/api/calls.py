@@ -326,7 +326,7 @@ class EvalCalls:
     async def rerun(self, run: str, body: RerunWanted) -> EvalShown:
         return await self.show_run(await self.reruns.again(run, body))
 
-    async def stop(self, run: str, _told: Nothing) -> EvalShown:
+    async def stop(self, run: str, _body: Nothing) -> EvalShown:
         await self.reruns.stop(run)
         return await self.show_run(run)
 

@@ -8,42 +8,42 @@ from typing import NamedTuple, TypeAlias
 from sightline.errors import Code, Fault
 
 _HINT = "Write a pattern such as **/*.instructions.md."
-_MOST_LETTERS = 500
+_MOST_CHARACTERS = 500
 _IN_CLASS = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
-class _Letters(NamedTuple):
-    """Letters from one to another, both included, or all but those. A slash is one of them only if `slash` says so."""
+class _Characters(NamedTuple):
+    """Characters from one to another, both included, or all but those. A slash is one only if `slash` says so."""
 
     ranges: tuple[tuple[str, str], ...] = ()
     negated: bool = False
     slash: bool = False
 
-    def have(self, letter: str) -> bool:
-        if letter == "/":
+    def have(self, character: str) -> bool:
+        if character == "/":
             return self.slash
-        return any(low <= letter <= high for low, high in self.ranges) is not self.negated
+        return any(low <= character <= high for low, high in self.ranges) is not self.negated
 
 
-_IN_FOLDER = _Letters(negated=True)
-_ANY = _Letters(negated=True, slash=True)
-_SLASH = _Letters(slash=True)
+_IN_FOLDER = _Characters(negated=True)
+_ANY = _Characters(negated=True, slash=True)
+_SLASH = _Characters(slash=True)
 
-_Steps: TypeAlias = list[tuple[_Letters, int]]
+_Steps: TypeAlias = list[tuple[_Characters, int]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """The places that some letters lead to, and what is known of the next letter."""
+    """The places that some characters lead to, and what is known of the next character."""
 
     places: frozenset[int]
     after: dict[str, "_Reached"] = field(default_factory=dict)
 
 
 class PathPattern:
-    """A pattern as numbered places: from each one, `steps` lead on with a letter and `free` without one.
+    """A pattern as numbered places: from each one, `steps` lead on with a character and `free` without one.
 
-    All places that the letters so far lead to are followed at once, so that the work grows with the length of the
+    All places that the characters so far lead to are followed at once, so that the work grows with the length of the
     path. An expression of `re` would try the ways of each star one after the other: seconds for `*a*a*a*a*a*b`.
     """
 
@@ -57,16 +57,16 @@ class PathPattern:
     def matches(self, path: str) -> bool:
         """Whether the whole path is what the pattern says."""
         reached = self._first
-        for letter in path:
-            after = reached.after.get(letter)
+        for character in path:
+            after = reached.after.get(character)
             if after is None:
-                after = reached.after[letter] = self._take(reached, letter)
+                after = reached.after[character] = self._take(reached, character)
             reached = after
         return self._last in reached.places
 
-    def _take(self, reached: _Reached, letter: str) -> _Reached:
+    def _take(self, reached: _Reached, character: str) -> _Reached:
         steps = (step for place in reached.places for step in self._steps[place])
-        places = self._with_free(other for letters, other in steps if letters.have(letter))
+        places = self._with_free(other for characters, other in steps if characters.have(character))
         return self._known.setdefault(places, _Reached(places))
 
     def _with_free(self, places: Iterable[int]) -> frozenset[int]:
@@ -83,8 +83,8 @@ def compile_glob(pattern: str) -> PathPattern:
     """What tells whether a whole path fits the pattern. A pattern that makes no sense is a fault."""
     if not pattern.strip():
         raise Fault(Code.USAGE, "the pattern is empty", hint=_HINT)
-    if len(pattern) > _MOST_LETTERS:
-        raise Fault(Code.USAGE, f"the pattern is longer than {_MOST_LETTERS} characters", hint=_HINT)
+    if len(pattern) > _MOST_CHARACTERS:
+        raise Fault(Code.USAGE, f"the pattern is longer than {_MOST_CHARACTERS} characters", hint=_HINT)
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
         raise Fault(Code.USAGE, f"{pattern}: patterns are of paths below the folder, with /", hint=_HINT)
     return _Reader(pattern.removeprefix("./")).read()
@@ -92,7 +92,7 @@ def compile_glob(pattern: str) -> PathPattern:
 
 def is_glob(path: str) -> bool:
     """Whether a path is a pattern for several."""
-    return any(letter in path for letter in "*?[{")
+    return any(character in path for character in "*?[{")
 
 
 class _Reader:
@@ -106,27 +106,27 @@ class _Reader:
 
     def read(self) -> PathPattern:
         while self._at < len(self._pattern):
-            letter = self._pattern[self._at]
+            character = self._pattern[self._at]
             self._at += 1
-            if letter == "*":
+            if character == "*":
                 self._stars()
-            elif letter == "?":
+            elif character == "?":
                 self._take(_IN_FOLDER)
-            elif letter == "[":
+            elif character == "[":
                 self._take(self._class())
-            elif letter == "{":
+            elif character == "{":
                 self._braces.append((self._here, self._add()))
                 self._here = self._add(self._here)
-            elif letter in ",}" and self._braces:
-                self._end_branch(letter)
+            elif character in ",}" and self._braces:
+                self._end_branch(character)
             else:
-                self._take(_SLASH if letter == "/" else _Letters(((letter, letter),)))
+                self._take(_SLASH if character == "/" else _Characters(((character, character),)))
         if self._braces:
             raise Fault(Code.USAGE, f"{self._pattern}: a {{ is not closed", hint=_HINT)
         return PathPattern(self._steps, self._free, self._here)
 
     def _add(self, *before: int) -> int:
-        """A new place, to which these lead without a letter."""
+        """A new place, to which these lead without a character."""
         new = len(self._steps)
         self._steps.append([])
         self._free.append([])
@@ -134,15 +134,15 @@ class _Reader:
             self._free[place].append(new)
         return new
 
-    def _take(self, letters: _Letters) -> None:
+    def _take(self, characters: _Characters) -> None:
         after = self._add()
-        self._steps[self._here].append((letters, after))
+        self._steps[self._here].append((characters, after))
         self._here = after
 
-    def _end_branch(self, letter: str) -> None:
+    def _end_branch(self, character: str) -> None:
         start, end = self._braces[-1]
         self._free[self._here].append(end)
-        if letter == ",":
+        if character == ",":
             self._here = self._add(start)
         else:
             self._braces.pop()
@@ -164,7 +164,7 @@ class _Reader:
         else:
             self._steps[self._here].append((_IN_FOLDER if count == 1 else _ANY, self._here))
 
-    def _class(self) -> _Letters:
+    def _class(self) -> _Characters:
         end = self._pattern.find("]", self._at + 1)
         if end < 0:
             raise Fault(Code.USAGE, f"{self._pattern}: a [ is not closed", hint=_HINT)
@@ -174,4 +174,4 @@ class _Reader:
         ranges = tuple((low or one, high or one) for low, high, one in _IN_CLASS.findall(inner[negated:]))
         if not ranges or any(low > high for low, high in ranges):
             raise Fault(Code.USAGE, f"{self._pattern}: [{inner}] matches nothing", hint=_HINT)
-        return _Letters(ranges, negated)
+        return _Characters(ranges, negated)

@@ -196,7 +196,7 @@ class ModelTarget:
         )
 
 
-def _ignore(_told: object) -> None:
+def _ignore(_event: object) -> None:
     """The recorded exchange has these events already."""
 
 

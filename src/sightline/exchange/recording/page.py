@@ -334,11 +334,11 @@ def _facts(recorded: RecordedExchange) -> str:
 
 def _describe_facts(recorded: RecordedExchange) -> Iterator[tuple[FactEntry, tuple[str, str]]]:
     """Each fact but the frames, of which the first says how many there are."""
-    are_frames_told = False
+    has_listed_frames = False
     for entry in recorded.facts:
         if isinstance(entry.fact, FrameArrived):
-            if not are_frames_told:
-                are_frames_told = True
+            if not has_listed_frames:
+                has_listed_frames = True
                 yield (
                     entry,
                     (

@@ -125,7 +125,7 @@ def test_a_character_at_the_edge_of_the_first_look_is_whole(tmp_path: Path) -> N
 
 
 def test_a_long_text_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_LETTERS", 30)
+    monkeypatch.setattr(reading, "MOST_CHARACTERS", 30)
     (tmp_path / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 101)))
     first = said(tmp_path, "read_file", path="a.txt")
     assert first.endswith("line 4\n[lines 1 to 4; continue with first_line=5]")

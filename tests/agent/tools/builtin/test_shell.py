@@ -81,7 +81,7 @@ echo ready
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
 async def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    monkeypatch.setattr(child, "PATIENCE", 0.1)
+    monkeypatch.setattr(child, "GRACE_S", 0.1)
     tools = Builtin(tmp_path, ["run_command"], environment={"PATH": "/usr/bin:/bin"})
     ready = asyncio.Event()
     using = asyncio.ensure_future(tools.use(call(f"{ENDLESS} sleep 600"), lambda words: ready.set()))
@@ -100,7 +100,7 @@ async def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_it_leaves_in_the_background_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "PATIENCE", 0.1)
+    monkeypatch.setattr(child, "GRACE_S", 0.1)
     assert said(tmp_path, "run_command", command=ENDLESS) == "ready\n[exit code 0]"
     assert all(map(is_gone, pids_in(tmp_path / "pids")))
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.evals.core.graders.expectation import (
     ABSENT,
-    calls_told,
+    describe_calls,
     has_rounds,
     reference_data,
     reference_text,
@@ -179,7 +179,7 @@ def test_calls_are_listed_with_their_results() -> None:
         ToolUse(name="search", arguments={"q": "x"}, result="found"),
         ToolUse(name="shell", arguments="ls", result="no", is_error=True),
     ]
-    assert calls_told(uses) == '- search {"q":"x"}\n  answered: found\n- shell ls\n  failed: no'
+    assert describe_calls(uses) == '- search {"q":"x"}\n  answered: found\n- shell ls\n  failed: no'
 
 
 @pytest.mark.parametrize(

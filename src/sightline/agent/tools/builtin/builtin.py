@@ -137,7 +137,7 @@ def _encode(text: str, codec: str) -> bytes:
         raise Fault(Code.USAGE, f"the text cannot be written: half a character at {error.start}") from None
 
 
-MOST_LETTERS = 60_000
+MOST_CHARACTERS = 60_000
 MOST_MEDIA = 2_500_000
 _LONGEST_LINE = 5000
 _HEAD = 8192
@@ -190,7 +190,7 @@ def _media_outcome(file: BinaryIO, kind: str, size: int, path: str) -> ToolOutco
 def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> str:
     """The requested lines within the limit, with a note about what is left out."""
     shown: list[str] = []
-    room = MOST_LETTERS
+    room = MOST_CHARACTERS
     number = 0
     while last is None or number < last:
         line, is_cut = _line(text)

@@ -121,7 +121,7 @@ def shorten(text: str, most: int = LONGEST_RESULT) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
 
 
-def calls_told(tools: Iterable[ToolUse]) -> str:
+def describe_calls(tools: Iterable[ToolUse]) -> str:
     """Each call of a tool with its arguments and what came of it."""
     lines = []
     for use in tools:

@@ -13,7 +13,14 @@ from msgspec import Meta
 from sightline.catalog.problem import nearest
 from sightline.catalog.reading import REST, key
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.expectation import calls_told, compact, has_rounds, pretty, reference_text, transcript
+from sightline.evals.core.graders.expectation import (
+    compact,
+    describe_calls,
+    has_rounds,
+    pretty,
+    reference_text,
+    transcript,
+)
 from sightline.evals.core.graders.finding import (
     Answer,
     Asking,
@@ -115,7 +122,7 @@ def material(subject: GradingSubject, criteria: str, reference: str, rubric: Seq
             "output": subject.text.strip(),
             "expected_output": reference.strip(),
             "file_changes": grading.file_changes,
-            "tool_calls": calls_told(observation.tools),
+            "tool_calls": describe_calls(observation.tools),
             "transcript": transcript(observation.messages).strip(),
         },
         plain={
