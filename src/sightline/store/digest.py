@@ -53,6 +53,7 @@ def fingerprints(request: Request) -> list[bytes]:
     return [mark[1] for mark in mark_messages(request.messages) if mark is not None]
 
 
+_NOTHING_SAID = hashlib.blake2b(digest_size=_SIZE)
 Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
 """A hash that can go on from here, and the fingerprint; None for a message that does not count."""
 
@@ -60,7 +61,7 @@ Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
 def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> list[Mark]:
     """One for each message, behind those that were hashed before."""
     latest = next((mark for mark in before if mark is not None), None)
-    state = hashlib.blake2b(digest_size=_SIZE) if latest is None else latest[0]
+    state = _NOTHING_SAID if latest is None else latest[0]
     found: list[Mark] = []
     for message in messages:
         if message.role in SYSTEM_ROLES or not (encoded := _message_bytes(message)):
@@ -184,17 +185,17 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     new: list[str] = []
     thread: list[bytes] = []
     title, has_history = "", False
-    state = hashlib.blake2b(digest_size=_SIZE)
+    state = _NOTHING_SAID.copy()
     for role, texts in messages:
         if role in SYSTEM_ROLES:
-            system += filter(None, texts)
+            system += texts
             continue
-        pieces = list(filter(None, map(without_reminders, texts)))
+        pieces = [piece for text in texts if (piece := without_reminders(text))]
         if role == "assistant":
             new.clear()
             has_history = True
         else:
-            new += filter(None, texts)
+            new += texts
             title = pieces[0] if pieces else title
         if pieces:
             encoded = "\0".join([role, *pieces]).encode("utf-8", "surrogatepass")
@@ -202,9 +203,9 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
             thread.append(state.digest())
     if "title" in "\n".join(system).lower():
         return None
-    words = _clip("\n".join(new))
+    words = _clip("\n".join(filter(None, new)))
     has_history = has_history and len(thread) > 1
-    return Digest(_shorten(title or words), words, tuple(system), tuple(thread), has_history=has_history)
+    return Digest(_shorten(title or words), words, tuple(filter(None, system)), tuple(thread), has_history=has_history)
 
 
 def digest_request(request: Request, thread: Sequence[bytes]) -> Digest:

@@ -183,6 +183,8 @@ class Importer:
             for record in records(path, at, state.end):
                 if isinstance(record, Torn):
                     if is_living:
+                        self._import(batch, slot)
+                        _mark({**reached, path: at}, done)
                         raise _damage_fault(record)
                     if record not in self.torn:
                         self.torn.append(record)
@@ -190,11 +192,10 @@ class Importer:
                     break
                 batch.append(record[0])
                 size, at = size + record[1] - at, record[1]
-                if state.has_head:
-                    reached[path] = at
                 if len(batch) >= _MOST_IN_BATCH or size >= _MOST_BYTES:
                     self._import(batch, slot)
-                    _mark(reached, done)
+                    _mark(reached | ({path: at} if state.has_head else {}), done)
+                    reached.clear()
                     batch, size = [], 0
             is_any |= at > state.imported
             if state.is_sealed and at >= state.end:
@@ -244,7 +245,6 @@ def _mark(reached: dict[Path, int], done: list[Path]) -> None:
         reached.pop(path, None)
     for path, at in reached.items():
         mark_imported(path, at)
-    reached.clear()
     done.clear()
 
 

@@ -398,10 +398,10 @@ class SqliteSink:
             self._last_seq = known.seq = self._last_seq + 1
             self._read_request(known.seq, exchange, others)
         if not _ENDS.isdisjoint([type(entry.fact) for entry in others]):
-            before: list[KeptEntry] = []
+            frames: Sequence[KeptEntry] = fresh
             if known.has_frames:
-                before = BlockReader(self._connection, self._codec).pieces(known.seq, known.blocks)
-            self._read_reply(known, exchange, [*before, *fresh])
+                frames = [*BlockReader(self._connection, self._codec).pieces(known.seq, known.blocks), *fresh]
+            self._read_reply(known, exchange, frames)
         known.has_frames = known.has_frames or len(fresh) > len(others)
         number = str(self._blocks.add(known.seq, [*self._bodies_named(known, others), *fresh]))
         if not known.blocks:
