@@ -257,6 +257,44 @@ def test_plain_texts_say_what_the_full_readers_say_of_any_chunks(chunks: list[Js
     assert_same_without_plain_texts("openai-chat", b"{}", b"".join(frames) + b"data: [DONE]\n\n" * is_done)
 
 
+ITEMS = st.sampled_from(
+    [
+        {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "so "}]},
+        {"type": "message", "id": "n", "role": "assistant", "content": [{"type": "output_text", "text": ""}] * 2},
+        {"type": "message", "id": "o", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+        {"type": "function_call", "id": "f", "call_id": "c", "name": "look", "arguments": '{"a":"\ud800"}'},
+        {"type": "function_call", "id": "g", "call_id": "d", "name": "look", "arguments": "", "namespace": "x"},
+        {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": text} for text in ("hm", "ha")]},
+        {"type": "reasoning", "id": "s", "summary": [], "content": [{"type": "reasoning_text", "text": "deep"}]},
+        {"type": "web_search_call", "id": "w", "status": "completed"},
+    ]
+)
+
+
+@given(
+    st.lists(ITEMS, max_size=4),
+    st.sampled_from(["completed", "completed", "completed", "incomplete", "failed"]),
+    st.sampled_from([None, {"code": "server_error", "message": "later"}]),
+    st.integers(0, 9),
+    st.booleans(),
+)
+def test_words_of_a_response_are_those_that_the_full_reader_finds(
+    items: list[Json], status: str, error: Json, missing: int, is_done: bool
+) -> None:
+    items = [{**item, "id": f"i_{n}"} for n, item in enumerate(items) if isinstance(item, dict)]
+    reply = {"id": "resp_1", "object": "response", "status": status, "error": error, "output": items}
+    ends = ("added", "done")
+    events: list[Json] = [{"type": "response.created", "response": {**reply, "output": [], "status": "in_progress"}}]
+    for index, item in enumerate(items):
+        events += [{"type": f"response.output_item.{end}", "output_index": index, "item": item} for end in ends]
+    events.append({"type": f"response.{status}", "response": reply})
+    del events[missing : missing + 1]
+    frames = [b"data: %s\n\n" % json.dumps(event, separators=(",", ":")).encode() for event in events]
+    stream = b"".join(frames) + b"data: [DONE]\n\n" * is_done
+    for data in (json.dumps(reply).encode(), stream):
+        assert_same_without_plain_texts("openai-responses", b"{}", data)
+
+
 def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     spoken, seen = dialect("anthropic"), list[int]()
 

@@ -384,11 +384,13 @@ class CacheRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainTexts:
-    """Reads bodies that are nothing but texts, at a fraction of the cost: the texts of a request's messages, with the
-    role of each, and the text of a reply. They return None for any other body, and say what the full readers say."""
+    """Reads bodies that are little but texts, at a fraction of the cost: the texts of a request's messages, with the
+    role of each, and the words of a reply, with its id where a later request can name it by that. They return None for
+    any other body, and say what the full readers say."""
 
     request: Callable[[bytes], list[tuple[str, list[str]]] | None]
     reply: Callable[[bytes], str | None]
+    named_reply: Callable[[bytes], tuple[str, str] | None] | None = None
 
 
 class PlainStream(NamedTuple):

@@ -250,10 +250,12 @@ def read_reply(name: str, data: bytes) -> tuple[str, str]:
     spoken = find_dialect(name)
     if spoken is None:
         return _clip(data.decode("utf-8", "replace")), ""
-    if spoken.plain_texts is not None and not spoken.rules.names_last_reply:
-        text = spoken.plain_texts.reply(data)
-        if text is not None:
-            return _clip(text), ""
+    plain = spoken.plain_texts
+    if plain is not None and plain.named_reply is not None:
+        if (found := plain.named_reply(data)) is not None:
+            return _clip(found[0]), found[1]
+    elif plain is not None and (text := plain.reply(data)) is not None:
+        return _clip(text), ""
     try:
         reply = read_plain_reply(spoken, data) or fold(ReplyDecoder(spoken, joins=True).whole(data))
     except Exception:  # noqa: BLE001 - as above

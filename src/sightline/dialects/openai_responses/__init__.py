@@ -19,6 +19,7 @@ from sightline.dialects.dialect import (
     Endpoint,
     LeafPaths,
     LimitHeaders,
+    PlainTexts,
     RequestRules,
     TokenRules,
     Unread,
@@ -29,7 +30,7 @@ from sightline.dialects.dialect import (
 from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
-from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply
+from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply, read_words
 from sightline.dialects.openai_responses.reply_write import ResponsesStreamWriter, write_reply
 from sightline.dialects.openai_responses.request import read_request, write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
@@ -85,7 +86,7 @@ DIALECT = Dialect(
     vendor_problems=vendor_problems,
     names=NAMES,
     read_plain=None,
-    plain_texts=None,
+    plain_texts=PlainTexts(request=lambda _body: None, reply=lambda _body: None, named_reply=read_words),
     owns_frame=lambda frame: str(frame.get("type", "")).startswith("response."),
     error_event="",
     model_in_path=False,

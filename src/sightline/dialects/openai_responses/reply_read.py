@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
 
 from sightline.dialects.fields import as_object, opt_str, rest, str_of, whole_number, wrong
 from sightline.dialects.openai_responses.client_tools import is_client_call
@@ -336,3 +338,74 @@ def _number(document: JsonObject, key: str, index: int, default: int | None = No
 def _key(document: JsonObject, whole: str) -> str:
     """The field that holds the words of an event: those that are new, or all of them."""
     return "delta" if "delta" in document else whole
+
+
+# --- words alone ---
+
+
+class _Text(msgspec.Struct, tag_field="type", tag="output_text", gc=False):
+    text: str
+
+
+class _Message(msgspec.Struct, tag_field="type", tag="message"):
+    content: list[_Text]
+
+
+class _Call(msgspec.Struct, tag_field="type", tag="function_call", gc=False):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Summary(msgspec.Struct, tag_field="type", tag="summary_text", gc=False):
+    text: str
+
+
+class _Reasoning(msgspec.Struct, tag_field="type", tag="reasoning"):
+    summary: list[_Summary]
+    content: tuple[()] | None = None
+
+
+class _Completed(msgspec.Struct):
+    output: list[_Message | _Call | _Reasoning]
+    status: Literal["completed"]
+    id: str | None = None
+    error: None = None
+    incomplete_details: None = None
+
+
+class _LastFrame(msgspec.Struct, tag_field="type", tag="response.completed"):
+    response: _Completed
+
+
+_COMPLETED, _LAST_FRAME = msgspec.json.Decoder(_Completed), msgspec.json.Decoder(_LastFrame)
+_LAST, _ITEM_DONE = b'data: {"type":"response.completed"', b'"type":"response.output_item.done"'
+_FAILURES = (b'"type":"error"', b'"type":"response.failed"')
+
+
+def read_words(data: bytes) -> tuple[str, str] | None:
+    """The words and the id of a reply that is complete and has texts, calls of functions, and summaries of reasoning;
+    None for any other. Of a stream only the last frame is decoded: it repeats all items that came before."""
+    try:
+        if data[:1] == b"{":
+            reply = _COMPLETED.decode(data)
+        else:
+            start = data.rfind(_LAST)
+            last, _, behind = data[start:].partition(b"\n\n")
+            if start < 0 or behind not in (b"", b"data: [DONE]\n\n") or any(each in data for each in _FAILURES):
+                return None
+            reply = _LAST_FRAME.decode(last[len(b"data: ") :]).response
+            if data.count(_ITEM_DONE) != len(reply.output):
+                return None  # it leaves some out
+    except (ValueError, RecursionError):
+        return None
+    words: list[str] = []
+    for item in reply.output:
+        match item:
+            case _Message(content=content):
+                words += [each.text for each in content]
+            case _Call(name=name, arguments=arguments):
+                words += name, arguments
+            case _Reasoning(summary=summary):
+                words.append("\n\n".join([each.text for each in summary]))
+    said = "\n".join(filter(None, words))
+    return (said, reply.id or "") if said else None
