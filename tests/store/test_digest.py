@@ -232,6 +232,10 @@ DELTA = st.sampled_from(
         {},
         {"refusal": "n"},
         {"tool_calls": []},
+        {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "look", "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"a":1}'}}]},
+        {"tool_calls": [{"index": 1, "id": "d", "type": "function", "function": {"name": "go", "arguments": "{}"}}]},
+        {"tool_calls": [{"index": 1, "id": "d", "function": {"name": "go", "arguments": "{"}}], "content": "b"},
     ]
 )
 CHUNK = st.fixed_dictionaries(
@@ -241,7 +245,7 @@ CHUNK = st.fixed_dictionaries(
                 {
                     "index": st.sampled_from([0, 0, 0, 1]),
                     "delta": DELTA,
-                    "finish_reason": st.sampled_from([None, None, None, "stop", "length", "error"]),
+                    "finish_reason": st.sampled_from([None, None, None, None, "stop", "length", "tool_calls", "error"]),
                 }
             ),
             max_size=2,

@@ -1,8 +1,10 @@
-"""The words of Chat Completions requests and replies that are nothing but texts, as most are, read by typed decoders.
+"""The words of Chat Completions requests that are nothing but texts, and of replies that are texts and calls of
+functions, as most are, read by typed decoders.
 
 A shape is taken only where all its fields are known here; whatever does not fit is left to the full readers.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -37,17 +39,33 @@ class _Request(msgspec.Struct, forbid_unknown_fields=True):
     max_completion_tokens: int | None = None
 
 
+_Words = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: _Words
+    arguments: _Words
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    id: _Words
+    function: _Function
+    type: Literal["function"]
+    index: int | None = None
+
+
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     role: Literal["assistant"]
-    content: str
+    content: str | None
     refusal: None = None
     annotations: list[None] = []
+    tool_calls: list[_Call] = []
 
 
 class _Choice(msgspec.Struct, forbid_unknown_fields=True):
     index: Literal[0]
     message: _Answer
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "tool_calls"]
     logprobs: None = None
 
 
@@ -210,16 +228,29 @@ _WORDS: tuple[Finish, ...] = ("stop", "length", "content_filter")
 _ENDS = {word: Choice(finish=word) for word in _WORDS}
 
 
-class _TextDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _FunctionDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: str | None = None
+    arguments: str = ""
+
+
+class _CallDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    index: int
+    function: _FunctionDelta
+    id: str | None = None
+    type: Literal["function"] | None = None
+
+
+class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
     content: str | None = None
     role: Literal["assistant"] | None = None
     refusal: None = None
+    tool_calls: list[_CallDelta] | None = None
 
 
 class _TextChoice(msgspec.Struct, forbid_unknown_fields=True):
     index: Literal[0]
     delta: _TextDelta
-    finish_reason: Literal["stop", "length"] | None = None
+    finish_reason: Literal["stop", "length", "tool_calls"] | None = None
     logprobs: None = None
 
 
@@ -252,9 +283,15 @@ def _read_request(data: bytes) -> list[tuple[str, list[str]]] | None:
 
 def _read_reply(data: bytes) -> str | None:
     try:
-        return _REPLY.decode(data).choices[0].message.content if data[:1] == b"{" else _read_stream(data)
+        if data[:1] != b"{":
+            return _read_stream(data)
+        answer = _REPLY.decode(data).choices[0].message
     except ValueError:
         return None
+    if not answer.tool_calls:
+        return answer.content
+    calls = [word for each in answer.tool_calls for word in (each.function.name, each.function.arguments)]
+    return "\n".join([answer.content, *calls] if answer.content else calls)
 
 
 def _read_stream(data: bytes) -> str | None:
@@ -268,7 +305,27 @@ def _read_stream(data: bytes) -> str | None:
     # What follows a finish is read by rules of its own.
     if len(chunks) != frames[1] or not finishes or finishes.pop() is None or any(finishes):
         return None
-    return "".join([each.delta.content or "" for each in grown])
+    text = "".join([each.delta.content or "" for each in grown])
+    if not any(each.delta.tool_calls for each in grown):
+        return text
+    calls = _join_calls([each.delta for each in grown])
+    return None if calls is None else "\n".join([text, *calls] if text else calls)
+
+
+def _join_calls(deltas: Sequence[_TextDelta]) -> list[str] | None:
+    """Names and arguments of the calls in these, in their order; None where a piece is not in the usual place."""
+    calls: list[tuple[str, list[str]]] = []
+    for delta in deltas:
+        if calls and delta.content:
+            return None
+        for each in delta.tool_calls or ():
+            if each.index == len(calls) and each.id and each.type and each.function.name:
+                calls.append((each.function.name, []))
+            elif each.index != len(calls) - 1 or each.id or each.function.name:
+                return None
+            calls[-1][1].append(each.function.arguments)
+    words = [word for name, pieces in calls for word in (name, "".join(pieces))]
+    return words if all(words) else None
 
 
 PLAIN_TEXTS = PlainTexts(request=_read_request, reply=_read_reply)
