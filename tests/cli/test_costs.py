@@ -9,6 +9,7 @@ import pytest
 from sightline.cli.program import main
 from sightline.store.caps import FolderCounts
 from sightline.tokens.caps import BucketKey
+from sightline.workbench.costs import GROUPS
 from tests.cli.recorded_folder import fill, stand_alone_in
 from tests.recordings import exchange
 from tests.store.traffic import NOON
@@ -28,6 +29,16 @@ def test_a_table_has_groups_and_a_total(capsys: pytest.CaptureFixture[str]) -> N
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["MODEL", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST", "SAVED"]
     assert [line.split()[:3] for line in lines[1:]] == [["m", "2", "18"], ["total", "2", "18"]]
+
+
+def test_a_group_that_does_not_exist_is_wrong_usage_and_the_help_lists_those_that_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["costs", "--by", "moon"]) == 2
+    assert f"There are {', '.join(GROUPS)}." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["costs", "--help"])
+    assert f"{', '.join(GROUPS)}; several" in " ".join(capsys.readouterr().out.split())
 
 
 def test_below_the_table_is_where_the_prices_are_from(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def add_costs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--by",
         default="",
         metavar="NAMES",
-        help="day, model, provider, client, session, project, origin; several with commas (default: day)",
+        help="day, model, provider, client, session, project, tag, origin; several with commas (default: day)",
     )
     command.add_argument(
         "--as", dest="form", choices=("table", "csv", "json"), default="table", help="how it is printed"

@@ -215,10 +215,10 @@ def check_groups(by: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in GROUPS:
             hint = f"There are {', '.join(GROUPS)}."
-            raise Fault(Code.INVALID_REQUEST, f"costs are not grouped by {quote_word(name)}", hint=hint, status=400)
+            raise Fault(Code.INVALID_REQUEST, f"costs are not grouped by {quote_word(name)}", hint=hint)
     if len(names) > _MOST_GROUPS:
         hint = f"Name at most {_MOST_GROUPS}."
-        raise Fault(Code.INVALID_REQUEST, "costs are grouped by too many values", hint=hint, status=400)
+        raise Fault(Code.INVALID_REQUEST, "costs are grouped by too many values", hint=hint)
     return names
 
 
