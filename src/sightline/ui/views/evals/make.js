@@ -9,7 +9,7 @@ import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { fileNamed } from "./core/case.js";
 import { makeCase, saveMade } from "./feed.js";
-import { RunDialog } from "./suites.js";
+import { FileNameField, RunDialog } from "./suites.js";
 
 /** @import { Made } from "./feed.js" */
 /** @typedef {{ message: string, hint?: string }} Refusal */
@@ -213,20 +213,7 @@ function SuiteChoice({ suites, suite, name, onSuite, onName }) {
         <option value=${NEW}>A new file…</option>
       </select>
     </label>
-    ${
-      suite === NEW &&
-      html`<label class="edit-field">
-        <span class="soft">Name of the file</span>
-        <input
-          class="field mono"
-          value=${name}
-          placeholder="support.yaml"
-          spellcheck=${false}
-          autocomplete="off"
-          onInput=${onValue(onName)}
-        />
-      </label>`
-    }`;
+    ${suite === NEW && h(FileNameField, { name, onName })}`;
 }
 
 /** What was replaced, put beside, and left out. @param {{ made: Made }} props */

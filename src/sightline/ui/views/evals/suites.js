@@ -186,21 +186,7 @@ function SuiteEditor({ file, onClose, onRun }) {
     children: html`${
       refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null
     }
-      ${
-        file
-          ? null
-          : html`<label class="edit-field">
-              <span class="soft">Name of the file</span>
-              <input
-                class="field mono"
-                value=${name}
-                placeholder="support.yaml"
-                spellcheck=${false}
-                autocomplete="off"
-                onInput=${onValue(setName)}
-              />
-            </label>`
-      }
+      ${file ? null : h(FileNameField, { name, onName: setName })}
       <div class="make-editor">
         ${
           file && !suite
@@ -329,4 +315,19 @@ export function RunDialog({ file, onClose, onDone }) {
         ${isBusy ? "Starting…" : "Run"}
       </button>`,
   });
+}
+
+/** The name of a suite that has no file yet. @param {{ name: string, onName: (name: string) => void }} props */
+export function FileNameField({ name, onName }) {
+  return html`<label class="edit-field">
+    <span class="soft">Name of the file</span>
+    <input
+      class="field mono"
+      value=${name}
+      placeholder="support.yaml"
+      spellcheck=${false}
+      autocomplete="off"
+      onInput=${onValue(onName)}
+    />
+  </label>`;
 }
