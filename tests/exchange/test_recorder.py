@@ -91,6 +91,17 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
     assert (last.fact.message, last.fact.headers) == ("lost ***", (("X-A", "***"),))
 
 
+def test_a_secret_is_found_across_what_is_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.exchange.recorder._MOST_UNMASKED", 20)
+    kept: list[KeptEntry] = []
+    recorder = recorderd(kept)
+    for chunk in (b"data: a configured", b"-k", b"ey b\n\n", b"data: c\n\n"):
+        recorder.record_chunk(chunk)
+    frames = [each.fact.data for each in recorder.unwritten if isinstance(each.fact, FrameArrived)]
+    assert frames == [b"data: a ", b"*** b\n\n", b"data: c\n\n"]
+    assert recorder.response == b"data: a *** b\n\ndata: c\n\n"
+
+
 def test_a_watcher_sees_each_frame_as_it_comes_and_no_secret() -> None:
     kept: list[KeptEntry] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
