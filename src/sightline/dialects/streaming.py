@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -392,7 +393,7 @@ def join_texts(data: bytes) -> bytes:
     # `replace` looks at all of a long text anew for each place where it finds it.
     first, *others, last = data.split(after)
     cut = len(before)
-    texts = [each[cut:] for each in others]
+    texts = list(map(itemgetter(slice(cut, None)), others))
     alike = (after + before).join([b"", *texts])
     if len(first) + len(alike) + len(after) + len(last) != len(data) or not data.startswith(alike, len(first)):
         texts = [each[cut:] if each.startswith(before) else after + each for each in others]  # takes twice as long

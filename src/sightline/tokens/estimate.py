@@ -25,6 +25,8 @@ class Estimate(msgspec.Struct, frozen=True, gc=False):
         return self.low == self.high
 
     def __add__(self, other: "Estimate") -> "Estimate":
+        if other is NOTHING:
+            return self
         how = self.how if self.how == other.how or not other.how else other.how if not self.how else "mixed"
         return Estimate(self.tokens + other.tokens, self.low + other.low, self.high + other.high, how)
 

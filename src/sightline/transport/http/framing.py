@@ -255,10 +255,15 @@ class AnswerParser:
         named = self.named = {name.lower(): value for name, value in reversed(self.headers)}
         is_chunked = b"transfer-encoding" in named
         self._until_close = not (is_chunked or b"content-length" in named or self.status in _NO_BODY)
-        if is_chunked and any(
-            name.lower() == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers
+        if is_chunked and (
+            named[b"transfer-encoding"].lower() != b"chunked"
+            or (len(named) < len(self.headers) and self._is_coded_twice())
         ):
             self._refuse("its transfer encoding is not chunked")
+
+    def _is_coded_twice(self) -> bool:
+        codings = [value.lower() for name, value in self.headers if name.lower() == b"transfer-encoding"]
+        return any(coding != b"chunked" for coding in codings)
 
     def _refuse(self, why: str) -> None:
         self._fail(why)
