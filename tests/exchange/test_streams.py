@@ -10,13 +10,11 @@ import pytest
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.exchange import stream_pump as passing
-from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, unreadable
 from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
-from sightline.model.reply import Reply
 from tests.contract.test_law_4_stream_is_whole import read_stream
-from tests.relay_stage import DIALECTS, Stage, asks, play
+from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import streamed, whole
 from tests.upstream import LAST, chunk, head, pieces, stall, streams
 
@@ -103,22 +101,6 @@ def test_a_stream_of_the_same_dialect_passes_until_its_server_ends_it(
         assert stage.kinds()[-1] == "finished"
 
     play(story, tmp_path, "gemini")
-
-
-@pytest.mark.parametrize("spoken", DIALECTS)
-def test_one_frame_says_that_a_stream_has_failed(spoken: str) -> None:
-    frame = failure_frame(spoken, Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"")
-    assert frame.count(b"data: ") == 1
-    assert frame.endswith(b"\n\n")
-    assert b"gone" in frame
-
-
-def test_frames_that_are_numbered_go_on_to_be() -> None:
-    frames = streamed("openai-responses")
-    frame = failure_frame("openai-responses", Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"".join(frames[:5]))
-    assert b"event: response.failed" in frame
-    assert b'"sequence_number":5' in frame
-    assert b'"id":"r_9"' in frame
 
 
 def test_what_cannot_be_read_is_the_provider_s_fault() -> None:

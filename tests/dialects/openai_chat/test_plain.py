@@ -193,3 +193,37 @@ def test_the_text_of_a_stream_is_what_its_chunks_bring() -> None:
 )
 def test_the_text_of_any_other_stream_is_left_to_the_full_reader(reply: bytes) -> None:
     assert PLAIN_TEXTS.reply(reply) is None
+
+
+def call(index: int, name: str | None = None, arguments: str = "") -> dict[str, object]:
+    named = {} if name is None else {"id": f"c{index}", "type": "function"}
+    function = {**({} if name is None else {"name": name}), "arguments": arguments}
+    delta = {"tool_calls": [{"index": index, **named, "function": function}]}
+    return {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def test_words_of_calls_are_their_names_and_arguments() -> None:
+    function = {"name": "look", "arguments": '{"a":1}'}
+    answer = {**ANSWER, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    choice = {**CHOICE, "message": answer, "finish_reason": "tool_calls"}
+    assert PLAIN_TEXTS.reply(json.dumps({"choices": [choice]}).encode()) == 'yes\nlook\n{"a":1}'
+    silent = {**choice, "message": {**answer, "content": None}}
+    assert PLAIN_TEXTS.reply(json.dumps({"choices": [silent]}).encode()) == 'look\n{"a":1}'
+    pieces = [call(0, "look"), call(0, None, '{"a"'), call(0, None, ":1}"), call(1, "go", "{}")]
+    end = text_chunk(None, "tool_calls")
+    assert PLAIN_TEXTS.reply(text_stream(*pieces, end)) == 'look\n{"a":1}\ngo\n{}'
+    assert PLAIN_TEXTS.reply(text_stream(text_chunk("yes"), *pieces, end)) == 'yes\nlook\n{"a":1}\ngo\n{}'
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [call(0, "look", "{}"), text_chunk("and then")],
+        [call(1, "look", "{}")],
+        [call(0, "look", "{}"), call(0, "look", "{}")],
+        [call(0, "look")],
+    ],
+    ids=["text behind a call", "not the next number", "begun twice", "without arguments"],
+)
+def test_calls_that_come_in_another_way_are_left_to_the_full_reader(pieces: list[object]) -> None:
+    assert PLAIN_TEXTS.reply(text_stream(*pieces, text_chunk(None, "tool_calls"))) is None

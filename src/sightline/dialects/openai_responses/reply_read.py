@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, assert_never
 
 import msgspec
 
@@ -407,5 +407,7 @@ def read_words(data: bytes) -> tuple[str, str] | None:
                 words += name, arguments
             case _Reasoning(summary=summary):
                 words.append("\n\n".join([each.text for each in summary]))
+            case unreachable:
+                assert_never(unreachable)
     said = "\n".join(filter(None, words))
     return (said, reply.id or "") if said else None

@@ -7,7 +7,13 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.core.reply_writing import events_of, hand_written, write_failed_stream, write_reply
+from sightline.exchange.interception.core.reply_writing import (
+    events_of,
+    failure_frame,
+    hand_written,
+    write_failed_stream,
+    write_reply,
+)
 from sightline.model.fold import fold
 from sightline.model.parts import Text, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage, reply_json
@@ -120,3 +126,19 @@ def test_a_stream_may_say_nothing_but_that_it_failed(spoken: str) -> None:
     reply = heard(spoken, write_failed_stream(Fault(Code.INVALID_REQUEST, "it was dropped"), spoken, CLIENT))
     assert reply.fault is not None
     assert "it was dropped" in reply.fault.message
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_one_frame_says_that_a_stream_has_failed(spoken: str) -> None:
+    frame = failure_frame(spoken, Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"")
+    assert frame.count(b"data: ") == 1
+    assert frame.endswith(b"\n\n")
+    assert b"gone" in frame
+
+
+def test_frames_that_are_numbered_go_on_to_be() -> None:
+    last = b'data: {"type":"response.output_text.delta","sequence_number":4}\n\n'
+    frame = failure_frame("openai-responses", Fault(Code.NETWORK, "gone"), Reply(id="r_9"), last)
+    assert b"event: response.failed" in frame
+    assert b'"sequence_number":5' in frame
+    assert b'"id":"r_9"' in frame
