@@ -22,6 +22,7 @@ from sightline.model.exchange import (
     ExchangeFailed,
     ExchangeFinished,
     Fact,
+    FrameArrived,
     Held,
     Received,
     Released,
@@ -30,7 +31,7 @@ from sightline.model.exchange import (
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, Usage, possible, reply_json
 from sightline.model.report import Report
-from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, frames_in, plain_entries
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, plain_entries
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
@@ -166,29 +167,24 @@ class Recorder:
         if shown is not came:  # nothing may be left of a chunk, or it comes with the next one
             moments = [moment for data, moment in zip(shown, moments, strict=True) if data]
             shown = [data for data in shown if data]
-        frames = self._add_frames(shown, moments)
-        if self._hub.watching:
-            self._show(frames)
+        if shown:
+            self._add_frames(shown, moments)
 
-    def _add_frames(self, data: list[bytes], moments: list[float]) -> FramesEntry:
-        ahead, attempted = self._day_time, self._attempted
+    def _add_frames(self, data: list[bytes], moments: list[float], *, is_shown: bool = True) -> None:
+        ahead, attempted, n = self._day_time, self._attempted, self._count
         at, after = [each + ahead for each in moments], [each - attempted for each in moments]
-        frames = FramesEntry(self.exchange, self._count, at, after, data)
-        if data:
-            self._shown += data
-            self._count += len(data)
-            last = self._waiting[-1] if self._waiting else None
-            if isinstance(last, FramesEntry):  # the frames of a response that is watched are made one by one
-                last.at.extend(at)
-                last.after.extend(after)
-                last.data.extend(data)
-            else:
-                self._waiting.append(frames)
-        return frames
-
-    def _show(self, frames: FramesEntry) -> None:
-        for frame in frames_in(frames):
-            self._hub.show(frame)
+        self._shown += data
+        self._count += len(data)
+        last = self._waiting[-1] if self._waiting else None
+        if type(last) is FramesEntry:  # the frames of a response that is watched are made one by one
+            last.at.extend(at)
+            last.after.extend(after)
+            last.data.extend(data)
+        else:
+            self._waiting.append(FramesEntry(self.exchange, n, at, after, data))
+        if is_shown and self._hub.watching:
+            for number, (day_time, delay, frame) in enumerate(zip(at, after, data, strict=True), n):
+                self._hub.show(FactEntry(self.exchange, number, day_time, FrameArrived(frame, delay)))
 
     # --- what a user does ---
 
@@ -289,7 +285,7 @@ class Recorder:
         self._is_settled = True
         self._make_frames()
         if held := self._masking.close():
-            self._show(self._add_frames([held], [self._clock.monotonic()]))
+            self._add_frames([held], [self._clock.monotonic()])
         # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
         if isinstance(end, FinishedEnd) and (len(self._shown) > 1 or not self._masking.has_found):
             self._hide_split_secrets(end.reply)
@@ -313,7 +309,7 @@ class Recorder:
             elif isinstance(entry, FactEntry):
                 self.note(entry.fact)
             elif not self._shown:
-                self._add_frames([whole], [self._clock.monotonic()])
+                self._add_frames([whole], [self._clock.monotonic()], is_shown=False)
 
     # --- writing ---
 
