@@ -25,6 +25,14 @@ def test_it_is_kept_by_the_machines_clock() -> None:
     assert Account.from_state(state).state("acme", "large") == state
 
 
+def test_requests_that_no_one_asks_about_are_counted_after_some_time() -> None:
+    account = Account()
+    for number in range(200):
+        account.add(NOW + number / 10, 2)
+    assert len(account._uncounted) < 100
+    assert (account.minute.usage(NOW + 20, "requests"), account.day.usage(NOW + 20, "tokens")) == (200, 400)
+
+
 def test_newer_observation_of_a_limit_replaces_the_older_one() -> None:
     account, other = Account(), Account()
     for told, left, at in ((account, 9, 2.0), (other, 5, 1.0), (other, 4, 3.0)):
