@@ -134,7 +134,7 @@ def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Pa
         server = Server(tmp_path, upstream, store)
         with load_on(server) as answered:
             for _ in range(3):
-                sleep(chance.random() / 2)
+                sleep(chance.random() / 4)
                 os.kill(server.recorder(), signal.SIGKILL)
             while len(answered) < 20:
                 sleep(0.01)
@@ -146,7 +146,7 @@ def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Pa
             kinds = [fact["kind"] for fact in server.api(f"/api/exchanges/{exchange}")["facts"]]
             assert [kinds.count(kind) for kind in ("received", "attempt", "finished")] == [1, 1, 1]
         with load_on(server) as more:
-            sleep(chance.random())
+            sleep(chance.random() / 2)
             if seed:
                 os.kill(server.recorder(), signal.SIGKILL)
             server.kill()

@@ -10,7 +10,6 @@ from sightline.agent.service.toolsets import KeptRules
 from tests.agent_page import AgentDesk, add, adds, called, note, results
 from tests.browser import NARROW
 from tests.loop_stage import calls, says
-from tests.page_stage import gallery
 
 
 def test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it(desk: AgentDesk, tmp_path: Path) -> None:
@@ -171,18 +170,16 @@ def test_a_limit_is_raised_or_ends_the_run(desk: AgentDesk, tmp_path: Path) -> N
         chat.keep(tmp_path, "agent-limit-reached")
 
 
-def test_pictures_for_people(desk: AgentDesk, tmp_path: Path) -> None:
-    assert gallery(tmp_path).is_dir()
-    for size, dark, name in ((NARROW, False, "narrow"), ((1280, 800), True, "dark")):
-        desk.says(calls(note("docs/a.md", "# A note\n\nwith some words"), add(1, "two", "d")), says("Done."))
-        with desk.look(size=size, dark=dark) as chat:
-            pair = chat.begin(f"Write it down, {name}.")
-            call = chat.call(pair, "write_note")
-            call.get_by_role("button", name="Edit arguments").click()
-            call.get_by_role("button", name="Always…").click()
-            chat.keep(tmp_path, f"agent-edit-{name}")
-            chat.fits()
-            pair.get_by_role("button", name=re.compile("^Stop ?Esc")).click()
-            expect(pair.get_by_role("button", name="Resume")).to_be_visible()
-            chat.keep(tmp_path, f"agent-stopped-{name}")
-            chat.fits()
+def test_it_fits_on_a_phone_in_the_dark(desk: AgentDesk, tmp_path: Path) -> None:
+    desk.says(calls(note("docs/a.md", "# A note\n\nwith some words"), add(1, "two", "d")), says("Done."))
+    with desk.look(size=NARROW, dark=True) as chat:
+        pair = chat.begin("Write it down.")
+        call = chat.call(pair, "write_note")
+        call.get_by_role("button", name="Edit arguments").click()
+        call.get_by_role("button", name="Always…").click()
+        chat.keep(tmp_path, "agent-edit-narrow")
+        chat.fits()
+        pair.get_by_role("button", name=re.compile("^Stop ?Esc")).click()
+        expect(pair.get_by_role("button", name="Resume")).to_be_visible()
+        chat.keep(tmp_path, "agent-stopped-narrow")
+        chat.fits()

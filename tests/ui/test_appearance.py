@@ -1,11 +1,12 @@
-"""Wide and narrow, light and dark: everything fits, and everything that can be used has a name."""
+"""On a phone in the dark: everything fits, and everything that can be used has a name. What fits there fits on a wide
+window, and test_every_view.py looks at every view and panel in four widths and both themes."""
 
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import NARROW, WIDE, Shown
+from tests.browser import NARROW, Shown
 from tests.page_stage import PageStage, card, chat, proof, system, user
 
 TABS = ("Sections", "Wire", "Diff", "Reply", "Timeline", "Losses", "Headers")
@@ -13,7 +14,6 @@ NAMED = {
     "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemradio", "meter", "option", "radio",
     "region", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "tree", "treeitem",
 }  # fmt: skip
-LOOKS = pytest.mark.parametrize(("name", "size", "dark"), [("narrow", NARROW, False), ("dark", WIDE, True)])
 LONG_WORD = "antidisestablishmentarianism/" * 12
 TOOL = {
     "type": "function",
@@ -36,13 +36,13 @@ ASKED = chat(
 
 
 @pytest.fixture
-def shown(stage: PageStage, size: tuple[int, int], *, dark: bool) -> Iterator[Shown]:
+def shown(stage: PageStage) -> Iterator[Shown]:
     """The page with one request that is finished and one that waits."""
     stage.person.put("/api/interception", {"mode": "off"})
     stage.free(ASKED, session="open-ends@project")
     stage.person.put("/api/interception", {"mode": "every"})
     stage.client(ASKED, session="open-ends@project")
-    with stage.look(size=size, dark=dark) as opened:
+    with stage.look(size=NARROW, dark=True) as opened:
         yield opened
 
 
@@ -79,35 +79,16 @@ def sticking_out(page: Page) -> list[str]:
     return found
 
 
-@LOOKS
-def test_the_list_and_its_panels_fit(stage: PageStage, shown: Shown, name: str) -> None:
+def test_a_held_request_fits_in_every_tab_and_while_it_is_edited(stage: PageStage, shown: Shown) -> None:
     page = shown.page
-    expect(page.get_by_role("row", name="And which of them matters").first).to_be_visible()
-    check(shown)
-    stage.keep(shown, f"traffic-{name}")
-    page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox", name="Command or exchange")).to_be_focused()
-    check(shown)
-    page.keyboard.press("Escape")
-    for keys, title in (("?", "Keyboard shortcuts"), ("gc", "Connect a client"), ("gr", "Rules")):
-        for key in keys:
-            page.keyboard.press(key)
-        expect(page.get_by_role("dialog", name=title)).to_be_visible()
-        check(shown)
-        page.keyboard.press("Escape")
-        expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("/")
     expect(page.get_by_role("listbox", name="Completions")).to_be_visible()
     check(shown)
-
-
-@LOOKS
-def test_a_held_request_fits_in_every_tab_and_while_it_is_edited(stage: PageStage, shown: Shown, name: str) -> None:
-    page = shown.page
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="1 held").click()
     expect(card(page, "User 2")).to_be_visible()
     check(shown)
-    stage.keep(shown, f"request-{name}")
+    stage.keep(shown, "request-narrow")
     for tab in TABS:
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_role("tabpanel", name=tab)).to_be_visible()
@@ -119,7 +100,7 @@ def test_a_held_request_fits_in_every_tab_and_while_it_is_edited(stage: PageStag
     expect(page.get_by_role("textbox", name="Edit User 2")).to_be_focused()
     page.keyboard.type(" Really?")
     check(shown)
-    stage.keep(shown, f"editing-{name}")
+    stage.keep(shown, "editing-narrow")
     page.keyboard.press("Escape")
     card(page, "Tools (1)").focus()
     page.keyboard.press("Shift+J")
@@ -136,8 +117,7 @@ def test_a_held_request_fits_in_every_tab_and_while_it_is_edited(stage: PageStag
     check(shown)
 
 
-@LOOKS
-def test_a_finished_request_fits_with_its_replays_and_kept_edits(shown: Shown, name: str) -> None:
+def test_a_finished_request_fits_with_its_replays_and_kept_edits(shown: Shown) -> None:
     page = shown.page
     page.get_by_role("row", name="And which of them matters").last.click()
     expect(proof(page)).to_contain_text("sent = shown")
@@ -152,6 +132,5 @@ def test_a_finished_request_fits_with_its_replays_and_kept_edits(shown: Shown, n
     page.get_by_role("button", name="Replay…").click()
     expect(page.get_by_role("combobox", name="Model")).to_be_visible()
     check(shown)
-    if name == "narrow":
-        page.get_by_role("button", name="Back to traffic").click()
-        expect(page.get_by_role("treegrid", name="Exchanges")).to_be_visible()
+    page.get_by_role("button", name="Back to traffic").click()
+    expect(page.get_by_role("treegrid", name="Exchanges")).to_be_visible()

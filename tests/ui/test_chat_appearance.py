@@ -1,4 +1,4 @@
-"""The chat wide and narrow, light and dark: in every state all of it fits, and what can be used has a name."""
+"""The chat on a phone in the dark: in every state all of it fits, and what can be used has a name."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser import NARROW, WIDE
+from tests.browser import NARROW
 from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import ChatPage, chat_stage, chatting
 from tests.ui.test_appearance import check
@@ -17,8 +17,6 @@ from tests.upstream import answer
 Stage = tuple[ChatDesk, Browser]
 CONFIG = '[models."acme/small"]\ncontext_window = 700\n[models."acme/slow"]\ncontext_window = 8000\nrpm = 1\n'
 LONG_WORD = "antidisestablishmentarianism/" * 12
-# Each width and each scheme once: what fits does not depend on the colours.
-LOOKS = pytest.mark.parametrize(("look", "size", "dark"), [("wide-dark", WIDE, True), ("narrow-light", NARROW, False)])
 DIALOGS = (
     ("Control+m", "model", "The next question goes to"),
     ("Alt+t", "topic", "The next question belongs to"),
@@ -56,84 +54,79 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield made
 
 
-@LOOKS
-def test_appearance_of_the_history_and_side_panels(
-    stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool
-) -> None:
+def test_appearance_of_the_history_and_side_panels(stage: Stage, tmp_path: Path) -> None:
     desk, browser = stage
-    with chatting(browser, desk.server, size=size, dark=dark) as chat:
+    with chatting(browser, desk.server, size=NARROW, dark=True) as chat:
         expect(chat.pair("Will this work?").get_by_role("group", name="Error")).to_be_visible()
-        seen(chat, tmp_path, f"chat-end-{look}")
+        seen(chat, tmp_path, "chat-end")
         chat.press("Escape", "Shift+O")
         expect(chat.page.get_by_role("separator", name="Boundary")).to_be_visible()
-        seen(chat, tmp_path, f"chat-boundary-{look}")
+        seen(chat, tmp_path, "chat-boundary")
         chat.counter.focus()
         expect(chat.page.get_by_role("tooltip")).to_be_visible()
-        seen(chat, tmp_path, f"chat-counter-{look}")
+        seen(chat, tmp_path, "chat-counter")
         chat.press("Control+i", "Escape", "k", "k", "Shift+H")
         expect(chat.page.get_by_role("complementary", name="HUD")).to_be_visible()
-        seen(chat, tmp_path, f"chat-hud-{look}")
+        seen(chat, tmp_path, "chat-hud")
         chat.press("Shift+H", "Control+i")
         chat.write("A question that is not sent yet, with some words in it.")
         chat.press("Alt+p")
         expect(chat.page.get_by_role("region", name="Preview of the next send")).to_contain_text("sha256")
-        seen(chat, tmp_path, f"chat-preview-{look}")
+        seen(chat, tmp_path, "chat-preview")
         chat.press("Alt+p", "Control+d")
         chat.write("s")
         expect(chat.page.get_by_role("listbox", name="Completions")).to_be_visible()
-        seen(chat, tmp_path, f"chat-completions-{look}")
+        seen(chat, tmp_path, "chat-completions")
         chat.press("Control+u")
         chat.write("nothing:here")
         chat.press("Enter")
         expect(chat.page.get_by_role("alert")).to_contain_text("nothing")
-        seen(chat, tmp_path, f"chat-wrong-filter-{look}")
+        seen(chat, tmp_path, "chat-wrong-filter")
         chat.shown.expected.append("422")
         chat.press("Control+u", "Escape")
         chat.apply("s3")
         expect(chat.page.get_by_role("heading", name="No pair matches this filter")).to_be_visible()
-        seen(chat, tmp_path, f"chat-nothing-found-{look}")
+        seen(chat, tmp_path, "chat-nothing-found")
 
 
-@LOOKS
-def test_dialogs_and_menus(stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool) -> None:
+def test_dialogs_and_menus(stage: Stage, tmp_path: Path) -> None:
     desk, browser = stage
-    with chatting(browser, desk.server, size=size, dark=dark) as chat:
+    with chatting(browser, desk.server, size=NARROW, dark=True) as chat:
         chat.press("Escape", "k")
         expect(chat.pair("Show me everything.")).to_be_focused()
         for keys, name, title in DIALOGS:
             chat.press(keys)
             expect(chat.dialog(title)).to_be_visible()
             expect(chat.page.get_by_text("Loading…")).to_have_count(0)
-            seen(chat, tmp_path, f"chat-{name}-{look}")
+            seen(chat, tmp_path, f"chat-{name}")
             chat.close()
         for entry, name, title in (("Import", "import", "Import chats"), ("Export", "export", "Export the chat")):
             chat.press("Control+.")
             chat.page.get_by_role("menuitem", name=entry).click()
             expect(chat.dialog(title)).to_be_visible()
-            seen(chat, tmp_path, f"chat-{name}-{look}")
+            seen(chat, tmp_path, f"chat-{name}")
             chat.close()
         pair = chat.pair("Show me everything.")
         pair.hover()
         pair.get_by_role("button", name="More for this pair").click()
         expect(pair.get_by_role("menuitem", name="Delete")).to_be_visible()
-        seen(chat, tmp_path, f"chat-menu-{look}")
+        seen(chat, tmp_path, "chat-menu")
         chat.press("Escape")
         pair.get_by_role("button", name="1 earlier answer").click()
         expect(chat.dialog("Earlier answers").get_by_role("button", name="Use this answer")).to_be_visible()
-        seen(chat, tmp_path, f"chat-earlier-{look}")
+        seen(chat, tmp_path, "chat-earlier")
         chat.close()
         chat.press("Control+d", "Control+u")
         chat.write("c'circle' :delete")
         chat.press("Enter")
         expect(chat.dialog("Delete 3 pairs?")).to_be_visible()
-        seen(chat, tmp_path, f"chat-command-{look}")
+        seen(chat, tmp_path, "chat-command")
         chat.close()
 
 
-@LOOKS
-def test_while_it_answers(stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool) -> None:
+def test_while_it_answers(stage: Stage, tmp_path: Path) -> None:
     desk, browser = stage
-    with chatting(browser, desk.server, size=size, dark=dark) as chat:
+    with chatting(browser, desk.server, size=NARROW, dark=True) as chat:
         gate = desk.stops_after("Half of an answer, ", "which goes on")
         chat.press("Control+i")
         chat.write("Please go on.")
@@ -141,17 +134,17 @@ def test_while_it_answers(stage: Stage, tmp_path: Path, look: str, size: tuple[i
         pair = chat.pair("Please go on.")
         expect(pair).to_contain_text("which goes on")
         chat.write("Meanwhile")
-        seen(chat, tmp_path, f"chat-answering-{look}")
+        seen(chat, tmp_path, "chat-answering")
         chat.press("Control+i", "Escape")
         expect(pair.get_by_text("interrupted")).to_be_visible()
-        seen(chat, tmp_path, f"chat-broken-off-{look}")
+        seen(chat, tmp_path, "chat-broken-off")
         desk.open(gate)
         desk.answers("Yes.")
         pair.hover()
         pair.get_by_role("button", name="More for this pair").click()
         pair.get_by_role("menuitem", name="Delete").click()
         expect(chat.toast).to_contain_text("1 pair deleted.")
-        seen(chat, tmp_path, f"chat-toast-{look}")
+        seen(chat, tmp_path, "chat-toast")
 
 
 def seen(chat: ChatPage, folder: Path, name: str) -> None:
