@@ -59,8 +59,7 @@ class Recorder:
     _is_lost = False
     _is_settled = False
     _count = 0
-    _frames: FramesEntry | None = None
-    """The frames at the end of what waits, to which the next one is added."""
+    _came_size = 0
     _first_byte = 0.0
     _status = 0
     _headers: TextHeaders = ()
@@ -86,7 +85,6 @@ class Recorder:
         self._came: list[bytes] = []
         self._came_at: list[float] = []
         """Chunks of the response in which no secret has been looked for yet, and when they came."""
-        self._came_size = 0
         self._shown: list[bytes] = []
         """What is recorded of the response, without secrets."""
         self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
