@@ -145,7 +145,7 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 """
 
 
-@pytest.mark.parametrize(("limit", "refuses"), [(40_000, True), (1_700_000, False)])
+@pytest.mark.parametrize(("limit", "refuses"), [(40_000, True), (1_300_000, False)])
 def test_full_disk_is_reported_and_acknowledged_data_is_kept(tmp_path: Path, limit: int, refuses: bool) -> None:
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(limit)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
