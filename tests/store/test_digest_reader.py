@@ -14,12 +14,12 @@ def written(*items: str, before: str = '"model":"m",', after: str = ',"tools":[1
     return f'{{{before}"messages":[{",".join(items)}]{after}}}'.encode()
 
 
-def told(layout: RequestLayout) -> tuple[list[bytes], dict[str, Json]]:
+def contents(layout: RequestLayout) -> tuple[list[bytes], dict[str, Json]]:
     members = {**layout.before, **layout.after}
     return [layout.body[a:b] for a, b in layout.spans], {name: json.loads(raw) for name, raw in members.items()}
 
 
-def continued(old: bytes, new: bytes) -> tuple[RequestLayout, int]:
+def lay_out_behind(old: bytes, new: bytes) -> tuple[RequestLayout, int]:
     known = lay_out(old, "messages")
     assert known is not None
     found = lay_out_next(known, new, "messages")
@@ -30,7 +30,7 @@ def continued(old: bytes, new: bytes) -> tuple[RequestLayout, int]:
 def test_items_and_other_members_are_told_apart() -> None:
     layout = lay_out(written(FIRST, f" {SECOND} ", THIRD), "messages")
     assert layout is not None
-    assert told(layout) == ([each.encode() for each in (FIRST, SECOND, THIRD)], {"model": "m", "tools": [1]})
+    assert contents(layout) == ([each.encode() for each in (FIRST, SECOND, THIRD)], {"model": "m", "tools": [1]})
     assert layout.body[layout.end :] == b',"tools":[1]}'
     assert json.loads(layout.items(1)) == [{"text": "two, [2]"}, "three"]
 
@@ -65,13 +65,13 @@ def test_what_has_no_list_for_certain_has_no_layout(body: bytes) -> None:
     ],
 )
 def test_a_body_that_begins_like_another_is_laid_out_as_if_it_were_new(old: bytes, new: bytes, count: int) -> None:
-    layout, known = continued(old, new)
+    layout, known = lay_out_behind(old, new)
     whole = lay_out(new, "messages")
     assert whole is not None
-    assert told(layout) == told(whole)
+    assert contents(layout) == contents(whole)
     assert (known, layout.spans, layout.end) == (count, whole.spans, whole.end)
-    again = continued(new, written(FIRST, SECOND, THIRD, THIRD))[0]
-    assert told(again)[0] == [each.encode() for each in (FIRST, SECOND, THIRD, THIRD)]
+    again = lay_out_behind(new, written(FIRST, SECOND, THIRD, THIRD))[0]
+    assert contents(again)[0] == [each.encode() for each in (FIRST, SECOND, THIRD, THIRD)]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_what_only_the_whole_body_tells_is_left_to_it(new: bytes) -> None:
 def test_a_member_that_comes_again_behind_the_list_counts() -> None:
     layout = lay_out(written(FIRST, after=',"model":"n"'), "messages")
     assert layout is not None
-    assert told(layout)[1] == {"model": "n"}
-    assert told(continued(layout.body, written(FIRST, SECOND, after=""))[0])[1] == {"model": "m"}
+    assert contents(layout)[1] == {"model": "n"}
+    assert contents(lay_out_behind(layout.body, written(FIRST, SECOND, after=""))[0])[1] == {"model": "m"}
 
 
 def test_items_that_are_the_same_elsewhere_are_counted() -> None:
@@ -115,4 +115,4 @@ def test_any_body_is_laid_out_as_if_it_were_new(old: list[str], ended: str, new:
     if (found := lay_out_next(known, body, "messages")) is not None:
         whole = lay_out(body, "messages")
         assert whole is not None
-        assert (told(found[0]), found[0].spans) == (told(whole), whole.spans)
+        assert (contents(found[0]), found[0].spans) == (contents(whole), whole.spans)

@@ -379,6 +379,7 @@ def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(tmp
     assert importer.acquire()
     with pytest.raises(Fault, match="changed by another program"):
         importer.catch_up()
+    assert ledger.exchanges == ["x_001"], "what stands before the damage is brought in"
     other.close()
     for _ in range(2):
         importer.catch_up()

@@ -8,6 +8,7 @@ from sightline.filters.parsing import parse
 from sightline.filters.predicate import occurs
 from sightline.model.exchange import Held
 from sightline.store.entries import BodyEntry, Codec, FactEntry
+from sightline.store.sqlite import forget
 from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
@@ -21,6 +22,7 @@ from tests.store.traffic import (
     noted,
     prices,
     received,
+    responded,
     sha256,
     whole,
 )
@@ -197,6 +199,41 @@ def test_a_reply_that_came_in_several_batches_is_read_whole(tmp_path: Path) -> N
     sink.apply(entries[4:])
     sink.close()
     assert [e.id for e in find(tmp_path, "text:'knock knock'")] == ["x_1"]
+
+
+@pytest.mark.parametrize("is_own", [False, True], ids=["another connection", "the same connection"])
+def test_words_that_were_forgotten_are_searched_in_the_next_exchange_that_has_them(
+    tmp_path: Path, is_own: bool
+) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    examples = ("an example", "its answer", "question")
+    for number in range(3):
+        sink.apply(whole(f"x_{number}", chat_body(*examples, system="Be brief.", seed=number), "yes"))
+        assert [e.id for e in find(tmp_path, "text:brief text:example")] == [f"x_{number and 1}"]
+        if not number:
+            other = connection if is_own else open_database(tmp_path)
+            forget(other, ["x_0"], is_dry_run=False)
+    sink.close()
+
+
+def test_requests_of_one_batch_are_linked_to_each_other_and_to_those_before(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    turns = [chat_body(*(f"{n} said" for n in range(2 * turn + 1))) for turn in range(9)]
+    sink.apply(whole("x_0", turns[0], "yes"))
+    batch = [whole(f"x_{n}", turns[n], "yes") for n in (1, 2, 3)]
+    other, late = whole("x_4", turns[3], "yes", session="other"), whole("x_5", turns[8], "yes")
+    sink.apply([entry for entries in (*batch, other, late) for entry in entries])
+    sink.apply([*responded("x_6", "", "resp_1"), *responded("x_7", "resp_1", "resp_2")])
+    sink.apply([*responded("x_8", "resp_4", "resp_3"), *responded("x_9", "", "resp_4")])
+    sink.apply(responded("y_0", "resp_2", "resp_5"))
+    found = dict(connection.execute("SELECT id, previous FROM exchanges"))
+    assert found == {
+        "x_0": "", "x_1": "x_0", "x_2": "x_1", "x_3": "x_2", "x_4": "", "x_5": "x_3",
+        "x_6": "", "x_7": "x_6", "x_8": "", "x_9": "", "y_0": "x_7",
+    }  # fmt: skip
+    sink.close()
 
 
 def find(folder: Path, wanted: str) -> list[Summary]:

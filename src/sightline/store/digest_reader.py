@@ -40,7 +40,7 @@ class RequestLayout(NamedTuple):
 
 
 def lay_out(body: bytes, container: str) -> RequestLayout | None:
-    """The places of the items in the list that has this name; None where there is none, or it cannot be told for
+    """The places of the items in the list that has this name; None where there is none, or it is not
     certain."""
     try:
         members = _MEMBERS.decode(body)

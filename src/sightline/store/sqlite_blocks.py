@@ -11,9 +11,9 @@ import msgspec
 
 from sightline.store.entries import Codec, KeptEntry
 
-_BLOCK = 1 << 17
+_BLOCK = 3 << 16
 """Bytes in a block, before it is compressed: larger ones compress little better and are slower to read one exchange
-from. A piece that is larger has a block of its own."""
+from; streams fill smaller ones badly. A piece that is larger has a block of its own."""
 _ENCODER = msgspec.msgpack.Encoder()
 _PIECES = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _PIECE = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
