@@ -73,6 +73,7 @@ def test_all_sessions_are_listed_and_found_by_words(stage: PageStage) -> None:
     with stage.look() as shown:
         page = shown.page
         page.get_by_role("navigation", name="Places").get_by_role("link", name="Sessions").click()
+        expect(page.get_by_role("treegrid", name="Exchanges")).to_have_count(0)
         row = page.get_by_role("row", name="listed@shop")
         expect(row).to_contain_text("Mend the parser of the shop")
         expect(row.get_by_role("cell").nth(1)).to_have_text("shop")
