@@ -252,6 +252,22 @@ def test_who_cannot_bring_it_in_waits_for_the_one_who_does(tmp_path: Path, ledge
     busy.close()
 
 
+def test_an_importer_is_behind_while_many_segments_wait(tmp_path: Path, ledger: Ledger) -> None:
+    journal = JournalWriter(tmp_path, segment_size=1000)
+    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
+    assert importer.acquire()
+    record(journal, 1)
+    importer.catch_up()
+    assert not importer.is_behind
+    record(journal, *range(2, 60), size=900)
+    importer.catch_up()
+    assert importer.is_behind
+    importer.catch_up()
+    assert not importer.is_behind
+    importer.close()
+    journal.close()
+
+
 def test_a_closed_record_says_that_it_is_closed(tmp_path: Path, ledger: Ledger) -> None:
     async def story() -> None:
         own = recording(tmp_path, ledger)

@@ -43,6 +43,15 @@ def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path:
     sink.close()
 
 
+def test_others_may_go_on_between_the_exchanges_of_a_batch(tmp_path: Path) -> None:
+    ways: list[str] = []
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices, lambda: ways.append("given"))
+    sink.apply([entry for number in range(20) for entry in whole(f"x_{number}", chat_body(str(number)), "yes")])
+    assert len(ways) >= 20
+    assert connection.execute("SELECT count(*) FROM exchanges").fetchone() == (20,)
+
+
 def test_what_dead_processes_left_open_is_known(tmp_path: Path) -> None:
     sink = SqliteSink(open_database(tmp_path), prices)
     for slot in (1, 2, 3):

@@ -19,7 +19,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.platform.processes import ENDING, FreedMemory, ignore_signals, lower_priority
+from sightline.platform.processes import ENDING, FreedMemory, ignore_signals, lower_priority, yield_core
 from sightline.store.importer import Fsync, Importer, Sink, open_wake
 from sightline.store.summary import price_list
 
@@ -51,7 +51,7 @@ class RecorderParameters(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self) + b"\n"
 
 
-def _sink_opener(parameters: RecorderParameters) -> Callable[[], Sink]:
+def _sink_opener(parameters: RecorderParameters, give_way: Callable[[], None]) -> Callable[[], Sink]:
     prices = price_list(parameters.catalog)
     folder = Path(parameters.folder)
 
@@ -60,7 +60,7 @@ def _sink_opener(parameters: RecorderParameters) -> Callable[[], Sink]:
             from sightline.store.sqlite_database import open_database
             from sightline.store.sqlite_sink import SqliteSink
 
-            return SqliteSink(open_database(folder, is_forced=parameters.fsync != "never"), prices)
+            return SqliteSink(open_database(folder, is_forced=parameters.fsync != "never"), prices, give_way)
         from sightline.store.postgres_connection import address_of
         from sightline.store.postgres_sink import PostgresSink
 
@@ -83,7 +83,12 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
     journal = Path(parameters.folder) / "journal"
-    importer = Importer(journal, _sink_opener(parameters), time)
+
+    def give_way() -> None:
+        if not importer.is_behind:
+            yield_core()
+
+    importer = Importer(journal, _sink_opener(parameters, give_way), time)
     began, is_ready = monotonic(), False
     while not importer.acquire():
         if not is_ready and monotonic() - began > _HANDOVER:

@@ -150,6 +150,13 @@ def lower_priority() -> None:
         os.nice(5)
 
 
+def yield_core() -> None:
+    """Let a process go on that waits for this core. The system would let this one work on for some milliseconds first,
+    even where it has the lower priority."""
+    if sys.platform != "win32":
+        os.sched_yield()
+
+
 def cores() -> int:
     """The cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)

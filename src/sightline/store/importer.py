@@ -41,6 +41,9 @@ _MOST_IN_BATCH, _MOST_BYTES = 256, 2 << 20
 """Records, and bytes of them: a batch of more costs memory and saves little."""
 
 
+_MANY_SEGMENTS = 32
+
+
 class Sink(Protocol):
     """A database, as the importer sees it.
 
@@ -87,6 +90,8 @@ class Importer:
         self._sink: Sink | None = None
         self._lock = -1
         self._has_ended_all = False
+        self.is_behind = False
+        """Whether so much waits that it should be brought in without regard for others."""
 
     def acquire(self) -> bool:
         """Become the one who brings records in; False while another process is."""
@@ -109,7 +114,9 @@ class Importer:
         is_any = False
         try:
             living = {slot for slot in slots_in(self._folder) if not self._is_dead(slot)}
-            for slot, found in groupby(segments(self._folder), key=itemgetter(0)):
+            waiting = segments(self._folder)
+            self.is_behind = len(waiting) > _MANY_SEGMENTS
+            for slot, found in groupby(waiting, key=itemgetter(0)):
                 is_any |= self._import_slot(slot, [path for _, path in found], is_living=slot in living)
         except Fault as fault:
             note_trouble(self._folder, fault)

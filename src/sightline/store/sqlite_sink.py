@@ -1,20 +1,14 @@
 """The writing side of an SQLite record: facts, bodies, and what is read in requests and replies, all in one transaction
 for a batch."""
 
-import hashlib
-import logging
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
-from sightline.dialects.stored import exchange_in
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, read_history, read_reply, reply_dialect
-from sightline.store.digest_reader import DigestReader
+from sightline.store.digest import REPLY, REQUEST, reply_dialect
 from sightline.store.entries import (
     LEAST_SIZE,
     BodyEntry,
@@ -28,211 +22,8 @@ from sightline.store.entries import (
 )
 from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import SqliteBodies, asking, changing
-from sightline.store.sqlite_words import Said, append_words, searchable
-from sightline.store.summary import FOLDED, OPEN_STATES, PriceList, Unfinished, bodies_of, fold_facts, row_of, storable
-
-_AT_ONCE = 500
-"""Values of one question."""
-UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
-"""What may go wrong with one exchange and must not keep others from being read."""
-_LOG = logging.getLogger(__name__)
-_row = itemgetter(0)
-_BEGINNINGS, _LIKELY = 256, 4
-_MOST_REMEMBERED = 4096
-"""Beginnings and texts that are known to be noted."""
-
-
-@lru_cache(maxsize=32)
-def _hash_text(text: str) -> bytes:
-    """The name of a text; the same long instructions come with request after request."""
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-
-
-class DigestColumns(NamedTuple):
-    """What a request tells, as columns of its exchange."""
-
-    title: str = ""
-    is_side: bool = False
-    thread: bytes | None = None
-    previous: str = ""
-    continues: str = ""
-
-
-class _Asked(NamedTuple):
-    """A request that was read: its row, its exchange, where it was asked, and what it tells."""
-
-    row: int
-    exchange: str
-    session: str
-    dialect: str
-    body: bytes
-    digest: Digest
-
-
-class SqliteDigests:
-    """Takes the requests and replies of a transaction one by one, and finds out at its end what they have to do with
-    each other and with those on record."""
-
-    def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
-        self._connection = connection
-        self._codec = codec
-        self._reader = DigestReader()
-        self._asked: list[_Asked] = []
-        self._named: list[tuple[str, int, str]] = []
-        self._words: list[Said] = []
-        self._noted: set[bytes] = set()
-        """Hashes of texts that some exchange on record has."""
-        self._begun: set[bytes] = set()
-        """Beginnings of conversations whose words are noted."""
-
-    def forget(self) -> None:
-        """Know nothing of what is on record: others have changed it."""
-        self._noted.clear()
-        self._begun.clear()
-
-    def begin(self) -> None:
-        """Another transaction begins."""
-        self._asked, self._named, self._words = [], [], []
-        if len(self._noted) + len(self._begun) > _MOST_REMEMBERED:
-            self.forget()
-
-    def add_request(self, row: int, exchange: str, session: str, dialect: str, body: bytes) -> None:
-        """Read a request; one that cannot be read tells nothing."""
-        try:
-            digest = self._reader.read(dialect, body)
-        except UNREADABLE:
-            _LOG.exception("a request could not be read for search; it is on record all the same")
-        else:
-            self._asked.append(_Asked(row, exchange, session, dialect, body, digest))
-
-    def add_reply(self, row: int, exchange: str, dialect: str, raw: bytes) -> None:
-        """Read a reply."""
-        words, name = read_reply(dialect, raw)
-        if words:
-            self._words.append((row, searchable(words)))
-        if name:
-            self._named.append((storable(name), row, exchange))
-
-    def link(self) -> dict[int, DigestColumns]:
-        """The columns of each request that was added, by its row. The rows of this transaction need not be there."""
-        previous = self._find_previous()
-        texts = [(each.row, [*each.digest.system, *self._read_history(each, previous)]) for each in self._asked]
-        new = self._note_texts(texts)
-        found: dict[int, DigestColumns] = {}
-        for row, _, _, _, _, digest in self._asked:
-            words = "\n".join([*new[row], digest.new_text]) if row in new else digest.new_text
-            if words:
-                self._words.append((row, searchable(words)))
-            thread = digest.thread[-1] if digest.thread and not digest.is_side else None
-            title, continues = storable(digest.title), storable(digest.continues)
-            found[row] = DigestColumns(title, digest.is_side, thread, previous.get(row, ""), continues)
-        return found
-
-    def end(self) -> None:
-        """Write the words, and what replies are called, once the rows are there."""
-        append_words(self._connection, self._codec, sorted(self._words, key=_row))
-        self._connection.executemany(
-            "UPDATE exchanges SET reply_id = ? WHERE seq = ?", [(name, row) for name, row, _ in self._named]
-        )
-        # Those that name a reply may have been read before it.
-        self._connection.executemany(
-            "UPDATE exchanges SET previous = ?3"
-            " WHERE continues = ?1 AND continues <> '' AND previous = '' AND seq > ?2",
-            self._named,
-        )
-
-    def _find_previous(self) -> dict[int, str]:
-        """For each request the latest exchange whose reply it names as its last; else the latest one of its session
-        that asked the longest beginning of its conversation."""
-        called = self._find_called()
-        beginnings = {
-            each.row: each.digest.thread[-_BEGINNINGS:-1]
-            for each in self._asked
-            if len(each.digest.thread) > 1 and not each.digest.is_side
-        }
-        # As a rule the last turn of the model, and what led to it, is all that is new.
-        latest = self._find_threads({name for each in beginnings.values() for name in each[-_LIKELY:]})
-        others = [
-            beginnings[each.row][:-_LIKELY]
-            for each in self._asked
-            if len(beginnings.get(each.row, ())) > _LIKELY
-            and not any((each.session, name) in latest for name in beginnings[each.row][-_LIKELY:])
-        ]
-        latest |= self._find_threads({name for each in others for name in each})
-        known = {name for _, name in latest}
-        previous: dict[int, str] = {}
-        for row, exchange, session, _, _, digest in self._asked:
-            earlier = [each for each in called.get(digest.continues, ()) if each[0] < row] if digest.continues else ()
-            if earlier:
-                previous[row] = max(earlier)[1]
-            elif not known.isdisjoint(own := beginnings.get(row, ())):  # most continue nothing, and some are long
-                longest = (latest.get((session, name)) for name in reversed(own))
-                previous[row] = next(filter(None, longest), "")
-            if digest.thread and not digest.is_side:
-                latest[session, digest.thread[-1]] = exchange
-                known.add(digest.thread[-1])
-        return previous
-
-    def _find_called(self) -> Mapping[str, list[tuple[int, str]]]:
-        """The rows and names of the exchanges whose replies are named as the last ones, by these names."""
-        found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        spellings = {storable(name): name for each in self._asked if (name := each.digest.continues)}
-        if not spellings:
-            return found
-        for name, row, exchange in self._named:
-            if name in spellings:
-                found[spellings[name]].append((row, exchange))
-        by_name = "SELECT reply_id, seq, id FROM exchanges WHERE reply_id <> '' AND reply_id IN ({})"
-        for name, row, exchange in self._select(by_name, spellings):
-            found[spellings[name]].append((row, exchange))
-        own = {exchange_in(name): name for name in spellings.values()}
-        for row, exchange in self._select("SELECT seq, id FROM exchanges WHERE id IN ({})", own):
-            found[own[exchange]].append((row, exchange))
-        for each in self._asked:
-            if each.exchange in own:
-                found[own[each.exchange]].append((each.row, each.exchange))
-        return found
-
-    def _find_threads(self, names: Collection[bytes]) -> dict[tuple[str, bytes], str]:
-        """The latest exchange of each session that asked one of these, by the session and the name."""
-        # SQLite takes the other columns from the row with the highest number.
-        latest = "SELECT session, thread, id, max(seq) FROM exchanges WHERE thread IN ({}) GROUP BY session, thread"
-        return {(session, name): exchange for session, name, exchange, _ in self._select(latest, names)}
-
-    def _select(self, question: str, values: Collection[str] | Collection[bytes]) -> Iterator[tuple[Any, ...]]:
-        wanted = list(values)
-        for at in range(0, len(wanted), _AT_ONCE):
-            some = wanted[at : at + _AT_ONCE]
-            yield from self._connection.execute(question.format(",".join("?" * len(some))), some).fetchall()
-
-    def _read_history(self, asked: _Asked, previous: Mapping[int, str]) -> list[str]:
-        """What was said before, in a conversation that goes on from none on record. Requests that share a beginning, as
-        those of a batch of examples do, have it read once: their bodies may be large."""
-        thread = asked.digest.thread
-        if previous.get(asked.row) or not asked.digest.has_history or thread[-2] in self._begun:
-            return []
-        self._begun.add(thread[-2])
-        return read_history(asked.dialect, asked.body)
-
-    def _note_texts(self, texts: Sequence[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
-        """For each row those of its texts that no exchange had before: instructions and examples come with many
-        requests."""
-        first: dict[bytes, tuple[int, str]] = {}
-        for row, own in texts:
-            for text in own:
-                if (name := _hash_text(text)) not in self._noted:
-                    first.setdefault(name, (row, text))
-        known = {name for (name,) in self._select("SELECT hash FROM instructions WHERE hash IN ({})", first)}
-        new = {name: each for name, each in first.items() if name not in known}
-        self._connection.executemany(
-            "INSERT INTO instructions VALUES (?,?)", [(name, row) for name, (row, _) in new.items()]
-        )
-        self._noted |= first.keys()
-        found: defaultdict[int, list[str]] = defaultdict(list)
-        for row, text in new.values():
-            found[row].append(text)
-        return found
-
+from sightline.store.sqlite_digest import MOST_VALUES, DigestColumns, SqliteDigests
+from sightline.store.summary import FOLDED, OPEN_STATES, PriceList, Unfinished, bodies_of, fold_facts, row_of
 
 _ENDS = {ExchangeFinished, ExchangeFailed}
 _number = attrgetter("n")
@@ -260,12 +51,16 @@ class _Known:
 
 
 class SqliteSink:
-    """Brings entries into the database; see `Sink`."""
+    """Brings entries into the database; see `Sink`. `give_way` is called between two steps of a batch, as a batch takes
+    longer than a client should have to wait for the core."""
 
-    def __init__(self, connection: sqlite3.Connection, prices: PriceList) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, prices: PriceList, give_way: Callable[[], None] = lambda: None
+    ) -> None:
         self._connection = connection
         self._slot = 0
         self._prices = prices
+        self._give_way = give_way
         self._codec = Codec()
         self._bodies = SqliteBodies(connection, self._codec)
         self._blocks = RecordBlockWriter(connection, self._codec)
@@ -304,6 +99,7 @@ class SqliteSink:
                 self._load_known({name: entries for name, entries in exchanges.items() if name not in self._known})
                 for exchange, entries in exchanges.items():
                     self._add(exchange, entries)
+                    self._give_way()
                 if self._unnamed:
                     # The facts that name them come later, as a rule in the next record.
                     self._bodies.keep([self._small[name] for name in sorted(self._unnamed)])
@@ -357,7 +153,7 @@ class SqliteSink:
 
     def _end(self) -> None:
         digests = self._digests.link()
-        self._connection.executemany(_INSERT, [(*row, *digests.get(row[0], _NO_DIGEST)) for row in self._added])
+        self._connection.executemany(_INSERT, self._whole_rows(digests))
         self._connection.executemany(_UPDATE, self._changed)
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
         self._blocks.end()
@@ -365,12 +161,17 @@ class SqliteSink:
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         self._state = version, self._connection.total_changes
 
+    def _whole_rows(self, digests: Mapping[int, DigestColumns]) -> Iterator[tuple[object, ...]]:
+        for row in self._added:
+            yield *row, *digests.get(row[0], _NO_DIGEST)
+            self._give_way()
+
     def _load_known(self, exchanges: Mapping[str, Sequence[FactEntry | FramesEntry]]) -> None:
         """What the database has of these: of most nothing, because they are new. What they are is read only of those to
         which something is added."""
         names, reader = list(exchanges), BlockReader(self._connection, self._codec)
-        for at in range(0, len(names), _AT_ONCE):
-            some = names[at : at + _AT_ONCE]
+        for at in range(0, len(names), MOST_VALUES):
+            some = names[at : at + MOST_VALUES]
             rows = self._connection.execute(
                 f"SELECT id, seq, next_n, blocks FROM exchanges WHERE id IN ({','.join('?' * len(some))})", some
             ).fetchall()
@@ -475,7 +276,7 @@ class SqliteSink:
         """Read the requests and replies that an earlier version stored, and had left for later."""
         left = "SELECT seq, id, blocks, todo FROM exchanges WHERE todo > 0 ORDER BY seq"
         rows = self._connection.execute(left).fetchall()
-        for some in (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE)):
+        for some in (rows[at : at + MOST_VALUES] for at in range(0, len(rows), MOST_VALUES)):
             with changing(self._connection):
                 self._begin()
                 reader = BlockReader(self._connection, self._codec)
