@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_on_record_without_its_words(tmp_path: Path, monk
 
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, prices)
-    monkeypatch.setattr("sightline.store.sqlite_sink.DigestReader.read", unreadable)
+    monkeypatch.setattr("sightline.store.sqlite_digest.DigestReader.read", unreadable)
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, title, next_n FROM exchanges").fetchall() == [("x_1", "", 6)]
     sink.close()
