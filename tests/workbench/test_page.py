@@ -9,9 +9,19 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Announced, Hub
-from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFinished, FrameArrived, Received
+from sightline.model.exchange import (
+    AttemptStarted,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Received,
+)
 from sightline.store.entries import BodyEntry, FactEntry
 from sightline.web.asgi import ResponseChunk, ResponseStart
+from sightline.wire.jsontext import encode
+from sightline.workbench.exchange_views import fact_shown
 from sightline.workbench.workbench import FOLDER, POLICY, Access, Static, event, proof_of, stream
 from tests.server.running import TOKEN as SERVER_TOKEN
 from tests.server.running import Running, running
@@ -211,6 +221,22 @@ async def test_disconnected_listener_stops_watching() -> None:
 def test_an_event_is_one_line() -> None:
     said = event(FactEntry("x_1", 0, 1.0, Received("anthropic", "two\nlines", "aa")))
     assert said.count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        Received("anthropic", "m", "aa", headers=(("x-a", "é"),)),
+        Received("anthropic", "half a character: \ud800", "aa"),
+        FrameArrived(b"\xff", 0.5),
+        ExchangeFailed("network", "lost", "Send it again."),
+        ExchangeFinished("stop", 200, tools=("look",)),
+    ],
+)
+def test_an_event_says_what_the_record_shows_of_a_fact(fact: Fact) -> None:
+    entry = FactEntry("x_1", 3, 1.25, fact)
+    said = json.loads(event(entry).removeprefix(b"data: "))
+    assert said == json.loads(encode({"exchange": "x_1", **fact_shown(entry)}))
 
 
 def test_what_is_announced_is_an_event_of_that_name() -> None:

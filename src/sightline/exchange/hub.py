@@ -58,22 +58,30 @@ class FactQueue:
 
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
-        self._waiting: asyncio.Queue[News | None] = asyncio.Queue()
+        self._waiting: deque[News] = deque()
+        self._change = asyncio.Event()
         self._is_over = False
 
     def tell(self, news: News) -> None:
         """Put it into the queue."""
-        if self._waiting.qsize() >= MOST_WAITING:
+        if len(self._waiting) >= MOST_WAITING:
             self.close()
         else:
-            self._waiting.put_nowait(news)
+            self._waiting.append(news)
+            self._change.set()
+
+    def take_waiting(self) -> list[News]:
+        """All that waits now."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
 
     def close(self) -> None:
         """No more facts; those that wait can still be had."""
         if not self._is_over:
             self._is_over = True
             self._hub.forget(self)
-            self._waiting.put_nowait(None)
+            self._change.set()
 
     async def aclose(self) -> None:
         """The same, as iterators have it."""
@@ -83,11 +91,12 @@ class FactQueue:
         return self
 
     async def __anext__(self) -> News:
-        news = await self._waiting.get()
-        if news is None:
-            self._waiting.put_nowait(None)
-            raise StopAsyncIteration
-        return news
+        while not self._waiting:
+            if self._is_over:
+                raise StopAsyncIteration
+            self._change.clear()
+            await self._change.wait()
+        return self._waiting.popleft()
 
     def __enter__(self) -> Self:
         return self
