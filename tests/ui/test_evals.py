@@ -91,6 +91,10 @@ def test_a_case_is_changed_in_its_suite_and_run_again(scene: Scene) -> None:
         expect(page.get_by_role("list", name="Graders")).to_contain_text('contains "there"')
         assert run not in page.url
 
+        # A run that is over: a case of one that ends would be read again, with what is in the file by then.
+        over = scene.run("--target", "teacher")
+        with page.expect_response(lambda response: f"{over}/case" in response.url):
+            scene.goto(page, f"/{over}/case?case=italy&target=teacher")
         scene.suite.write_text(scene.suite.read_text() + "# somebody else\n")
         shown.expected.append("status of 409")
         source.get_by_role("button", name='Edit id: "italy"').click()
