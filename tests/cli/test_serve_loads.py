@@ -21,6 +21,7 @@ FOR_THE_PAGE = (
 FOR_OTHERS = (
     "sightline.dialects.anthropic", "sightline.dialects.gemini", "sightline.dialects.openai_responses",
     "sightline.dialects.raw", "asyncpg", "cryptography", "mcp", "httpx", "sightline.telemetry.exporter",
+    "websockets",
 )  # fmt: skip
 IMPORTED = re.compile(r"^import time:.*\|\s*([\w.]+)$", re.MULTILINE)
 

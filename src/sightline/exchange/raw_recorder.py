@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from msgspec.structs import replace
@@ -25,10 +25,12 @@ from sightline.exchange.reply_reader import BodyDecoder, decoder_for
 from sightline.model.exchange import RAW_HTTP, AttemptStarted, BodyPassed, ExchangeFinished
 from sightline.model.reply import Reply
 from sightline.transport.clock import Clock
-from sightline.transport.web_socket import RefusedSocket
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
+
+if TYPE_CHECKING:
+    from sightline.transport.web_socket import RefusedSocket
 
 KEPT = 8 << 20
 """Bytes that are kept of each body, where nothing else is set."""
@@ -248,7 +250,7 @@ class SocketRecord:
         self._recorder.pass_reply(encode_frame(Frame(closed, "close")))
         self._exchange.end(FinishedEnd(Reply()))
 
-    def refuse(self, refused: RefusedSocket) -> None:
+    def refuse(self, refused: "RefusedSocket") -> None:
         """The provider answered with something else than a socket."""
         self._recorder.begin_reply(refused.status, refused.headers)
         self._recorder.pass_reply(refused.body)

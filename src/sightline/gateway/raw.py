@@ -1,44 +1,25 @@
-"""What no dialect understands, passed to its provider as it is, and the answer back: requests piece by piece, and the
-sockets of Realtime, Gemini Live, and any other API below a provider's address.
+"""Raw paths: what no dialect understands is passed to its provider as it is, and its answer back, piece by piece."""
 
-Every message of a socket goes through as it came, in its order, and is on record as far as there is room; close codes
-and reasons go through too. While one side is slow, the other is not read.
-"""
-
-import asyncio
 import logging
 import re
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from sightline.dialects.endpoint import dialect_by_api, dialect_of_model_paths
+from sightline.dialects.endpoint import dialect_by_api
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
-from sightline.exchange.client_response import ClientResponse, headers_for_client, without
+from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.raw_exchange import RawClient, RawReply, StoredBody
-from sightline.exchange.raw_recorder import SocketRecord, protocols_for, socket_cut
-from sightline.exchange.relay import Relay
 from sightline.gateway.paths import GatewayPath, caller_of
 from sightline.gateway.refusal import no_such_path, refusal_response
-from sightline.gateway.web_socket import (
-    GOING_AWAY,
-    ClientSocket,
-    SocketEvents,
-    headers_for_provider,
-    refuse_handshake,
-    subprotocols,
-)
 from sightline.model.exchange import RAW_HTTP
 from sightline.transport.http.framing import OnInterim
-from sightline.transport.web_socket import DialledSocket, RefusedSocket
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
     Headers,
     Receive,
     RequestEvent,
-    Upgradable,
-    WebResponse,
     header,
     response_body,
     response_start,
@@ -257,137 +238,3 @@ def _length(headers: Headers) -> int | None:
         return None
     length = header(headers, b"content-length").strip()
     return int(length) if length.isdigit() else 0
-
-
-_OF_SOCKET: Final = (b"sec-websocket-", b"upgrade", b"connection")
-_GOOGLE: Final = "/ws/google"
-_ABNORMAL: Final = 1006
-_INTERNAL_ERROR: Final = 1011
-
-
-async def pass_socket(
-    relay: Relay,
-    scope: AsgiScope,
-    upgrade: Upgradable,
-    send: ClientWriter,
-    place: GatewayPath,
-    received: float,
-    longest: int,
-) -> None:
-    """Serve one such socket to its end. `upgrade` and `send` are the same response."""
-    headers, query = scope["headers"], scope["query_string"].decode("latin-1")
-    spoken = dialect_of_model_paths() if place.path.startswith(_GOOGLE) else caller_of(place, headers, query)
-    refused = refuse_handshake(scope, spoken)
-    if refused is not None:
-        await refused.to(send)
-        return
-    texts = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers_for_provider(headers))
-    request = ClientRequest(
-        dialect=spoken,
-        body=b"",
-        headers=texts,
-        path=place.path,
-        query=query,
-        is_stream=True,
-        provider=place.provider,
-        session=place.session,
-        received=received,
-        transport="websocket",
-        method="GET",
-        upstream=scope["upstream"].origin if "upstream" in scope else "",
-    )
-    try:
-        choice, handshake, record = await relay.raw_socket(request)
-    except Fault as fault:
-        await refusal_response(spoken, fault).to(send)
-        return
-    record.begin(choice, handshake.url)
-    offered = protocols_for(choice, subprotocols(headers))
-    client = ClientSocket(scope, upgrade, longest)
-    seconds = choice.provider.connect_timeout_ms / 1000
-    try:
-        dialled = await relay.dial_socket(
-            handshake, seconds, protocols=offered, longest=longest, compresses=client.wants_compression
-        )
-    except RefusedSocket as error:
-        record.refuse(error)
-        _LOG.info("the provider refused a WebSocket with status %d", error.status)
-        passed = headers_for_client(error.headers, relay.secrets)
-        await WebResponse(error.status, without(error.body, relay.secrets), [*passed, (b"connection", b"close")]).to(
-            send
-        )
-        return
-    except Fault as fault:
-        record.fail(fault)
-        await refusal_response(spoken, fault).to(send)
-        return
-    except asyncio.CancelledError:
-        record.cancel("client_gone")
-        raise
-    record.open(dialled.headers)
-    passed = [
-        each
-        for each in headers_for_client(dialled.headers, relay.secrets)
-        if not each[0].lower().startswith(_OF_SOCKET)
-    ]
-    client.accept(passed, dialled.subprotocol)
-    await RawSocket(client, dialled, record).run()
-
-
-class RawSocket(SocketEvents):
-    """The two sides of one socket."""
-
-    def __init__(self, client: ClientSocket, dialled: DialledSocket, record: SocketRecord) -> None:
-        self._client = client
-        self._dialled = dialled
-        self._record = record
-        client.events = self
-
-    async def run(self) -> None:
-        """Pass messages on until one side has closed."""
-        self._dialled.begin(self)
-        try:
-            while (message := await self._client.next_message()) is not None:
-                data, is_text = message
-                self._record.add("client", data, is_text=is_text)
-                self._dialled.socket.send(data, is_text=is_text)
-                await self._dialled.until_writable()
-        finally:
-            # Behind the client's last messages, which may have come together with its close.
-            code, reason = self._client.close_code or _ABNORMAL, self._client.close_reason
-            if code == _ABNORMAL:
-                self._record.cancel("client_gone")
-            else:
-                self._record.finish(code, reason)
-            self._dialled.socket.close(code, reason)
-        await self._client.until_lost()
-
-    # --- the client ---
-
-    def server_ends(self) -> None:
-        """Tell both sides."""
-        self._record.cancel("shutdown")
-        self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
-        self._dialled.socket.close(GOING_AWAY)
-
-    def client_writable(self) -> None:
-        """Read the provider again."""
-        self._dialled.socket.resume_reading()
-
-    # --- the provider ---
-
-    def on_message(self, data: bytes, *, is_text: bool) -> None:
-        """A message of the provider."""
-        self._record.add("server", data, is_text=is_text)
-        self._client.send(data, is_text=is_text)
-        if self._client.is_paused:
-            self._dialled.socket.pause_reading()
-
-    def on_close(self, code: int, reason: str) -> None:
-        """The client gets the same code."""
-        if code == _ABNORMAL:
-            self._record.fail(socket_cut())
-            self._client.socket.close(_INTERNAL_ERROR, "the connection to the provider was lost")
-        else:
-            self._record.finish(code, reason)
-            self._client.socket.close(code, reason)
