@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,22 @@ def test_a_filter_chooses_and_a_file_appears_whole(capsysbinary: Captured, tmp_p
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
     _, told = ran(capsysbinary, "export", "-o", str(tmp_path / "nowhere" / "x"), status=2)
     assert "cannot be written" in told
+
+
+def test_a_pipe_and_a_link_are_written_to_and_not_replaced(capsysbinary: Captured, tmp_path: Path) -> None:
+    archive, _ = ran(capsysbinary, "export")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        came = reader.submit(pipe.read_bytes)
+        ran(capsysbinary, "export", "-o", str(pipe))
+        assert came.result() == archive
+    assert pipe.is_fifo()
+    link = tmp_path / "link"
+    link.symlink_to("linked.jsonl")
+    ran(capsysbinary, "export", "-o", str(link))
+    assert link.is_symlink()
+    assert (tmp_path / "linked.jsonl").read_bytes() == archive
 
 
 def test_what_was_never_sent_has_no_place_in_an_http_archive(capsysbinary: Captured, tmp_path: Path) -> None:

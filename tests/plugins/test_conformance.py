@@ -215,6 +215,10 @@ def test_the_command_says_what_is_wrong_and_fails(tmp_path: Path, capsys: pytest
     assert main(["plugin", "test", str(file)]) == 1
     assert "NO   tool f  its parameters are described: it has no docstring" in capsys.readouterr().out
     assert main(["plugin", "test", "no-such-entry-point"]) == 1
+    other = tmp_path / "README.md"
+    other.write_text("# Read me")
+    assert main(["plugin", "test", str(other)]) == 1
+    assert "a plug-in is a Python file, whose name ends in .py" in capsys.readouterr().out
 
 
 SAMPLED = """from sightline.plugins import Plugin

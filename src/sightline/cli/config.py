@@ -68,7 +68,7 @@ def _check(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     where = loaded.path or "no file, only the built-in catalogue"
     counts = f"{len(loaded.catalog.providers)} providers, {len(loaded.catalog.models)} models"
-    write(os.fsencode(f"ok: {where} ({counts}, {len(loaded.catalog.routes)} routes)\n"))
+    write(os.fsencode(f"ok: {where} ({counts}, {many(len(loaded.catalog.routes), 'route')})\n"))
     return 0
 
 

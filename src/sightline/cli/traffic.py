@@ -374,8 +374,14 @@ def _list_found(redactor: "Redactor") -> None:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file atomically, readable by its owner only."""
+    """Write a file atomically, readable by its owner only. A link stays a link. A device or a pipe is written to as it
+    is: a new file in its place would have replaced /dev/null."""
     try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
+        path = path.resolve()
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             made = Path(file.name)
             try:

@@ -319,8 +319,8 @@ def _module_of(path: Path) -> ModuleType:
         raise FileNotFoundError(f"there is no file {path}")
     name = f"sightline_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None  # the name ends in .py
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise ValueError("a plug-in is a Python file, whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # what dataclasses and pickles look up
     spec.loader.exec_module(module)
