@@ -170,8 +170,8 @@ def test_headers_are_read_when_they_are_asked_for_and_count_what_was_sent_since(
         account.add(999.0, 5)
     for allowance in allowances(lower_case(headers), 1000.0):
         read.observe(AllowanceObservation(allowance, 1000.0))
-    kept.keep_headers(((headers[0][0], b"3"), headers[1]), 900.0, 900.0)  # of the same kind, and older
-    kept.keep_headers(headers, 1000.0, 1000.0)
+    kept.keep_headers(((headers[0][0], b"3"), headers[1]), 1000.0)  # of the same kind, and before
+    kept.keep_headers(headers, 1000.0)
     for account in (read, kept):
         account.add(1001.0, 7)
         account.correct(1001.0, 2)
@@ -182,5 +182,5 @@ def test_headers_are_read_when_they_are_asked_for_and_count_what_was_sent_since(
 def test_headers_of_many_kinds_are_not_kept_for_ever() -> None:
     account = Account()
     for number in range(100):
-        account.keep_headers(((b"x-%d" % number, b"1"),), 1.0, 1.0)
+        account.keep_headers(((b"x-%d" % number, b"1"),), 1.0)
     assert len(account._unread) < 50

@@ -407,7 +407,8 @@ def test_what_was_sent_can_be_settled_though_its_model_was_forgotten() -> None:
 def test_headers_that_were_kept_count_when_a_limit_is_asked_for() -> None:
     said = headers(limit_requests_minute="60", remaining_requests_minute="59")
     kept, read = Ledger(), Ledger()
-    kept.keep_headers(*WHO, tuple((name.encode(), value.encode()) for name, value in said.items()), NOW)
+    came = tuple((name.encode(), value.encode()) for name, value in said.items())
+    kept.keep_headers(SentRequest(*WHO, 0, NOW), came, NOW)
     read.observe_headers(*WHO, said, NOW)
     assert kept.limits(*WHO) == read.limits(*WHO)
     assert kept.limits(*WHO).rpm == 60

@@ -192,9 +192,9 @@ class WorkerLedger(Ledger):
         """These headers came with an answer that is none."""
         self._memory.add(Refused(provider, model, dict(headers)))
 
-    def keep_headers(self, provider: str, model: str, headers: tuple[tuple[bytes, bytes], ...], _at: float) -> None:
-        """These headers came with an answer."""
-        self._memory.add(Accepted(provider, model, msgspec.Raw(_ENCODER.encode(headers))))
+    def keep_headers(self, sent: SentRequest, headers: tuple[tuple[bytes, bytes], ...], _at: float) -> None:
+        """These headers came with its answer."""
+        self._memory.add(Accepted(sent.provider, sent.model, msgspec.Raw(_ENCODER.encode(headers))))
 
 
 class WorkerCounts:
@@ -222,7 +222,8 @@ class WorkerCounts:
                     sent[change.number] = ledger.settle(known, change.tokens, at)
             elif isinstance(change, Accepted):
                 if latest[change.provider, change.model] is change:
-                    ledger.keep_headers(change.provider, change.model, _HEADERS.decode(change.headers), at)
+                    answered = SentRequest(change.provider, change.model, 0, at)
+                    ledger.keep_headers(answered, _HEADERS.decode(change.headers), at)
             elif isinstance(change, Refused):
                 ledger.observe_headers(change.provider, change.model, change.headers, at)
             elif (known := sent.pop(change.number, None)) is not None:

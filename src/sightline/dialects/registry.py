@@ -38,12 +38,13 @@ _SERVED: Final = tuple(name for name in NAMES if name != "raw")
 DEFAULT: Final = "openai-chat"
 """The dialect of clients and scripts that do not show which one they speak; most servers understand it."""
 
-_registered: "dict[str, Dialect]" = {}
+_known: "dict[str, Dialect]" = {}
+"""Those that were loaded or registered."""
 
 
 def dialect(name: str) -> "Dialect":
     """The dialect of this name; a fault if there is none."""
-    found = _registered.get(name) or find_dialect(name)
+    found = _known.get(name) or find_dialect(name)
     if found is None:
         raise Fault(Code.USAGE, f"unknown dialect {name!r}", hint=f"Known dialects: {', '.join(names())}.")
     return found
@@ -51,14 +52,16 @@ def dialect(name: str) -> "Dialect":
 
 def find_dialect(name: str) -> "Dialect | None":
     """The dialect of this name, or None."""
-    if name in _registered:
-        return _registered[name]
-    return _load(name) if name in _MODULES or (name and name in _entry_points()) else None
+    found = _known.get(name)
+    if found is None and (name in _MODULES or (name and name in _entry_points())):
+        loaded: Any = import_module(_MODULES[name]) if name in _MODULES else _entry_points()[name].load()
+        found = _known[name] = getattr(loaded, "DIALECT", loaded)
+    return found
 
 
 def names() -> tuple[str, ...]:
     """All names: built-in, of other packages, registered."""
-    return tuple(dict.fromkeys((*NAMES, *_entry_points(), *_registered)))
+    return tuple(dict.fromkeys((*NAMES, *_entry_points(), *_known)))
 
 
 def dialects() -> "Iterator[Dialect]":
@@ -73,12 +76,12 @@ def register(added: "Dialect") -> None:
     remembered."""
     if added.name in _MODULES:
         raise Fault(Code.USAGE, f"the dialect {added.name!r} is built in", hint="Give yours another name.")
-    _registered[added.name] = added
+    _known[added.name] = added
 
 
 def unregister(name: str) -> None:
     """Remove a dialect that was registered."""
-    del _registered[name]
+    del _known[name]
 
 
 class _ProviderDialects(Collection[str]):
@@ -108,13 +111,6 @@ def kind_of_hosted_tool(tool: "OpaqueTool") -> "HostedTool | None":
     found = find_dialect(tool.dialect)
     forms = {} if found is None else found.support.hosted_tools
     return next((kind for kind, form in forms.items() if form == tool.value), None)
-
-
-@cache
-def _load(name: str) -> "Dialect":
-    loaded: Any = import_module(_MODULES[name]) if name in _MODULES else _entry_points()[name].load()
-    found: Dialect = getattr(loaded, "DIALECT", loaded)
-    return found
 
 
 @cache

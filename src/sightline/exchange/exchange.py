@@ -19,7 +19,7 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, limits_for_client, refusal, request_id
 from sightline.exchange.hub import Hub
-from sightline.exchange.lane import Lane
+from sightline.exchange.lane import Lane, LaneRoute
 from sightline.exchange.phase import (
     TRANSITIONS,
     CancelledEnd,
@@ -68,6 +68,8 @@ class Exchange:
 
     choice: ModelChoice
     """The provider and the model that it goes to, once it is routed."""
+    route: LaneRoute
+    """The same, with what follows from it for all requests like this one."""
     phase = ExchangePhase.RECEIVED
     losses = 0
     sent_body = b""

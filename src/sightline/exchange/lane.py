@@ -7,37 +7,46 @@ the record, which provider a model leads to and what is sent to that provider ar
 from sightline.catalog.choose import ModelChoice
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.redaction import Caller, identify_caller
-from sightline.exchange.routing import has_credential
+from sightline.exchange.routing import Router, has_credential
+from sightline.transport.sender import Outgoing
 from sightline.wire.call import HttpRequest
 
 MOST_LANES = 512
 _MOST_MODELS = 256
 
 
-class Lane:
-    """One head. `routes` are the choices by dialect, provider and model of a request; `sent` what goes out for a choice
-    and whether the body is the client's own, without that body. What is worked out for the first one is kept here."""
+class LaneRoute:
+    """Where the requests of one head for one model go. `sent` is what goes out, without a body, where the body is the
+    client's own and where it is not; `outgoing` how it was sent last."""
 
-    __slots__ = ("caller", "has_credential", "routes", "sent")
+    __slots__ = ("choice", "outgoing", "sent")
+
+    def __init__(self, choice: ModelChoice) -> None:
+        self.choice = choice
+        self.sent: dict[bool, HttpRequest] = {}
+        self.outgoing: Outgoing | None = None
+
+
+class Lane:
+    """One head, with its routes. What is worked out for the first request is kept here."""
+
+    __slots__ = ("_routes", "caller", "has_credential")
 
     def __init__(self, request: ClientRequest, secrets: tuple[str, ...]) -> None:
         self.caller: Caller = identify_caller(request.headers, request.path, request.query, secrets)
         self.has_credential = has_credential(request)
-        self.routes: dict[tuple[str, str, str], ModelChoice] = {}
-        self.sent: dict[tuple[int, bool], tuple[ModelChoice, HttpRequest]] = {}
+        self._routes: dict[tuple[str, str, str], LaneRoute] = {}
 
-    def keep_route(self, request: ClientRequest, choice: ModelChoice) -> None:
-        """Requests like this one lead there."""
-        if len(self.routes) >= _MOST_MODELS:
-            self.routes.clear()
-        self.routes[request.dialect, request.provider, request.model] = choice
-
-    def keep_sent(self, choice: ModelChoice, request: HttpRequest, *, is_untouched: bool) -> None:
-        """This goes out for that choice."""
-        if len(self.sent) >= _MOST_MODELS:
-            self.sent.clear()
-        # While the choice is held here, nothing else has its id.
-        self.sent[id(choice), is_untouched] = choice, request
+    def route_for(self, request: ClientRequest, router: Router) -> LaneRoute:
+        """Where this request goes; the router is asked for the first one like it."""
+        key = request.dialect, request.provider, request.model
+        route = self._routes.get(key)
+        if route is None:
+            route = LaneRoute(router.route_for(request))
+            if len(self._routes) >= _MOST_MODELS:
+                self._routes.clear()
+            self._routes[key] = route
+        return route
 
 
 class Lanes:

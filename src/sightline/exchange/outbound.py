@@ -26,7 +26,7 @@ from sightline.dialects.translate import translate_request, write_request
 from sightline.editing.response_chain import previous_of
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
-from sightline.exchange.lane import Lane
+from sightline.exchange.lane import LaneRoute
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
@@ -151,18 +151,18 @@ class Outbound(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, request=request, body=body)
 
 
-def pass_through(
-    client_request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], lane: Lane
-) -> Outbound:
+def pass_through(client_request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
     """The request as it goes to a provider of its client's own dialect."""
+    choice = route.choice
     body, report = _own_body(client_request, choice)
     is_untouched = body is client_request.body
-    known = lane.sent.get((id(choice), is_untouched))
-    if known is not None and not choice.provider.embedded:
+    known = route.sent.get(is_untouched)
+    if known is not None:
         sent = client_request.coded if is_untouched and client_request.coded is not None else body
-        return Outbound(known[1].with_body(sent), body, report)
+        return Outbound(known.with_body(sent), body, report)
     request = own_call(client_request, choice, variables, body).fill(variables)
-    lane.keep_sent(choice, request.with_body(b""), is_untouched=is_untouched)
+    if not choice.provider.embedded:  # whose address changes
+        route.sent[is_untouched] = request.with_body(b"")
     return Outbound(request, body, report)
 
 

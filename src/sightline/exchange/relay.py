@@ -231,7 +231,8 @@ class Relay:
 
         Raises the fault that the request itself would end with.
         """
-        choice = self.router.route_for(request)
+        route = self._lanes.lane_of(request).route_for(request, self.router)
+        choice = route.choice
         is_rewritten = choice.route is not None and choice.route.system != "in_place"
         if (
             choice.dialect != request.dialect
@@ -241,7 +242,7 @@ class Relay:
             or is_rewritten
         ):
             return choice, None
-        sent = pass_through(request, choice, self._services.environment, self._lanes.lane_of(request)).request
+        sent = pass_through(request, route, self._services.environment).request
         refuse_own_address(sent.url, self._services)
         return choice, sent
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
@@ -26,7 +28,8 @@ from sightline.exchange.responder import Responder
 from sightline.exchange.routing import Router
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel
 from sightline.transport.http.target import Timeouts, target
-from sightline.transport.sender import Answer, Outgoing, RefusedResponse, Sender
+from sightline.transport.sender import Answer, Outgoing, RefusedResponse, Sender, see_request
+from sightline.wire.call import HttpRequest
 
 _ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 
@@ -65,12 +68,8 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
     if services.conversations is not None:
         exchange.request = await services.conversations.expand(exchange.request)
     request, interceptor = exchange.request, services.interceptor
-    lane = exchange.lane
-    choice = lane.routes.get((request.dialect, request.provider, request.model))
-    if choice is None:
-        choice = services.router.route_for(request)
-        lane.keep_route(request, choice)
-    exchange.choice = choice
+    route = exchange.route = exchange.lane.route_for(request, services.router)
+    choice = exchange.choice = route.choice
     if request.counts and choice.dialect != request.dialect:
         return services.responder.answer_with_estimate(exchange)
 
@@ -128,7 +127,7 @@ def _outbound_for(exchange: Exchange, variables: Mapping[str, str]) -> Outbound:
     """The request as it goes to the provider: the client's own bytes, or a translation."""
     request, choice = exchange.request, exchange.choice
     if choice.dialect == request.dialect:
-        return pass_through(request, choice, variables, exchange.lane)
+        return pass_through(request, exchange.route, variables)
     return outbound_for(request, choice, variables)
 
 
@@ -182,24 +181,9 @@ def _record_body(exchange: Exchange, outbound: Outbound) -> str:
 
 async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sender) -> Answer:
     """Send it, with as many attempts as are allowed. The head of the answer is recorded."""
-    choice, request = exchange.choice, exchange.request
-    provider = choice.provider
     exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = outbound.body
-    outgoing = Outgoing(
-        request=outbound.request,
-        provider=choice.provider_name,
-        model=choice.model,
-        dialect=choice.dialect,
-        stream=request.is_stream,
-        retries=_retries(choice, request),
-        timeouts=timeouts_of(provider),
-        direct=provider.embedded,
-        tokens=request.tokens,
-        max_wait=request.max_wait,
-        secrets=exchange.recorder.redaction.secrets,
-        sha256=digest,
-    )
+    outgoing = _outgoing_for(exchange, outbound.request, digest)
     if exchange.client is not None:
         sender = sender.through(exchange.client)
     with exchange.waiting():
@@ -208,6 +192,34 @@ async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sen
     exchange.recorder.record_head(head.status, head.headers)
     exchange.enter(ExchangePhase.STREAMING)
     return answer
+
+
+def _outgoing_for(exchange: Exchange, sent: HttpRequest, digest: str) -> Outgoing:
+    """How it is to be sent: as the last one of its route, if nothing but the body is new."""
+    request, route = exchange.request, exchange.route
+    last = route.outgoing
+    is_usual = request.retries is None and not request.is_own
+    if last is not None and last.request.headers is sent.headers and last.stream == request.is_stream and is_usual:
+        return replace(last, request=sent, sha256=digest)
+    choice = route.choice
+    outgoing = Outgoing(
+        request=sent,
+        provider=choice.provider_name,
+        model=choice.model,
+        dialect=choice.dialect,
+        stream=request.is_stream,
+        retries=_retries(choice, request),
+        timeouts=timeouts_of(choice.provider),
+        direct=choice.provider.embedded,
+        tokens=request.tokens,
+        max_wait=request.max_wait,
+        secrets=exchange.recorder.redaction.secrets,
+        sha256=digest,
+        seen=see_request(sent, exchange.recorder.redaction.secrets),
+    )
+    if is_usual:
+        route.outgoing = replace(outgoing, request=sent.with_body(b""))
+    return outgoing
 
 
 def _retries(choice: ModelChoice, request: ClientRequest) -> int:

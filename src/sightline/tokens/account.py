@@ -291,9 +291,9 @@ class Account:
         self._observations.put((seen.allowance.counted, seen.allowance.window), seen)
         self._reports = [*self._observations.values(), *self._unread.values()]
 
-    def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float, at: float) -> None:
+    def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float) -> None:
         """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
-        names = tuple(map(_NAME, headers))
+        names, at = tuple(map(_NAME, headers)), self.time(reported)
         unread = self._unread.get(names)
         if unread is not None:  # as nearly always
             unread.headers, unread.reported, unread.at = headers, reported, at

@@ -55,13 +55,14 @@ READY = Wait()
 class SentRequest(msgspec.Struct, frozen=True):
     """One request that was counted, so that its estimate can be replaced by what it really took.
 
-    `at` is by the account's own clock, which is never set back.
+    `at` is by the account's own clock, which is never set back. `account` is where it was counted, if that is here.
     """
 
     provider: str
     model: str
     tokens: int
     at: float
+    account: Account | None = None
 
 
 class LedgerState(msgspec.Struct, forbid_unknown_fields=True):
@@ -86,7 +87,7 @@ class Ledger:
         account, now = self._account(provider, model, at)
         account.add(now, tokens)
         self._has_news = True
-        return SentRequest(provider, model, tokens, now)
+        return SentRequest(provider, model, tokens, now, account)
 
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         """It took so many tokens, in place of what was thought. What is returned can be settled again.
@@ -95,10 +96,10 @@ class Ledger:
         """
         if not is_possible(tokens, sent.tokens):
             return sent
-        account, _ = self._account(sent.provider, sent.model, at)
+        account = sent.account or self._account(sent.provider, sent.model, at)[0]
         account.correct(sent.at, tokens - sent.tokens)
         self._has_news = True
-        return SentRequest(sent.provider, sent.model, tokens, sent.at)
+        return SentRequest(sent.provider, sent.model, tokens, sent.at, account)
 
     def unsent(self, sent: SentRequest, at: float) -> None:
         """It never left: neither the request nor its tokens were used."""
@@ -116,10 +117,10 @@ class Ledger:
             account.quiet_until = max(account.quiet_until, now + pause)
         self._has_news = True
 
-    def keep_headers(self, provider: str, model: str, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
-        """These headers came with an answer that is none to wait after; they are read when a limit is asked for."""
-        account, now = self._account(provider, model, at)
-        account.keep_headers(headers, at, now)
+    def keep_headers(self, sent: SentRequest, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
+        """These headers came with its answer, which is none to wait after; they are read when a limit is asked for."""
+        account = sent.account or self._account(sent.provider, sent.model, at)[0]
+        account.keep_headers(headers, at)
         self._has_news = True
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:

@@ -85,7 +85,8 @@ class Outgoing(msgspec.Struct, frozen=True):
     """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
 
     `direct` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's own
-    credentials are always among them. `sha256` is that of the body after content decoding, where the caller knows it.
+    credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the record
+    has of its head, where the caller knows them.
     """
 
     request: HttpRequest
@@ -100,6 +101,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     max_wait: float = LONGEST_WAIT
     secrets: tuple[str, ...] = ()
     sha256: str = ""
+    seen: "SeenRequest | None" = None
 
     def __repr__(self) -> str:
         return f"Outgoing({self.request!r} to {self.provider}, {self.model})"
@@ -165,7 +167,7 @@ class Sender:
     async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
-        seen = _for_record(outgoing.request.url, outgoing.request.headers, outgoing.secrets)
+        seen = outgoing.seen or see_request(outgoing.request, outgoing.secrets)
         attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, *seen)
         while True:
             on_attempt(attempt)
@@ -205,7 +207,7 @@ class Sender:
         """Send a request with this body as it comes, once, and return whatever answer there is; the caller closes it.
         Raises a fault where there is none."""
         assert isinstance(self._client, HttpClient), "a socket takes no body that is still coming"
-        url = _for_record(outgoing.request.url, outgoing.request.headers, outgoing.secrets).url
+        url = see_request(outgoing.request, outgoing.secrets).url
         on_attempt(
             AttemptStarted(
                 1, outgoing.provider, outgoing.sha256, model=outgoing.model, dialect=outgoing.dialect, url=url
@@ -244,7 +246,7 @@ class Sender:
         try:
             now = self._clock.now()
             if 200 <= response.status < 300:
-                self._ledger.keep_headers(outgoing.provider, outgoing.model, response.headers, now)
+                self._ledger.keep_headers(sent, response.headers, now)
                 is_accepted = True
                 return AcceptedResponse(response, sent, number)
             return await self._refusal(outgoing, response, sent, number, now)
@@ -376,7 +378,7 @@ def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], bo
     )
 
 
-class _SeenRequest(NamedTuple):
+class SeenRequest(NamedTuple):
     """What the record has of a request's head. `key` tells its own credential from others; empty where it has none."""
 
     url: str
@@ -384,12 +386,17 @@ class _SeenRequest(NamedTuple):
     key: str
 
 
+def see_request(request: HttpRequest, secrets: tuple[str, ...]) -> SeenRequest:
+    """What the record has of its head."""
+    return _see_head(request.url, request.headers, secrets)
+
+
 @lru_cache(maxsize=512)
-def _for_record(url: str, headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> _SeenRequest:
-    """The head for the record. A client sends the same one again and again."""
+def _see_head(url: str, headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> SeenRequest:
+    """A client sends the same one again and again."""
     own = _credentials(url, headers)
     key = sha256(own[0].encode()).hexdigest()[:8] if own else ""
-    return _SeenRequest(_address_for_record(url, secrets), _headers_for_record(headers, secrets), key)
+    return SeenRequest(_address_for_record(url, secrets), _headers_for_record(headers, secrets), key)
 
 
 def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:

@@ -61,6 +61,7 @@ from sightline.model.reply import Usage
 from sightline.store.entries import KeptEntry
 from sightline.store.store import Line, Log
 from sightline.store.summary import PriceList
+from sightline.tokens.account import lower_case
 from sightline.tokens.calibration import Calibration
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Ledger, SentRequest, Wait
@@ -146,13 +147,13 @@ class FarLedger(Ledger):
         sent = super().add_request(provider, model, tokens, at)
         n = next(self._numbers)
         self._line.tell(RequestCounted(n, provider, model, tokens))
-        return FarSent(sent.provider, sent.model, sent.tokens, sent.at, n)
+        return FarSent(sent.provider, sent.model, sent.tokens, sent.at, sent.account, n)
 
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         assert isinstance(sent, FarSent)  # the ledger only returns `FarSent`
         self._line.tell(Settled(sent.n, tokens))
         now = super().settle(sent, tokens, at)
-        return FarSent(now.provider, now.model, now.tokens, now.at, sent.n)
+        return FarSent(now.provider, now.model, now.tokens, now.at, now.account, sent.n)
 
     def unsent(self, sent: SentRequest, at: float) -> None:
         assert isinstance(sent, FarSent)  # the ledger only returns `FarSent`
@@ -162,6 +163,14 @@ class FarLedger(Ledger):
     def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
         """Apply rate limit headers of a response and forward the relevant ones to home."""
         super().observe_headers(provider, model, headers, at)
+        self._forward(provider, model, headers, at)
+
+    def keep_headers(self, sent: SentRequest, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
+        """Keep the headers of an accepted response and forward the relevant ones to home, which admits all requests."""
+        super().keep_headers(sent, headers, at)
+        self._forward(sent.provider, sent.model, lower_case(headers), at)
+
+    def _forward(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
         relevant = {
             name: value for name, value in headers.items() if "limit" in name or "codex" in name or name in _WAITS
         }
