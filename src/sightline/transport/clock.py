@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """`now` is the time of day in seconds since 1970, `elapsed` never goes back."""
+    """`now` is the time of day in seconds since 1970, `monotonic` never goes back."""
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.hold_changes import changes_while_held
+from sightline.exchange.interception.holds import changes_while_held
 from sightline.exchange.relay import Relay
 from sightline.exchange.relay_messages import (
     EndFrame,

@@ -11,8 +11,7 @@ from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.hold import Drop, Shutdown
-from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
-from sightline.exchange.interception.holds import MOST_OUTCOMES, Holds
+from sightline.exchange.interception.holds import MOST_OUTCOMES, Changes, Holds, apply_changes, changes_while_held
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.model.exchange import Edited

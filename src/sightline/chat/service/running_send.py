@@ -32,7 +32,7 @@ from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.exchange.interception.hold_changes import Changes, changes_while_held
+from sightline.exchange.interception.holds import Changes, changes_while_held
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.exchange.phase import Cancellation, cancellation
 from sightline.journal.journal import StopSignal, drive

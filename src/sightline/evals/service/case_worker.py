@@ -35,7 +35,7 @@ from sightline.evals.service.target import (
     check_priced,
     describe_fault,
 )
-from sightline.exchange.interception.hold_changes import Changes, apply_changes
+from sightline.exchange.interception.holds import Changes, apply_changes
 from sightline.exchange.recording.library import Library
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse

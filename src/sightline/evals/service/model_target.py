@@ -34,7 +34,7 @@ from sightline.evals.service.target import (
     refuse_tools,
 )
 from sightline.exchange.engine import Engine
-from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
+from sightline.exchange.interception.holds import Changes, apply_changes, changes_while_held
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.exchange.recording.library import Library, lines_of
 from sightline.exchange.replay_handler import no_recording

@@ -14,7 +14,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.target import TargetSpec
-from sightline.exchange.interception.hold_changes import Changes
+from sightline.exchange.interception.holds import Changes
 from sightline.model.json import Json
 from sightline.model.parts import Part, Refusal, Text, ToolCall
 from sightline.model.reply import Reply, Usage

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from sightline.catalog.choose import ModelChoice
+from sightline.editing.comparing import SectionChange, carry_over
 from sightline.editing.masks import Mask, MaskOutcome, read_masks
 from sightline.editing.operations import HoldOperation, Keep, KeepEdits, SetBody
 from sightline.editing.response_chain import ChainLink, expand_request, previous_of
@@ -22,9 +23,15 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.predicate import FilterSubject
+from sightline.model.exchange import Released
 from sightline.model.json import Json
+from sightline.model.request import Message
+from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
+
+if TYPE_CHECKING:
+    from sightline.exchange.remote_relay import RemoteHolds
 
 _LOG = logging.getLogger(__name__)
 
@@ -349,3 +356,24 @@ async def _chain(records: Records, exchange: str, reference: str) -> list[ChainL
         chain.append(ChainLink(before.sent, before.reply_body))
         exchange, reference = before.id, previous_of(before.sent)
     return chain[::-1]
+
+
+# --- what was changed, once it is released ---
+
+Changes: TypeAlias = tuple[tuple[SectionChange, ...], ...]
+"""The changes of several requests, one after the other: each was made on what the one before had left."""
+
+
+def changes_while_held(holds: "Holds | RemoteHolds", entry: FactEntry) -> Changes:
+    """What a user changed in a request, if this fact says that it was released; nothing otherwise."""
+    if not isinstance(entry.fact, Released):
+        return ()
+    hold = holds.find(entry.exchange)
+    return () if hold is None or not hold.changes else (hold.changes,)
+
+
+def apply_changes(messages: tuple[Message, ...], changes: Changes) -> tuple[Message, ...]:
+    """The messages after the changes of all of these requests."""
+    for each in changes:
+        messages = carry_over(messages, each)
+    return messages
