@@ -67,6 +67,10 @@ def _tried(cpus: int) -> Iterator[RayCluster | None]:
     words += ["--object-store-memory=80000000", "--disable-usage-stats"]
     program = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SIGHTLINE_"))}
+    # Ray forks beside threads of gRPC, whose handlers for that crash the child now and then: then whoever connects
+    # waits for a minute and more. Nothing uses gRPC between the fork and the new program.
+    ours = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120"}
+    ours["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     with (folder / "said").open("wb") as said:
         started = subprocess.Popen(
             [*program, *words],
@@ -74,7 +78,7 @@ def _tried(cpus: int) -> Iterator[RayCluster | None]:
             stderr=said,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            env=kept | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120"},
+            env=kept | ours,
         )
     cluster = RayCluster(f"ray://127.0.0.1:{port}", folder, started.pid)
     try:

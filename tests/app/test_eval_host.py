@@ -1,4 +1,5 @@
 import hashlib
+import inspect
 import os
 import queue
 import sys
@@ -218,6 +219,10 @@ def test_a_process_of_a_cluster_runs_cases_in_a_thread_of_its_own_and_leaves_not
     assert left == {"alive", "elsewhere", "new"}
     assert ends.get() == 0  # nobody listens any more
     host.thread.join()
+
+
+def test_ray_calls_a_process_by_several_threads_since_none_of_its_methods_is_a_coroutine() -> None:
+    assert [name for name, _ in inspect.getmembers(HostProcess, inspect.iscoroutinefunction)] == []
 
 
 def test_introduction_states_sightline_and_python_version() -> None:

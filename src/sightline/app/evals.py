@@ -373,7 +373,10 @@ def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
 
 class HostProcess:
     """A process on another machine of a cluster: a host with its own event loop, which the cluster can call from any
-    thread. It stores nothing, and calls `end` when the main process no longer listens."""
+    thread. It stores nothing, and calls `end` when the main process no longer listens.
+
+    It has no coroutine among its methods: with a single one, Ray calls all of them by one thread, and what the main
+    process tells waits until `listen` has given up."""
 
     def __init__(self, end: Callable[[int], object] = os._exit) -> None:
         self._end = end
@@ -381,11 +384,9 @@ class HostProcess:
         self._root = self._folder / "files"
         self._root.mkdir()
         self._loop = asyncio.new_event_loop()
-        self._is_up = threading.Event()
-        self._host: Host | None = None
+        self._host = Host(self._open, SystemClock())
         self.thread = threading.Thread(target=self._live, name="sightline-host", daemon=True)
         self.thread.start()
-        self._is_up.wait()
 
     def introduce(self) -> bytes:
         """The versions and the name of this process, encoded."""
@@ -397,28 +398,18 @@ class HostProcess:
 
     def tell(self, data: bytes) -> None:
         """Pass on a message from the main process."""
-        self._loop.call_soon_threadsafe(self._here.receive, data)
+        self._loop.call_soon_threadsafe(self._host.receive, data)
 
     def listen(self) -> bytes:
         """The next batch for the main process; empty if there is nothing for a while."""
-        return asyncio.run_coroutine_threadsafe(self._here.next(), self._loop).result()
-
-    @property
-    def _here(self) -> Host:
-        assert self._host is not None  # it is up
-        return self._host
+        return asyncio.run_coroutine_threadsafe(self._host.next(), self._loop).result()
 
     def _live(self) -> None:
         try:
-            self._loop.run_until_complete(self._watch())
+            self._loop.run_until_complete(self._host.watch())
         finally:
             self._loop.close()
             self._end(0)
-
-    async def _watch(self) -> None:
-        self._host = Host(self._open, SystemClock())
-        self._is_up.set()
-        await self._host.watch()
 
     @asynccontextmanager
     async def _open(self, begin: Begin, line: HostLine) -> AsyncIterator[Worker]:
