@@ -116,3 +116,12 @@ def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageS
         page.get_by_role("button", name="Back to traffic").click()
         expect(places.get_by_role("link", name="Traffic")).to_be_visible()
         expect(places.get_by_role("link", name="Request")).to_have_count(0)
+
+
+def test_a_section_that_is_taller_than_the_window_is_shown_from_its_beginning(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(user("word" * 700)))
+    with stage.look(size=NARROW) as shown:
+        stage.open(shown.page, exchange)
+        expect(card(shown.page, "User 1").get_by_role("heading", name="User 1")).to_be_in_viewport()
+        shown.page.get_by_role("button", name="Send").first.click()
+    answer.result(30)

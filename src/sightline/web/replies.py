@@ -69,5 +69,5 @@ def not_found(what: str) -> Fault:
 def wrong_method(method: str, *allowed: str) -> WebResponse:
     """The refusal of a method that this path does not have."""
     allowed = allowed or READING
-    fault = Fault(Code.USAGE, f"{method} is not allowed here", hint=f"Use {allowed[0]}.", status=405)
+    fault = Fault(Code.USAGE, f"{method} is not allowed here", hint=f"Use {' or '.join(allowed)}.", status=405)
     return failure(fault, [(b"allow", ", ".join(allowed).encode())])

@@ -29,7 +29,7 @@ const GROUPS = /** @type {const} */ ([
 export function Costs({ by, filter }) {
   const query = new URLSearchParams({ by, filter });
   const { value: costs, trouble, again } = useResource(`/api/costs?${query}`);
-  const isRefused = trouble?.code === "usage" || trouble?.code === "invalid_request";
+  const isRefused = trouble?.code === "usage"; // the filter; whatever else is wrong is no mistake in its words
   return html`<main class="costs" aria-label="Costs">
     <div class="costs-bar">
       ${h(FilterBox, {

@@ -74,9 +74,11 @@ export function Sections({ desk }) {
   useLayoutEffect(() => {
     const card = document.getElementById(`card-${here}`);
     if (document.activeElement === document.body) card?.focus({ preventScroll: true });
-    // What can be seen from the start is not moved: a short request is looked at from its beginning.
-    const edge = cards.current?.getBoundingClientRect().bottom ?? 0;
-    if (card && card.getBoundingClientRect().bottom > edge) card.scrollIntoView({ block: "center" });
+    // What can be seen from the start is not moved: a short request is looked at from its beginning. A section that is
+    // taller than the room for it begins at the top, since its middle would tell nothing.
+    const { bottom: edge = 0, height: room = 0 } = cards.current?.getBoundingClientRect() ?? {};
+    const place = card?.getBoundingClientRect();
+    if (place && place.bottom > edge) card?.scrollIntoView({ block: place.height > room ? "start" : "center" });
   }, [sections.length > 0]);
 
   const rest = problemsOf(problems, "");
