@@ -25,7 +25,8 @@ from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.sqlite_words import append_words, unpack_words
+from sightline.store.sqlite_words import append_words
+from sightline.store.words import unpack_words
 
 Object = dict[str, Any]
 Words = Callable[[random.Random, int], str]

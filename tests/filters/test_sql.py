@@ -18,20 +18,15 @@ from sightline.filters.expression import (
     negate,
 )
 from sightline.filters.parsing import parse
-from sightline.filters.predicate import Known, Value, literals, matches
-from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
+from sightline.filters.predicate import Known, Value, matches
+from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, condition, dollar
 from tests.filters.expressions import CHAT_TERMS, COUNTS, MARKS, NAMES, NOW, SINGLE_TERMS, SUBJECTS, joined
 
 STORED = ["at", "state", *NAMES, *(name for name in COUNTS if name != "tokens"), *MARKS]
 FIELDS = {name: Column(f'"{name}"') for name in STORED} | {
     "tool": Column("value", within="EXISTS (SELECT 1 FROM json_each(tool) WHERE {})")
 }
-FIRST_WORDS = TextSearch("instr(said, {}) > 0", lambda pattern: next(iter(literals(pattern)), None))
-WHOLE = Columns(
-    FIELDS,
-    text=TextSearch("fits({}, said)", lambda pattern: pattern, is_exact=True),
-    latest="number > (SELECT count(*) FROM things) - {}",
-)
+WHOLE = Columns(FIELDS, latest="number > (SELECT count(*) FROM things) - {}")
 PARTLY = Columns({"model": FIELDS["model"], "tool": FIELDS["tool"], "input": FIELDS["input"], "at": FIELDS["at"]})
 
 
@@ -43,11 +38,10 @@ def found(told: Condition, subjects: Iterable[Known]) -> set[int]:
     """The numbers, from 1, of the things that a real database finds."""
     database = sqlite3.connect(":memory:")
     try:
-        database.create_function("fits", 2, lambda pattern, text: Known(text=text).says(pattern))
         names = ", ".join(f'"{name}"' for name in STORED)
-        database.execute(f"CREATE TABLE things (number INTEGER, said TEXT, {names})")
+        database.execute(f"CREATE TABLE things (number INTEGER, {names})")
         for number, subject in enumerate(subjects, 1):
-            row = [number, subject.text, *(column(subject.value(name)) for name in STORED)]
+            row = [number, *(column(subject.value(name)) for name in STORED)]
             database.execute(f"INSERT INTO things VALUES ({', '.join('?' * len(row))})", row)
         rows = database.execute(f"SELECT number FROM things WHERE {told.sql}", told.parameters)
         return {number for (number,) in rows}
@@ -96,7 +90,7 @@ def sql(text: str, columns: Columns = WHOLE) -> Condition:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "model:claude-* & tokens>50k & !status:ok", "tool:Bash", "age<7d & cost>0.10", "!stream", "r20", 'text:"a"'],
+    ["", "model:claude-* & tokens>50k & !status:ok", "tool:Bash", "age<7d & cost>0.10", "!stream", "r20"],
 )
 def test_what_the_issue_names_is_decided_by_the_database(text: str) -> None:
     assert sql(text).is_complete
@@ -140,23 +134,12 @@ def test_half_of_an_alternative_is_no_condition() -> None:
     assert found(told, [Known({"model": "x"}), Known({"model": "A"})]) == {2}
 
 
-def test_an_index_that_finds_more_is_used_but_not_believed() -> None:
-    columns = Columns(FIELDS, text=FIRST_WORDS)
-    things = [Known(text="a dad joke"), Known(text="a joke"), Known(text="dad")]
-    told = condition(ContentTerm("dad*joke"), columns, now=NOW)
-    assert (found(told, things), told.is_complete) == ({1, 3}, False)
-    told = condition(negate(ContentTerm("dad*joke")), columns, now=NOW)
-    assert (found(told, things), told.is_complete) == ({1, 2, 3}, False)
-    told = condition(ContentTerm("*"), columns, now=NOW)
-    assert (told.parameters, told.is_complete) == ((), False)
-
-
 def test_placeholders_are_numbered_for_postgresql() -> None:
     columns = Columns({**FIELDS, "tool": FIELDS["tool"]}, folded=POSTGRESQL_FOLDED, placeholder=dollar)
-    told = condition(parse("model:a & (cost>1 | !session:b*)"), columns, now=NOW, first=3)
+    told = condition(parse("model:a & (cost>1 | !session:b*)"), columns, now=NOW)
     assert told.sql == (
-        '(("model" IS NOT NULL AND lower("model" COLLATE "C") = CAST($3 AS TEXT)) AND '
-        '((("cost" IS NOT NULL) AND "cost" > CAST($4 AS DOUBLE PRECISION)) OR '
-        '(NOT ("session" IS NOT NULL AND lower("session" COLLATE "C") LIKE CAST($5 AS TEXT) ESCAPE \'!\'))))'
+        '(("model" IS NOT NULL AND lower("model" COLLATE "C") = CAST($1 AS TEXT)) AND '
+        '((("cost" IS NOT NULL) AND "cost" > CAST($2 AS DOUBLE PRECISION)) OR '
+        '(NOT ("session" IS NOT NULL AND lower("session" COLLATE "C") LIKE CAST($3 AS TEXT) ESCAPE \'!\'))))'
     )
     assert told.parameters == ("a", 1.0, "b%")

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import pytest
 
 from sightline.filters.expression import EVERYTHING, Expression
+from sightline.filters.fields import FilterField, Kind, add_field, remove_field
 from sightline.filters.parsing import parse
 from sightline.model.exchange import (
     AttemptStarted,
@@ -278,6 +279,21 @@ class StoreConformance:
             assert await ids(store, "text:'" + words + "'") == found
 
         told(opening, story)
+
+    def test_a_field_from_outside_may_ask_for_any_words(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("a REFUND, please"), "yes"))
+            store.record(whole("x_2", chat_body("hello"), "your re-fund"))
+            store.record(whole("x_3", chat_body("hello again"), "yes"))
+            assert await ids(store, "refunds") == ["x_2", "x_1"]
+            assert await ids(store, "!refunds") == ["x_3"]
+            assert await ids(store, "refunds text:your") == ["x_2"]
+
+        add_field(FilterField("refunds", Kind.YES_NO, "", read=lambda exchange: exchange.says("re*fund")))
+        try:
+            told(opening, story)
+        finally:
+            remove_field("refunds")
 
     def test_a_history_that_is_sent_again_is_not_found_again(self, opening: Opening) -> None:
         async def story(store: Store) -> None:

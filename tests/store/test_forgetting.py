@@ -192,7 +192,7 @@ def test_no_row_of_the_database_holds_what_was_forgotten(tmp_path: Path) -> None
         codec = Codec()
         rows = [
             value
-            for table in ("exchanges", "facts", "frames", "bodies", "texts", "instructions", "uses", "log_lines")
+            for table in ("exchanges", "facts", "frames", "bodies", "words", "instructions", "uses", "log_lines")
             for row in fetch(url, f"SELECT * FROM sightline.{table}")
             for value in row.values()
         ]

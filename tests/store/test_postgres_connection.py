@@ -15,14 +15,13 @@ from sightline.store.postgres_connection import (
     address_of,
     connect,
     failure,
-    index_texts,
     migrate,
     pruning,
     rebuilding,
     writing,
 )
 from sightline.store.store import Migration, load_migrations
-from tests.postgres_server import PASSWORD, database, execute, fetch, guest, shared_server
+from tests.postgres_server import PASSWORD, database, fetch, guest, shared_server
 from tests.store.postgres_tables import connected, connection_to, tables
 
 
@@ -349,32 +348,3 @@ def test_user_without_create_privilege_can_start_on_existing_tables() -> None:
         connected(url, lambda connection: migrate(connection, STEPS))
         with guest(url, "USAGE ON SCHEMA sightline", "SELECT ON ALL TABLES IN SCHEMA sightline") as theirs:
             assert connected(theirs, lambda connection: migrate(connection, STEPS)) == 0
-
-
-TABLE = [Migration(1, "CREATE TABLE sightline.texts (words text)")]
-INDEX = "SELECT indexdef FROM pg_indexes WHERE indexname = 'texts_by_trigram'"
-
-
-def test_words_are_indexed_once() -> None:
-    with database() as url:
-        connected(url, lambda connection: migrate(connection, TABLE))
-        assert connected(url, index_texts)
-        assert connected(url, index_texts)
-        assert "gin_trgm_ops" in fetch(url, INDEX)[0]["indexdef"]
-
-
-def test_an_extension_that_is_there_already_is_used_where_it_is() -> None:
-    with database() as url:
-        execute(url, 'CREATE SCHEMA "other Place"')
-        execute(url, 'CREATE EXTENSION pg_trgm SCHEMA "other Place"')
-        connected(url, lambda connection: migrate(connection, TABLE))
-        assert connected(url, index_texts)
-        assert len(fetch(url, INDEX)) == 1
-
-
-def test_a_server_that_cannot_index_words_is_used_without() -> None:
-    with database() as url:
-        connected(url, lambda connection: migrate(connection, TABLE))
-        with guest(url, "USAGE ON SCHEMA sightline") as theirs:
-            assert not connected(theirs, index_texts)
-        assert fetch(url, INDEX) == []

@@ -43,7 +43,7 @@ def test_no_limit_forgets_nothing_and_none_at_all_forgets_everything() -> None:
         assert (left_alone.exchanges, left_alone.bytes_freed) == (0, 0)
         emptied = connected(url, lambda connection: prune(connection, older_than=None, larger_than=0))
         assert (emptied.exchanges, emptied.bytes_freed, emptied.bytes_left) == (20, left_alone.bytes_left, 0)
-        for table in ("exchanges", "facts", "frames", "bodies", "uses", "texts", "instructions"):
+        for table in ("exchanges", "facts", "frames", "bodies", "uses", "words", "instructions"):
             assert fetch(url, f"SELECT * FROM sightline.{table}") == []
 
 

@@ -14,16 +14,18 @@ from sightline.filters.predicate import matches, occurs
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Held
 from sightline.model.reply import Usage
 from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
-from sightline.store.postgres_connection import UNFIT, PostgresConnection, address_of, index_texts
+from sightline.store.postgres_connection import UNFIT, PostgresConnection, address_of
 from sightline.store.postgres_digest import LEFT_BEHIND
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresBodies, PostgresSink, body_of
+from sightline.store.postgres_words import append_words, carry_words
 from sightline.store.summary import ExchangeSubject, Summary, Unfinished
+from sightline.store.words import unpack_words
 from tests.postgres_server import execute, fetch
 from tests.store.postgres_tables import connected, connection_to, sink, tables
 from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, prices, received, sha256, whole
 
-ALL = ("exchanges", "facts", "frames", "bodies", "uses", "texts")
+ALL = ("exchanges", "facts", "frames", "bodies", "uses", "words")
 
 
 def contents(url: str) -> dict[str, list[tuple[object, ...]]]:
@@ -198,6 +200,12 @@ def values(url: str, query: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in fetch(url, query)]
 
 
+def said(url: str) -> list[tuple[str, str]]:
+    """The words on record, each with its exchange, in the order in which they were stored."""
+    blocks = [row["data"] for row in fetch(url, "SELECT data FROM sightline.words ORDER BY id")]
+    return [(exchange, words.decode()) for data in blocks for exchange, words in unpack_words(Codec(), data)]
+
+
 def test_requests_and_replies_are_read_a_number_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.store.postgres_digest._AT_ONCE", 16)
     with tables() as url, sink(url) as target:
@@ -218,8 +226,7 @@ def test_a_request_is_read_before_its_reply_is_there() -> None:
         assert values(url, TITLES) == [("x_1", "question")]
         target.apply(entries[2:])
         assert not target.tidy()
-        texts = "SELECT part, words FROM sightline.texts ORDER BY part"
-        assert values(url, texts) == [(0, "question"), (1, "answer")]
+        assert said(url) == [("x_1", "question"), ("x_1", "answer")]
 
 
 def test_instructions_are_kept_in_the_first_exchange_that_has_them() -> None:
@@ -227,8 +234,7 @@ def test_instructions_are_kept_in_the_first_exchange_that_has_them() -> None:
         for exchange in ("x_1", "x_2"):
             target.apply(received(exchange, chat_body("hi", exchange, "go on", system="Be brief.")))
         assert not target.tidy()
-        texts = "SELECT exchange, words FROM sightline.texts ORDER BY exchange"
-        assert values(url, texts) == [("x_1", "Be brief.\nhi\nx_1\ngo on"), ("x_2", "x_2\ngo on")]
+        assert said(url) == [("x_1", "be brief.\nhi\nx_1\ngo on"), ("x_2", "x_2\ngo on")]
 
 
 def test_turns_of_a_conversation_that_come_in_together_follow_each_other() -> None:
@@ -286,12 +292,67 @@ def test_a_request_whose_body_is_not_there_has_no_words() -> None:
 
 def test_words_that_cannot_be_stored_keep_back_no_others() -> None:
     with tables() as url, sink(url) as target:
-        execute(url, "ALTER TABLE sightline.texts ADD CONSTRAINT never CHECK (exchange <> 'x_1')")
+        execute(url, "ALTER TABLE sightline.words ADD CONSTRAINT never CHECK (first <> 'x_1')")
         for exchange in ("x_1", "x_2"):
             target.apply(whole(exchange, chat_body("question"), "answer"))
         assert not target.tidy()
         assert values(url, UNREAD) == []
-        assert values(url, "SELECT DISTINCT exchange FROM sightline.texts") == [("x_2",)]
+        assert {exchange for exchange, _ in said(url)} == {"x_2"}
+
+
+def test_the_last_block_is_filled_up_unless_another_writer_is_at_it() -> None:
+    async def story(url: str) -> None:
+        async with connection_to(url) as one, connection_to(url) as two:
+            await append_words(one, Codec(), [("x_1", b"one")])
+            async with one.transaction():
+                await append_words(one, Codec(), [("x_2", b"two")])
+                async with two.transaction():
+                    await append_words(two, Codec(), [("x_3", b"three")])
+            await append_words(two, Codec(), [("x_1", b"four")])
+
+    with tables() as url:
+        asyncio.run(story(url))
+        assert said(url) == [("x_1", "one"), ("x_2", "two"), ("x_3", "three"), ("x_1", "four")]
+        spans = values(url, "SELECT first, last FROM sightline.words ORDER BY id")
+        assert spans == [("x_1", "x_2"), ("x_1", "x_3")]
+
+
+def test_words_of_an_earlier_version_are_carried_over_also_after_an_interruption(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sightline.store.postgres_words._CARRIED", 3)
+    with tables() as url:
+        for number in range(7):
+            words = f"('x_{number}', 0, 'Question {number}'), ('x_{number}', 1, 'Answer')"
+            execute(url, f"INSERT INTO sightline.texts VALUES {words}")
+        execute(url, "ALTER TABLE sightline.words ADD CONSTRAINT never CHECK (last <> 'x_4')")
+        with pytest.raises(UNFIT):
+            connected(url, carry_words)
+        assert len(said(url)) == 6
+        assert len(fetch(url, "SELECT * FROM sightline.texts")) == 8
+        execute(url, "ALTER TABLE sightline.words DROP CONSTRAINT never")
+        connected(url, carry_words)
+        connected(url, carry_words)
+        assert sorted(said(url)) == sorted(
+            (f"x_{number}", words) for number in range(7) for words in (f"question {number}", "answer")
+        )
+        assert values(url, "SELECT to_regclass('sightline.texts')") == [(None,)]
+
+
+def test_replicas_that_start_at_once_carry_each_word_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.store.postgres_words._CARRIED", 7)
+
+    async def story(url: str) -> None:
+        async with connection_to(url) as one, connection_to(url) as two:
+            await asyncio.gather(carry_words(one), carry_words(two))
+
+    with tables() as url:
+        execute(
+            url,
+            "INSERT INTO sightline.texts SELECT 'x_' || n, 0, 'word ' || n FROM generate_series(100, 199) AS made (n)",
+        )
+        asyncio.run(story(url))
+        assert sorted(said(url)) == [(f"x_{number}", f"word {number}") for number in range(100, 200)]
 
 
 SAID = ["100% sure", "a_b", "wow! it's 5 < 6", "Straße in ÅRHUS", "ΣΊΣΥΦΟΣ", "back\\slash", "K is kelvin", "日本語", ""]
@@ -301,7 +362,6 @@ SAID = ["100% sure", "a_b", "wow! it's 5 < 6", "Straße in ÅRHUS", "ΣΊΣΥΦ�
 def url() -> Iterator[str]:
     """A record of a few hundred exchanges, more than one page of them."""
     with tables() as url:
-        connected(url, index_texts)
         with sink(url) as target:
             entries: list[Entry] = []
             for number in range(450):
@@ -324,8 +384,8 @@ def everything(url: str) -> list[ExchangeSubject]:
         url, lambda connection: newest(connection, EVERYTHING, now=NOON, before="", limit=1000)
     )
     words: dict[str, list[str]] = {}
-    for row in fetch(url, "SELECT exchange, words FROM sightline.texts"):
-        words.setdefault(row["exchange"], []).append(row["words"])
+    for exchange, text in said(url):
+        words.setdefault(exchange, []).append(text)
     return [ExchangeSubject(each, partial(_says, words.get(each.id, []))) for each in summaries]
 
 
@@ -390,27 +450,6 @@ def test_pages_follow_each_other_without_a_gap_both_ways(url: str, wanted: Expre
     at_once, down, up = asyncio.run(story())
     assert down == at_once
     assert up == at_once[::-1]
-
-
-def test_words_are_found_with_the_index_and_without(url: str) -> None:
-    plan = (
-        "EXPLAIN SELECT exchange FROM sightline.texts t WHERE lower(t.words COLLATE \"C\") LIKE '%reply 44%' ESCAPE '!'"
-    )
-    execute(url, "ANALYZE sightline.texts")
-
-    async def explained() -> str:
-        async with connection_to(url) as connection:
-            await connection.execute("SET enable_seqscan = off")
-            return "\n".join(row[0] for row in await connection.fetch(plan))
-
-    assert "texts_by_trigram" in asyncio.run(explained())
-    with tables() as bare, sink(bare) as target:
-        target.apply(whole("x_1", chat_body("hello"), "yes"))
-        assert not target.tidy()
-        found = connected(
-            bare, lambda connection: newest(connection, ContentTerm("ell"), now=NOON, before="", limit=10)
-        )
-        assert [each.id for each in found] == ["x_1"]
 
 
 def test_the_entries_of_an_exchange_are_what_was_recorded() -> None:

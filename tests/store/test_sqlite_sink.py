@@ -1,19 +1,23 @@
+import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from sightline.errors import Fault
-from sightline.filters.expression import ContentTerm, OwnTopic
+from sightline.filters.expression import ContentTerm, Expression, OwnTopic
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import occurs
 from sightline.model.exchange import Held
 from sightline.store.entries import BodyEntry, Codec, FactEntry
+from sightline.store.search import WordSearch
 from sightline.store.sqlite import forget
 from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
-from sightline.store.sqlite_reading import SqliteReader
+from sightline.store.sqlite_reading import TABLES, SqliteReader, answer
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.sqlite_words import WordSearch, append_words, forget_words, searchable
+from sightline.store.sqlite_words import append_words, forget_words
 from sightline.store.summary import Summary, Unfinished, storable
+from sightline.store.words import searchable
 from tests.store.traffic import (
     NOON,
     answered,
@@ -253,6 +257,15 @@ def find(folder: Path, wanted: str) -> list[Summary]:
         reading.close()
 
 
+def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    for module in ("words", "sqlite_words"):
+        monkeypatch.setattr(f"sightline.store.{module}.BLOCK", size)
+
+
+def candidates(connection: sqlite3.Connection, wanted: Expression, exchanges: Sequence[int]) -> list[int]:
+    return list(answer(connection, WordSearch(TABLES, wanted).candidates(exchanges)))
+
+
 SAID = ["a needle", "Grüße", "NEEDLE in\nhay", "", "σς Σ", "100%", "a*b", "İK", "needles", "日本語", "a", "é\0é"]
 
 
@@ -264,14 +277,12 @@ SAID = ["a needle", "Grüße", "NEEDLE in\nhay", "", "σς Σ", "100%", "a*b", "
 def test_a_search_finds_what_the_pattern_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, size: int
 ) -> None:
-    monkeypatch.setattr("sightline.store.sqlite_words._BLOCK", size)
+    small_blocks(monkeypatch, size)
     connection, codec = open_database(tmp_path), Codec()
     for seq, text in enumerate(SAID):
         append_words(connection, codec, [(seq, searchable(words)) for words in (text, text[::-1]) if words])
     meant = [n for n, text in enumerate(SAID) if text and any(occurs(pattern, storable(t)) for t in (text, text[::-1]))]
-    search = WordSearch(connection, ContentTerm(pattern))
-    assert list(search.candidates(range(len(SAID)))) == meant
-    assert [seq for seq in range(len(SAID)) if search.says(seq, pattern)] == meant
+    assert candidates(connection, ContentTerm(pattern), range(len(SAID))) == meant
     connection.close()
 
 
@@ -286,19 +297,18 @@ def test_words_narrow_what_is_looked_at_only_where_every_choice_needs_them(tmp_p
         "!text:two": [1, 2, 3],
         "session:s stream": [1, 2, 3],
     }.items():
-        assert list(WordSearch(connection, parse(wanted)).candidates([1, 2, 3])) == left, wanted
+        assert candidates(connection, parse(wanted), [1, 2, 3]) == left, wanted
     connection.close()
 
 
 def test_forgotten_words_are_in_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.store.sqlite_words._BLOCK", 20)
+    small_blocks(monkeypatch, 20)
     connection, codec = open_database(tmp_path), Codec()
     append_words(connection, codec, [(seq, f"needle {seq}".encode()) for seq in range(1, 10)])
     append_words(connection, codec, [(2, b"a late reply")])
     forget_words(connection, codec, set())
     forget_words(connection, codec, {1, 2, 3})
-    search = WordSearch(connection, ContentTerm("e"))
-    assert list(search.candidates(range(1, 10))) == [4, 5, 6, 7, 8, 9]
+    assert candidates(connection, ContentTerm("e"), range(1, 10)) == [4, 5, 6, 7, 8, 9]
     forget_words(connection, codec, set(range(10)))
     assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
     connection.close()
@@ -316,8 +326,9 @@ def reading(tmp_path: Path) -> SqliteReader:
 def test_a_filter_that_the_database_cannot_decide_goes_through_all_pages(
     reading: SqliteReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.store.sqlite_reading._PAGE", 100)
-    monkeypatch.setattr("sightline.store.sqlite_reading._MOST_IDS", 3)
+    monkeypatch.setattr("sightline.store.search._PAGE", 100)
+    monkeypatch.setattr("sightline.store.search._ROWS", 4)
+    monkeypatch.setattr("sightline.store.search._MOST_IDS", 3)
     found = reading.find(parse("text:é40"), now=NOON, before="", limit=500)
     assert [each.id for each in found] == ["x_409", "x_408", "x_407", "x_406", "x_405", "x_404", "x_403", "x_402",
                                            "x_401", "x_400", "x_040"]  # fmt: skip

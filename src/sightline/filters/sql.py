@@ -46,17 +46,6 @@ class Column:
     within: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class TextSearch:
-    """How the database looks for words. `sql` is a condition in which `{}` is the parameter that `query` makes
-    of a pattern; None says that the index cannot look for this one. It finds at least what the pattern means; if
-    `is_exact`, nothing else."""
-
-    sql: str
-    query: Callable[[str], str | None]
-    is_exact: bool = False
-
-
 def question_mark(_number: int) -> str:
     """The placeholder of SQLite."""
     return "?"
@@ -76,7 +65,6 @@ class Columns:
     """
 
     fields: Mapping[str, Column]
-    text: TextSearch | None = None
     latest: str = ""
     folded: str = "lower({})"
     placeholder: Callable[[int], str] = question_mark
@@ -94,9 +82,9 @@ class Condition:
     is_complete: bool
 
 
-def condition(expression: Expression, columns: Columns, *, now: float, first: int = 1) -> Condition:
-    """What the database can decide of it. Parameters are numbered from `first`."""
-    writer = _Writer(columns, now, first)
+def condition(expression: Expression, columns: Columns, *, now: float) -> Condition:
+    """What the database can decide of it. Parameters are numbered from 1."""
+    writer = _Writer(columns, now)
     sql = writer.write(expression, is_upper=True)
     return Condition(f"({sql})", tuple(writer.parameters), writer.is_complete)
 
@@ -107,7 +95,6 @@ class _Writer:
 
     columns: Columns
     now: float
-    first: int
     parameters: list[Parameter] = field(default_factory=list)
     is_complete: bool = True
 
@@ -126,15 +113,13 @@ class _Writer:
                 if isinstance(meant, FlagTerm):
                     return self._write_flag(meant, is_upper=is_upper)
                 return self.write(meant, is_upper=is_upper)
-            case ContentTerm():
-                return self._write_text_search(expression, is_upper=is_upper)
             case TextTerm():
                 return self._write_pattern(expression, is_upper=is_upper)
             case NumberTerm():
                 return self._write_number(expression, is_upper=is_upper)
             case Latest(count=count) if self.columns.latest:
                 return self.columns.latest.replace("{}", self._add_parameter(count, "{}"))
-            case Latest() | OwnTopic() | OwnModel() | InContext() | TopicTerm():
+            case ContentTerm() | Latest() | OwnTopic() | OwnModel() | InContext() | TopicTerm():
                 return self._open(is_upper=is_upper)
             case unreachable:
                 assert_never(unreachable)
@@ -145,19 +130,11 @@ class _Writer:
 
     def _add_parameter(self, parameter: Parameter, cast: str) -> str:
         self.parameters.append(parameter)
-        return cast.replace("{}", self.columns.placeholder(self.first + len(self.parameters) - 1))
+        return cast.replace("{}", self.columns.placeholder(len(self.parameters)))
 
     def _write_flag(self, term: FlagTerm, *, is_upper: bool) -> str:
         column = self.columns.fields.get(term.field)
         return self._open(is_upper=is_upper) if column is None else f"COALESCE({column.sql}, FALSE)"
-
-    def _write_text_search(self, term: ContentTerm, *, is_upper: bool) -> str:
-        search = self.columns.text
-        query = search.query(term.pattern) if search is not None and _is_storable(term.pattern) else None
-        if search is None or query is None or not (search.is_exact or is_upper):
-            return self._open(is_upper=is_upper)
-        self.is_complete = self.is_complete and search.is_exact
-        return search.sql.replace("{}", self._add_parameter(query, _TEXT))
 
     def _write_pattern(self, term: TextTerm, *, is_upper: bool) -> str:
         column = self.columns.fields.get(term.field)

@@ -23,13 +23,13 @@ from sightline.store.postgres_connection import (
     address_of,
     connect,
     failure,
-    index_texts,
     migrate,
     pool,
     pruning,
 )
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
+from sightline.store.postgres_words import carry_words, forget_words, measure_blocks
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.store import Forgotten, Line, Log, Pruned, load_migrations, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
@@ -129,12 +129,10 @@ async def _lines(connection: PostgresConnection, log: str, after: int) -> list[L
 
 _AT_ONCE = 64
 _VACUUM_SECONDS = 3600.0
-_TABLES = ("exchanges", "facts", "frames", "bodies", "uses", "texts", "instructions")
-_SIZED = {"facts": "data", "frames": "data", "bodies": "data", "texts": "words"}
+_TABLES = ("exchanges", "facts", "frames", "bodies", "uses", "words", "instructions")
+_SIZED = ("facts", "frames", "bodies", "words")
 
-_USED = " + ".join(
-    f"(SELECT coalesce(sum(octet_length({column})), 0) FROM sightline.{table})" for table, column in _SIZED.items()
-)
+_USED = " + ".join(f"(SELECT coalesce(sum(octet_length(data)), 0) FROM sightline.{table})" for table in _SIZED)
 _OLDEST = """
 SELECT id FROM sightline.exchanges
 WHERE state <> ALL($1::text[]) AND ($2::double precision IS NULL OR at < $2) ORDER BY id LIMIT $3
@@ -184,9 +182,8 @@ async def _vacuum(connection: PostgresConnection) -> None:
 
 _FORGETTABLE = "SELECT id FROM sightline.exchanges WHERE id = ANY($1::text[]) AND state <> ALL($2::text[])"
 _OF_EXCHANGES = " + ".join(
-    f"(SELECT coalesce(sum(octet_length({column})), 0) FROM sightline.{table} WHERE exchange = ANY($1::text[]))"
-    for table, column in _SIZED.items()
-    if table != "bodies"
+    f"(SELECT coalesce(sum(octet_length(data)), 0) FROM sightline.{table} WHERE exchange = ANY($1::text[]))"
+    for table in ("facts", "frames")
 )
 _ALONE = f"""
 SELECT {_OF_EXCHANGES} + (
@@ -203,7 +200,8 @@ async def forget(connection: PostgresConnection, exchanges: Sequence[str], *, is
     """Forget these exchanges, but not those under way; or only measure them."""
     codec = Codec()
     ids = [row["id"] for row in await connection.fetch(_FORGETTABLE, list(exchanges), list(OPEN_STATES))]
-    found = Forgotten(len(ids), int(await connection.fetchval(_ALONE, ids)))
+    size = int(await connection.fetchval(_ALONE, ids)) + await measure_blocks(connection, codec, set(ids))
+    found = Forgotten(len(ids), size)
     if ids and not is_dry_run:
         for at in range(0, len(ids), _AT_ONCE):
             async with pruning(connection):
@@ -230,7 +228,8 @@ async def _forget_some(
 async def _forget_rows(connection: PostgresConnection, codec: Codec, ids: list[str]) -> None:
     """Forget all that is recorded of these exchanges."""
     touched = [row["sha256"] for row in await connection.fetch(_TOUCHED, ids)]
-    for table in ("uses", "frames", "facts", "texts", "instructions"):
+    await forget_words(connection, codec, set(ids))
+    for table in ("uses", "frames", "facts", "instructions"):
         await connection.execute(f"DELETE FROM sightline.{table} WHERE exchange = ANY($1::text[])", ids)
     await connection.execute("DELETE FROM sightline.exchanges WHERE id = ANY($1::text[])", ids)
     await _forget_bodies(connection, codec, touched)
@@ -380,7 +379,7 @@ async def _prepare_tables(address: PostgresAddress) -> str:
     connection = await connect(address)
     try:
         await migrate(connection, load_migrations("postgres"))
-        await index_texts(connection)
+        await carry_words(connection)
         return str(await connection.fetchval("SELECT gen_random_uuid()"))
     except TROUBLE as error:
         raise failure(error, address) from None

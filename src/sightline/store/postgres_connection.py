@@ -272,13 +272,6 @@ async def rebuilding(connection: PostgresConnection) -> AsyncIterator[None]:
         yield
 
 
-# It may have been there before, in another place.
-_TRIGRAMS = """
-SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pg_trgm'
-"""
-
-
 async def migrate(connection: PostgresConnection, steps: list[Migration]) -> int:
     """Take the steps that are missing; the answer is how many those were."""
     async with rebuilding(connection):
@@ -304,18 +297,3 @@ async def _version(connection: PostgresConnection) -> int:
         await connection.execute("INSERT INTO sightline.version VALUES (0)")
     number: int = await connection.fetchval("SELECT number FROM sightline.version")
     return number
-
-
-async def index_texts(connection: PostgresConnection) -> bool:
-    """Make the search for words fast where the server can; whether it can. Without that, it reads them all."""
-    async with rebuilding(connection):
-        if await connection.fetchval("SELECT to_regclass('sightline.texts_by_trigram')") is not None:
-            return True
-        try:
-            async with connection.transaction():
-                await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA sightline")
-                words = f'lower(words COLLATE "C") {await connection.fetchval(_TRIGRAMS)}.gin_trgm_ops'
-                await connection.execute(f"CREATE INDEX texts_by_trigram ON sightline.texts USING gin ({words})")
-        except REFUSAL:
-            return False
-    return True

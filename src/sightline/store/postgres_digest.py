@@ -17,7 +17,9 @@ from sightline.store.digest import REPLY, REQUEST, Digest, read_history, read_re
 from sightline.store.digest_reader import DigestReader
 from sightline.store.entries import Codec, raw_bytes
 from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, Row, arrays, send_rows, writing
+from sightline.store.postgres_words import append_words
 from sightline.store.summary import storable
+from sightline.store.words import searchable
 
 BodyReader: TypeAlias = Callable[[PostgresConnection, str], Awaitable[bytes | None]]
 """Returns the body with a hash."""
@@ -65,10 +67,6 @@ SELECT thread, session, id FROM sightline.exchanges WHERE thread = ANY($1::bytea
 _INSTRUCT = f"""
 INSERT INTO sightline.instructions (hash, exchange) SELECT * FROM {arrays("bytea", "text")} ORDER BY 1
 ON CONFLICT DO NOTHING RETURNING hash
-"""
-_WORDS = f"""
-INSERT INTO sightline.texts (exchange, part, words) SELECT * FROM {arrays("text", "smallint", "text")}
-ON CONFLICT DO NOTHING
 """
 
 
@@ -132,7 +130,7 @@ class PostgresDigests:
         sessions = {row["id"]: row["session"] for row in rows}
         recorded = await self._load(connection, list(sessions))
         digests: dict[str, Digest] = {}
-        words: list[tuple[str, int, str]] = []
+        words: list[tuple[str, str]] = []
         names: dict[str, str] = {}
         for row in rows:
             exchange, (facts, raw) = row["id"], recorded[row["id"]]
@@ -140,7 +138,7 @@ class PostgresDigests:
                 digests[exchange] = digest
             if row["todo"] & REPLY and raw:
                 text, name = read_reply(reply_dialect(facts), raw)
-                words.append((exchange, 1, text))
+                words.append((exchange, text))
                 if name:
                     names[exchange] = storable(name)
         previous = await self._find_previous(connection, sessions, digests, names)
@@ -152,9 +150,9 @@ class PostgresDigests:
                 history[exchange] = await self._read_history(connection, recorded[exchange][0])
         texts = {exchange: [*each.system, *history.get(exchange, ())] for exchange, each in digests.items()}
         new = await self._note_texts(connection, texts)
-        words += [(exchange, 0, "\n".join([*new[exchange], each.new_text])) for exchange, each in digests.items()]
-        fit = [(exchange, part, storable(text.encode("utf-8", "replace").decode())) for exchange, part, text in words]
-        await send_rows(connection, _WORDS, [each for each in fit if each[2]])
+        words += [(exchange, "\n".join([*new[exchange], each.new_text])) for exchange, each in digests.items()]
+        said = sorted((exchange, searchable(text)) for exchange, text in words if text)
+        await append_words(connection, self._codec, said)
         await send_rows(
             connection, _DONE,
             [(each, names.get(each), *_digest_columns(digests.get(each), previous.get(each))) for each in sessions],

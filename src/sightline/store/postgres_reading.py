@@ -1,51 +1,34 @@
-"""The reading side of a PostgreSQL record: questions about exchanges, answered as far as possible by the server."""
+"""The reading side of a PostgreSQL record: questions about exchanges, each about one state of the record."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
 
-import msgspec
-
-from sightline.filters.expression import Expression, Latest, SetTerm, set_terms
-from sightline.filters.predicate import alone, like, matches, occurs
-from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
+from sightline.filters.expression import Expression
+from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, dollar
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
-from sightline.store.postgres_connection import PostgresConnection, Row
+from sightline.store.postgres_connection import PostgresConnection
 from sightline.store.postgres_sink import body_of
-from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
+from sightline.store.search import FoundRow, Question, RecordSearch, Search, SearchTables
+from sightline.store.summary import FIELDS, Summary, bodies_of
 
-Judge: TypeAlias = Callable[[Summary, Sequence[str]], bool]
-"""Whether the filter takes an exchange with these words, all things considered."""
+T = TypeVar("T")
 
-_PAGE = 200
-
-_SELECT = f"SELECT {', '.join(f'e.{name}' for name in NAMES)} FROM sightline.exchanges e"
 _FACTS = "SELECT n, at, data FROM sightline.facts WHERE exchange = $1"
 _FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1"
 _NEAR = "SELECT near FROM sightline.bodies WHERE sha256 = $1"
-_WORDS = "SELECT exchange, words FROM sightline.texts WHERE exchange = ANY($1::text[])"
-_NTH = "SELECT id FROM sightline.exchanges ORDER BY id DESC OFFSET $1 LIMIT 1"
-_SEARCH = (
-    "e.id IN (SELECT t.exchange FROM sightline.texts t WHERE "
-    + POSTGRESQL_FOLDED.replace("{}", "t.words")
-    + " LIKE {} ESCAPE '!')"
+_COLUMNS = Columns(
+    fields={
+        name: Column("tool.value", "EXISTS (SELECT 1 FROM json_array_elements_text(e.tools::json) tool WHERE {})")
+        if name == "tool"
+        else Column("NULLIF(e.status, 0)" if name == "status" else f"e.{column}")
+        for name, column in FIELDS.items()
+    },
+    latest="e.id IN (SELECT id FROM sightline.exchanges ORDER BY id DESC LIMIT {})",
+    folded=POSTGRESQL_FOLDED,
+    placeholder=dollar,
 )
-
-
-def _columns(wanted: Expression) -> Columns:
-    # Databases fold the case of ASCII alike and of nothing else: with other letters the predicate decides.
-    is_exact = msgspec.json.encode(wanted).isascii()
-    return Columns(
-        fields={
-            name: Column("tool.value", "EXISTS (SELECT 1 FROM json_array_elements_text(e.tools::json) tool WHERE {})")
-            if name == "tool"
-            else Column("NULLIF(e.status, 0)" if name == "status" else f"e.{column}")
-            for name, column in FIELDS.items()
-        },
-        text=TextSearch(_SEARCH, lambda pattern: f"%{like(pattern)[0]}%", is_exact=is_exact),
-        latest="e.id IN (SELECT id FROM sightline.exchanges ORDER BY id DESC LIMIT {})",
-        folded=POSTGRESQL_FOLDED,
-        placeholder=dollar,
-    )
+_TABLES: SearchTables[str] = SearchTables(_COLUMNS, "sightline.exchanges", "sightline.words", "id", "= ANY({})", list)
 
 
 async def facts_of(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
@@ -58,30 +41,32 @@ async def newest(
     connection: PostgresConnection, wanted: Expression, *, now: float, before: str, limit: int
 ) -> list[Summary]:
     """Exchanges that the filter takes, newest first."""
-    selected, judge = await _question(connection, wanted, now)
-    found: list[Summary] = []
-    while len(found) < limit:
-        size = limit if judge is None else _PAGE
-        place = "e.id < $1" if before else "$1 = ''"
-        query = f"{_SELECT} WHERE ({selected.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
-        rows = await connection.fetch(query, before, size, *selected.parameters)
-        found += await _filter_rows(connection, rows, judge)
-        if len(rows) < size:
-            break
-        before = rows[-1]["id"]
-    return found[:limit]
+    return await _ask(connection, RecordSearch(_TABLES, wanted, now).newest(before, limit))
 
 
 async def oldest(connection: PostgresConnection, wanted: Expression, *, now: float, after: str) -> list[str]:
     """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-    selected, judge = await _question(connection, wanted, now)
-    query = f"{_SELECT} WHERE ({selected.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
-    while True:
-        rows = await connection.fetch(query, after, _PAGE, *selected.parameters)
-        found = [summary.id for summary in await _filter_rows(connection, rows, judge)]
-        if found or len(rows) < _PAGE:
-            return found
-        after = rows[-1]["id"]
+    return await _ask(connection, RecordSearch(_TABLES, wanted, now).oldest(after))
+
+
+async def _ask(connection: PostgresConnection, search: Search[T]) -> T:
+    """Answer the questions of a search; returns what it found. It works on a thread: scanning words may take long, and
+    here others are served."""
+    rows: Sequence[FoundRow] | None = None
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        while True:
+            question, found = await asyncio.to_thread(_advance, search, rows)
+            if question is None:
+                return found[0]
+            rows = await connection.fetch(question[0], *question[1])
+
+
+def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[Question | None, list[T]]:
+    """The next question; with none, what was found."""
+    try:
+        return (next(search) if rows is None else search.send(rows)), []
+    except StopIteration as end:
+        return None, [end.value]
 
 
 async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
@@ -106,37 +91,3 @@ async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntr
     for row in await connection.fetch(_FRAMES, exchange):
         entries += unpack_frames(codec, exchange, row["data"])
     return sorted(entries, key=lambda each: each.n)
-
-
-async def _question(connection: PostgresConnection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:
-    """What the server is asked, and who decides about what it finds, where it cannot decide alone."""
-    selected = condition(wanted, _columns(wanted), now=now, first=3)
-    if selected.is_complete:
-        return selected, None
-    # Since when an exchange is among the newest so many; everything is, where there are fewer.
-    since: dict[SetTerm, str] = {}
-    for term in set_terms(wanted):
-        if isinstance(term, Latest) and term.count > 0:
-            since[term] = await connection.fetchval(_NTH, term.count - 1) or ""
-
-    def judge(summary: Summary, words: Sequence[str]) -> bool:
-        def belongs(term: SetTerm) -> bool:
-            if not isinstance(term, Latest):
-                return alone(term)
-            return term in since and summary.id >= since[term]
-
-        subject = ExchangeSubject(summary, lambda pattern: any(occurs(pattern, each) for each in words))
-        return matches(wanted, subject, now=now, belongs=belongs)
-
-    return selected, judge
-
-
-async def _filter_rows(connection: PostgresConnection, rows: Sequence[Row], judge: Judge | None) -> list[Summary]:
-    """Those of these exchanges that the filter takes."""
-    summaries = [summary_in([row[name] for name in NAMES]) for row in rows]
-    if judge is None:
-        return summaries
-    words: dict[str, list[str]] = {summary.id: [] for summary in summaries}
-    for row in await connection.fetch(_WORDS, list(words)):
-        words[row["exchange"]].append(row["words"])
-    return [summary for summary in summaries if judge(summary, words[summary.id])]

@@ -25,7 +25,7 @@ from sightline.store.sqlite_database import (
 )
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.sqlite_words import forget_words, measure_words
+from sightline.store.sqlite_words import forget_words, measure_blocks
 from sightline.store.store import Forgotten, Line, Log, Pruned, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
 
@@ -266,7 +266,7 @@ def _measure_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[t
     (bodies,) = connection.execute(_ALONE).fetchone()
     connection.execute("DROP TABLE chosen")
     blocks = {number for _, named in rows for number in block_numbers(named)}
-    return int(bodies) + measure_pieces(connection, codec, chosen, blocks) + measure_words(connection, codec, chosen)
+    return int(bodies) + measure_pieces(connection, codec, chosen, blocks) + measure_blocks(connection, codec, chosen)
 
 
 JOURNAL = "journal"

@@ -13,8 +13,9 @@ from sightline.dialects.stored import exchange_in
 from sightline.store.digest import Digest, read_history, read_reply
 from sightline.store.digest_reader import DigestReader
 from sightline.store.entries import Codec
-from sightline.store.sqlite_words import Said, append_words, searchable
+from sightline.store.sqlite_words import append_words
 from sightline.store.summary import storable
+from sightline.store.words import Said, searchable
 
 MOST_VALUES = 500
 """Values of one question."""
@@ -64,7 +65,7 @@ class SqliteDigests:
         self._reader = DigestReader()
         self._asked: list[_Asked] = []
         self._named: list[tuple[str, int, str]] = []
-        self._words: list[Said] = []
+        self._words: list[Said[int]] = []
         self._noted: set[bytes] = set()
         """Hashes of texts that some exchange on record has."""
         self._begun: set[bytes] = set()

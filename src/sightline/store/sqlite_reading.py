@@ -1,29 +1,24 @@
 """The reading side of an SQLite record: connections of its own, so that a reader never waits for the writer."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
-from sightline.filters.expression import Expression, Latest, SetTerm
-from sightline.filters.predicate import alone, matches
-from sightline.filters.sql import Column, Columns, condition
+from sightline.filters.expression import Expression
+from sightline.filters.sql import Column, Columns
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, KeptEntry, plain_entries, too_new
+from sightline.store.search import RecordSearch, Search, SearchTables
 from sightline.store.sqlite_blocks import BlockReader
 from sightline.store.sqlite_database import asking, body_of, connect_database
-from sightline.store.sqlite_words import WordSearch
-from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
+from sightline.store.summary import FIELDS, Summary, bodies_of
 
-_PAGE = 1000
-_MOST_IDS = 10_000
-"""How many exchanges are named at once to export them: each question about words scans all of them again."""
-_LAST = "\U0010ffff"
-"""Behind every id."""
-
+T = TypeVar("T")
 
 _COLUMNS = Columns(
     fields={
@@ -34,7 +29,9 @@ _COLUMNS = Columns(
     },
     latest="e.id IN (SELECT id FROM exchanges ORDER BY id DESC LIMIT {})",
 )
-_SELECT = f"SELECT e.seq, {', '.join(f'e.{name}' for name in NAMES)} FROM exchanges e"
+TABLES: SearchTables[int] = SearchTables(
+    _COLUMNS, "exchanges", "words", "seq", "IN (SELECT value FROM json_each({}))", lambda names: json.dumps(list(names))
+)
 
 
 class SqliteReader:
@@ -63,14 +60,12 @@ class SqliteReader:
     def find(self, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
         """Exchanges that the filter takes, newest first."""
         with self._connection() as connection, _snapshot(connection):
-            query = _Query(connection, wanted, now)
-            return [summary_in(row[1:]) for row in query.rows("id < ? ORDER BY id DESC", before or _LAST, limit)]
+            return answer(connection, RecordSearch(TABLES, wanted, now).newest(before, limit))
 
     def oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         """The ids of some exchanges that the filter takes, oldest first, from behind one."""
         with self._connection() as connection, _snapshot(connection):
-            query = _Query(connection, wanted, now)
-            return [str(row[1]) for row in query.rows("id > ? ORDER BY id", after, _MOST_IDS)]
+            return answer(connection, RecordSearch(TABLES, wanted, now).oldest(after))
 
     def entries(self, exchange: str) -> list[Entry]:
         """All of one exchange, each body before the fact that names it."""
@@ -141,47 +136,12 @@ def _near(connection: sqlite3.Connection, sha256: str) -> str:
     return "" if row is None else str(row[0])
 
 
-_Row = tuple[Any, ...]
-
-
-class _Query:
-    """A filter as questions: what columns decide is asked first, then the words are scanned, then each exchange that is
-    left is looked at."""
-
-    def __init__(self, connection: sqlite3.Connection, wanted: Expression, now: float) -> None:
-        self._connection = connection
-        self._wanted = wanted
-        self._now = now
-        self._condition = condition(wanted, _COLUMNS, now=now)
-        self._search = WordSearch(connection, wanted)
-
-    def rows(self, order: str, place: str, limit: int) -> list[_Row]:
-        """The rows of the first exchanges in this order, from behind a place."""
-        where, parameters = f"WHERE ({self._condition.sql}) AND e.{order} LIMIT ?", self._condition.parameters
-        if self._condition.is_complete:
-            return self._connection.execute(f"{_SELECT} {where}", (*parameters, place, limit)).fetchall()
-        found: list[_Row] = []
-        while len(found) < limit:
-            page = self._connection.execute(
-                f"SELECT e.seq, e.id FROM exchanges e {where}", (*parameters, place, _PAGE)
-            ).fetchall()
-            for seq in self._search.candidates([seq for seq, _ in page]):
-                row = self._connection.execute(f"{_SELECT} WHERE e.seq = ?", (seq,)).fetchone()
-                if self._takes(seq, summary_in(row[1:])):
-                    found.append(row)
-            if len(page) < _PAGE:
-                break
-            place = page[-1][1]
-        return found[:limit]
-
-    def _takes(self, seq: int, summary: Summary) -> bool:
-        """Whether the filter takes this exchange, all things considered."""
-
-        def belongs(term: SetTerm) -> bool:
-            if not isinstance(term, Latest):
-                return alone(term)
-            newer = "SELECT count(*) FROM (SELECT 1 FROM exchanges WHERE id > ? LIMIT ?)"
-            return int(self._connection.execute(newer, (summary.id, term.count)).fetchone()[0]) < term.count
-
-        subject = ExchangeSubject(summary, lambda pattern: self._search.says(seq, pattern))
-        return matches(self._wanted, subject, now=self._now, belongs=belongs)
+def answer(connection: sqlite3.Connection, search: Search[T]) -> T:
+    """Answer the questions of a search; returns what it found."""
+    try:
+        question, parameters = next(search)
+        while True:
+            question, parameters = search.send(connection.execute(question, tuple(parameters)).fetchall())
+    except StopIteration as end:
+        found: T = end.value
+        return found

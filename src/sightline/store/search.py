@@ -1,0 +1,259 @@
+"""A filter as questions to a database: what columns decide is asked first, then the words are scanned, then each
+exchange that is left is looked at.
+
+A search is a generator that yields questions, each a statement with its parameters, and is sent the rows, so that it is
+the same for a file on this machine and a server elsewhere. All questions of one are about one state of the record.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from sightline.filters.expression import (
+    And,
+    ContentTerm,
+    Expression,
+    FlagTerm,
+    Latest,
+    Not,
+    NumberTerm,
+    Or,
+    SetTerm,
+    TextTerm,
+    set_terms,
+)
+from sightline.filters.fields import ADDED
+from sightline.filters.predicate import alone, fold_case, literals, matches, occurs, plain
+from sightline.filters.sql import Columns, Condition, condition
+from sightline.store.entries import Codec
+from sightline.store.summary import NAMES, ExchangeSubject, Summary, summary_in
+from sightline.store.words import END, Name, find_blocks, read_names, unpack_text, unpack_words
+
+_MOST_IDS = 10_000
+"""How many exchanges are named at once to export them: each question about words scans all of them again."""
+_PAGE, _MOST_PAGE = 1000, 4000
+"""Exchanges whose words are looked through together: more of them after each page."""
+_ROWS = 200
+"""How many exchanges are looked at together."""
+_MOST_BLOCKS = 64
+"""Blocks of words that are asked for together, after fewer at first: about a megabyte and a half."""
+_LAST = "\U0010ffff"
+"""Behind every id."""
+
+T = TypeVar("T")
+
+
+class FoundRow(Protocol):
+    """A row of an answer."""
+
+    def __getitem__(self, column: Any, /) -> Any:
+        """The value of a column by its number, or those of several by a slice."""
+        ...
+
+
+Question: TypeAlias = tuple[str, Sequence[object]]
+Search: TypeAlias = Generator[Question, Sequence[FoundRow], T]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTables(Generic[Name]):
+    """What a database has: `exchanges` and `words` are its tables, `name` is the column by which blocks of words name
+    an exchange, `among` a condition that a column is in the list that `pack` makes a parameter of."""
+
+    columns: Columns
+    exchanges: str
+    words: str
+    name: str
+    among: str
+    pack: Callable[[Sequence[Name] | Sequence[int]], object]
+
+
+class RecordSearch(Generic[Name]):
+    """Looks for the exchanges that a filter takes."""
+
+    def __init__(self, tables: SearchTables[Name], wanted: Expression, now: float) -> None:
+        self._tables: SearchTables[Name] = tables
+        self._wanted = wanted
+        self._now = now
+        self._words: WordSearch[Name] = WordSearch(tables, wanted)
+        self._since: dict[SetTerm, str] = {}
+        self._select = f"SELECT {tables.name}, {', '.join(f'e.{name}' for name in NAMES)} FROM {tables.exchanges} e"
+
+    def newest(self, before: str, limit: int) -> Search[list[Summary]]:
+        """So many exchanges, newest first, from behind one."""
+        rows = yield from self._rows("<", "e.id DESC", before or _LAST, limit)
+        return [summary_in(row[1:]) for row in rows]
+
+    def oldest(self, after: str) -> Search[list[str]]:
+        """The ids of some exchanges, oldest first, from behind one."""
+        rows = yield from self._rows(">", "e.id", after, _MOST_IDS)
+        return [str(row[1]) for row in rows]
+
+    def _rows(self, side: str, order: str, place: str, limit: int) -> Search[list[FoundRow]]:
+        decided: Condition = condition(self._wanted, self._tables.columns, now=self._now)
+        mark, count = self._tables.columns.placeholder, len(decided.parameters)
+        where = f"WHERE {decided.sql} AND e.id {side} {mark(count + 1)} ORDER BY {order} LIMIT {mark(count + 2)}"
+        if decided.is_complete:
+            return list((yield f"{self._select} {where}", (*decided.parameters, place, limit)))
+        yield from self._place_latest()
+        some = f"SELECT {self._tables.name}, e.id FROM {self._tables.exchanges} e {where}"
+        found: list[FoundRow] = []
+        size = _PAGE
+        while True:
+            page = yield some, (*decided.parameters, place, size)
+            left = yield from self._words.candidates([row[0] for row in page])
+            for at in range(0, len(left), _ROWS):
+                found += yield from self._filter(left[at : at + _ROWS], order)
+                if len(found) >= limit:
+                    return found[:limit]
+            if len(page) < size:
+                return found
+            place, size = page[-1][1], min(2 * size, _MOST_PAGE)
+
+    def _place_latest(self) -> Search[None]:
+        """Find out since when an exchange is among the newest so many; everything is, where there are fewer."""
+        tables = self._tables
+        nth = f"SELECT id FROM {tables.exchanges} ORDER BY id DESC LIMIT 1 OFFSET {tables.columns.placeholder(1)}"
+        for term in set_terms(self._wanted):
+            if isinstance(term, Latest) and term.count > 0:
+                rows = yield nth, (term.count - 1,)
+                self._since[term] = rows[0][0] if rows else ""
+
+    def _filter(self, exchanges: Sequence[Name], order: str) -> Search[list[FoundRow]]:
+        """The rows of those of these exchanges that the filter takes, all things considered."""
+        tables = self._tables
+        among = tables.among.replace("{}", tables.columns.placeholder(1))
+        yield from self._words.read(exchanges)
+        rows = yield f"{self._select} WHERE {tables.name} {among} ORDER BY {order}", (tables.pack(exchanges),)
+        return [row for row in rows if self._takes(row[0], summary_in(row[1:]))]
+
+    def _takes(self, exchange: Name, summary: Summary) -> bool:
+        def belongs(term: SetTerm) -> bool:
+            if not isinstance(term, Latest):
+                return alone(term)
+            return term in self._since and summary.id >= self._since[term]
+
+        subject = ExchangeSubject(summary, lambda pattern: self._words.says(exchange, pattern))
+        return matches(self._wanted, subject, now=self._now, belongs=belongs)
+
+
+class WordSearch(Generic[Name]):
+    """Looks for the patterns of a filter, in as many blocks as its questions need."""
+
+    def __init__(self, tables: SearchTables[Name], wanted: Expression) -> None:
+        mark, among = tables.columns.placeholder, tables.among.replace("{}", tables.columns.placeholder(1))
+        self._spans_of_all = f"SELECT id, first, last FROM {tables.words} ORDER BY id"
+        self._blocks_between = f"SELECT data FROM {tables.words} WHERE id BETWEEN {mark(1)} AND {mark(2)} ORDER BY id"
+        self._blocks_among = f"SELECT data FROM {tables.words} WHERE id {among}"
+        self._pack: Callable[[Sequence[Name] | Sequence[int]], object] = tables.pack
+        self._codec = Codec()
+        self._wanted = wanted
+        terms = list(_terms(wanted))
+        self._found: dict[str, set[Name]] = {each.pattern: set() for each in terms if isinstance(each, ContentTerm)}
+        self._needles = {
+            pattern: [run.encode("utf-8", "surrogatepass") for run in literals(fold_case(pattern))]
+            for pattern in self._found
+        }
+        # A field from outside may ask for any pattern.
+        self._is_read = any(
+            isinstance(each, TextTerm | NumberTerm | FlagTerm) and each.field in ADDED for each in terms
+        )
+        self._texts: dict[Name, list[str]] = {}
+        self._spans: list[tuple[int, Name, Name]] | None = None
+        self._left: list[tuple[int, Name]] = []
+        self._at_once = 1
+
+    def candidates(self, exchanges: Sequence[Name]) -> Search[Sequence[Name]]:
+        """Those of these exchanges that the filter may take as far as words decide."""
+        if not self._found or not exchanges:
+            return exchanges
+        yield from self._scan(min(exchanges))
+        most = self._most(self._wanted)
+        return exchanges if most is None else [exchange for exchange in exchanges if exchange in most]
+
+    def read(self, exchanges: Sequence[Name]) -> Search[None]:
+        """Read the words of these exchanges, if a field from outside may ask for them."""
+        if not self._is_read:
+            return
+        yield from self._load_spans()
+        self._texts = {exchange: [] for exchange in exchanges}
+        numbers = find_blocks(self._spans or (), exchanges)
+        for at in range(0, len(numbers), _MOST_BLOCKS):
+            for row in (yield self._blocks_among, (self._pack(numbers[at : at + _MOST_BLOCKS]),)):
+                for name, words in unpack_words(self._codec, row[0]):
+                    if name in self._texts:
+                        self._texts[name].append(words.decode())
+
+    def says(self, exchange: Name, pattern: str) -> bool:
+        """Whether a pattern occurs in the words of an exchange, which is a candidate. Those of the filter were looked
+        for in whole blocks; any other is looked for in the words that were read."""
+        if pattern in self._found:
+            return exchange in self._found[pattern]
+        return any(occurs(pattern, words) for words in self._texts[exchange])
+
+    def _load_spans(self) -> Search[None]:
+        if self._spans is None:
+            rows = yield self._spans_of_all, ()
+            self._spans = [(row[0], row[1], row[2]) for row in rows]
+            # Oldest first, each with the highest exchange that it or an older one has words of. A newer block may have
+            # words of much older exchanges, as a late reply is in a newer one than its request.
+            highest = accumulate((last for _, _, last in self._spans), max)
+            self._left = list(zip((number for number, _, _ in self._spans), highest, strict=True))
+
+    def _scan(self, exchange: Name) -> Search[None]:
+        """Scan every block that may have words of this exchange or a newer one."""
+        yield from self._load_spans()
+        while self._left and self._left[-1][1] >= exchange:
+            start = end = self._left[-1][0]
+            for _ in range(self._at_once):
+                if self._left and self._left[-1][1] >= exchange:
+                    start, _ = self._left.pop()
+            self._at_once = min(2 * self._at_once, _MOST_BLOCKS)
+            for row in (yield self._blocks_between, (start, end)):
+                names, text = unpack_text(self._codec, row[0])
+                for pattern, needles in self._needles.items():
+                    # Most blocks end here. `in` is a search of a few µs in 64 KB.
+                    if all(needle in text for needle in needles):
+                        self._found[pattern].update(_occurrences(pattern, needles, read_names(names), text))
+
+    def _most(self, expression: Expression) -> set[Name] | None:
+        """The exchanges that the expression takes at most, of those that were scanned; None for all."""
+        match expression:
+            case ContentTerm(pattern=pattern):
+                return self._found[pattern]
+            case And(parts=parts):
+                known = [each for each in map(self._most, parts) if each is not None]
+                return set.intersection(*known) if known else None
+            case Or(parts=parts):
+                each = [self._most(part) for part in parts]
+                return None if None in each else set().union(*(one for one in each if one is not None))
+            case _:
+                return None
+
+
+def _occurrences(pattern: str, needles: Sequence[bytes], exchanges: Sequence[Name], text: bytes) -> Iterable[Name]:
+    """The exchanges of a block in whose words the pattern occurs."""
+    pieces = text.split(END)
+    if plain(pattern) is None or not needles or END in needles[0]:
+        return [each for each, words in zip(exchanges, pieces, strict=True) if occurs(pattern, words.decode())]
+    starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
+    found, at = list[Name](), text.find(needles[0])
+    while at >= 0:
+        index = bisect_right(starts, at)
+        found.append(exchanges[index - 1])
+        at = text.find(needles[0], starts[index])
+    return found
+
+
+def _terms(expression: Expression) -> Iterator[Expression]:
+    """The terms of a filter, also those that must not hold."""
+    match expression:
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from _terms(part)
+        case Not(part=part):
+            yield from _terms(part)
+        case _:
+            yield expression
