@@ -17,7 +17,7 @@ import pytest
 
 from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.transport.embedded.causes import ChildOrders
-from sightline.transport.embedded.inspection import inspect
+from sightline.transport.embedded.child import inspect
 from sightline.transport.embedded.process import child_environment
 
 CHILD = [sys.executable, "-P", "-m", "sightline.transport.embedded.child"]

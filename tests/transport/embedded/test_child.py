@@ -11,7 +11,7 @@ import pytest
 
 from sightline.errors import Code
 from sightline.transport.embedded import causes as weights
-from sightline.transport.embedded import child, inspection
+from sightline.transport.embedded import child
 from sightline.transport.embedded.causes import (
     CAUSE_TEXTS,
     SHA256,
@@ -31,8 +31,7 @@ from sightline.transport.embedded.causes import (
     sha256_of,
     unavailable,
 )
-from sightline.transport.embedded.child import MODEL, CannotServeError, load_engine
-from sightline.transport.embedded.inspection import Inspection, inspect
+from sightline.transport.embedded.child import MODEL, CannotServeError, Inspection, inspect, load_engine
 from sightline.transport.embedded.process import child_environment
 from tests.local_model import CHILD, KEY, needs_model, serving
 
@@ -311,7 +310,7 @@ def test_a_machine_that_has_everything() -> None:
 
 
 def test_a_python_with_nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(inspection, "ENGINE", "an-engine-that-nobody-wrote")
+    monkeypatch.setattr(child, "ENGINE", "an-engine-that-nobody-wrote")
     seen = inspect(str(tmp_path / "none.gguf"))
     assert (seen.engine, seen.weights, seen.sha256) == ("", "", "")
 
@@ -319,7 +318,7 @@ def test_a_python_with_nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_the_program_says_what_it_saw(tmp_path: Path) -> None:
     weights = tmp_path / "mine.gguf"
     weights.write_bytes(b"GGUF")
-    program = [sys.executable, "-P", "-m", "sightline.transport.embedded.inspection", str(weights)]
+    program = [sys.executable, "-P", "-m", "sightline.transport.embedded.child", "--inspect", str(weights)]
     said = subprocess.run(program, check=True, capture_output=True).stdout
     assert msgspec.json.decode(said, type=Inspection).weights == "mine.gguf"
 

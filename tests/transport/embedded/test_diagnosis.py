@@ -9,8 +9,8 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.causes import SHA256
+from sightline.transport.embedded.child import Inspection
 from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose, findings_of
-from sightline.transport.embedded.inspection import Inspection
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.wire.call import HttpRequest
 from tests.local_model import Served, needs_model
@@ -66,7 +66,7 @@ def test_where_it_runs_every_part_is_found_right() -> None:
 
 
 def test_components_are_reported_even_if_the_engine_does_not_start(tmp_path: Path) -> None:
-    inspecting = f'case "$*" in *inspection*) exec {sys.executable} "$@";; esac; kill -ILL $$'
+    inspecting = f'case "$*" in *--inspect*) exec {sys.executable} "$@";; esac; kill -ILL $$'
     findings = by_name(diagnosed(python=str(StandIn(tmp_path, inspecting).path)))
     assert list(findings) == ["engine", "weights", "openmp", "processor", "start"]
     assert not findings["start"].ok
@@ -76,7 +76,7 @@ def test_components_are_reported_even_if_the_engine_does_not_start(tmp_path: Pat
 
 def test_model_that_dies_between_two_checks_is_reported(tmp_path: Path) -> None:
     once = tmp_path / "once"
-    dying = f"""case "$*" in *inspection*) exec {sys.executable} "$@";; esac
+    dying = f"""case "$*" in *--inspect*) exec {sys.executable} "$@";; esac
 read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
     python = StandIn(tmp_path, dying)
 

@@ -3,6 +3,9 @@
 A missing library is an error at import, and a processor without AVX2 kills the process there: hence a process of its
 own, and hence the engine is imported nowhere else. The parent holds the other end of its input, so that it ends with
 the parent, whichever way that goes.
+
+With `--inspect` it only looks at what the model needs and loads nothing, so that it runs where nothing is installed: it
+looks with the model's Python and environment, not with ours.
 """
 
 import importlib
@@ -10,6 +13,7 @@ import os
 import signal
 import sys
 import sysconfig
+from importlib import metadata
 from types import ModuleType
 from typing import BinaryIO, Protocol
 
@@ -26,12 +30,15 @@ from sightline.transport.embedded.causes import (
     are_weights,
     default_threads,
     find_weights,
+    has_avx2,
     has_build,
+    openmp_problem,
     sha256_of,
 )
 
 ENGINE = "xllamacpp"
 MODEL = "smollm2-135m-instruct"
+INSPECT = "--inspect"
 
 
 class EngineServer(Protocol):
@@ -116,5 +123,45 @@ def _tell(parent: BinaryIO, answer: Answer) -> None:
         parent.write(msgspec.json.encode(answer) + b"\n")
 
 
+# --- what is there of all that it needs ---
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found. An empty `engine` or `weights` is not installed; `avx2` is None where it is not known."""
+
+    platform: str
+    has_build: bool
+    engine: str
+    weights: str
+    sha256: str
+    openmp_problem: str
+    avx2: bool | None
+
+
+def inspect(weights: str = "") -> Inspection:
+    """Look at this Python and this machine."""
+    platform = sysconfig.get_platform()
+    found = find_weights(weights)
+    return Inspection(
+        platform=platform,
+        has_build=has_build(platform, str(sysconfig.get_config_var("SOABI"))),
+        engine=_version_of(ENGINE),
+        weights=found.name if found else "",
+        sha256=sha256_of(found) if found else "",
+        openmp_problem=openmp_problem(platform),
+        avx2=has_avx2(platform),
+    )
+
+
+def _version_of(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] == [INSPECT]:
+        sys.stdout.buffer.write(msgspec.json.encode(inspect(*sys.argv[2:3])))
+    else:
+        sys.exit(main())

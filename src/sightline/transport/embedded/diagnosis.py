@@ -12,16 +12,14 @@ from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.dialects.openai_chat.names import NAME as CHAT
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.causes import CAUSE_TEXTS, ELSEWHERE, INSTALL, LIBGOMP, SHA256, unavailable
-from sightline.transport.embedded.child import MODEL
-from sightline.transport.embedded.inspection import Inspection
-from sightline.transport.embedded.process import EmbeddedModel, Running
+from sightline.transport.embedded.child import INSPECT, MODEL, Inspection
+from sightline.transport.embedded.process import CHILD, EmbeddedModel, Running
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 
 Post: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
 """Sends a request and gives the status and the body of the answer."""
 
-_INSPECTION = "sightline.transport.embedded.inspection"
 _QUESTION = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
 
 
@@ -102,7 +100,7 @@ async def _inspect(model: EmbeddedModel) -> Inspection:
     chosen = [model.weights] if model.weights else []
     try:
         process = await asyncio.create_subprocess_exec(
-            model.python, "-P", "-m", _INSPECTION, *chosen, env=dict(model.environment), stdout=PIPE, stderr=PIPE
+            model.python, "-P", "-m", CHILD, INSPECT, *chosen, env=dict(model.environment), stdout=PIPE, stderr=PIPE
         )
     except OSError as error:
         raise unavailable("no_python", f"{model.python}: {error.strerror}") from error

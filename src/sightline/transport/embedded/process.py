@@ -166,7 +166,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
 URL_VARIABLE = "SIGHTLINE_LOCAL_URL"
 KEY_VARIABLE = "SIGHTLINE_LOCAL_KEY"
 DEATHS_IN_A_ROW = 3
-_CHILD = "sightline.transport.embedded.child"
+CHILD = "sightline.transport.embedded.child"
 
 # The child gets what a process needs to run and nothing else, such as providers' keys.
 _PASSED_ON = frozenset({"HOME", "LANG", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "USERPROFILE", "WINDIR"})
@@ -312,7 +312,7 @@ class EmbeddedModel:
         try:
             # -P: a file in the working folder that is called like a module must not be taken for it.
             _, child = await loop.subprocess_exec(
-                ChildPipes, self.python, "-P", "-m", _CHILD, env=dict(self.environment)
+                ChildPipes, self.python, "-P", "-m", CHILD, env=dict(self.environment)
             )
         except OSError as error:
             raise unavailable("no_python", f"{self.python}: {error.strerror}") from error
