@@ -124,7 +124,13 @@ def test_an_editor_gets_a_file_and_what_it_leaves_is_the_text(
 
 @pytest.mark.parametrize(
     ("editor", "said"),
-    [("false", "ended with 1"), ("no-such-editor-here", "cannot be started"), ("'unclosed", "cannot be started")],
+    [
+        ("false", "ended with 1"),
+        ("no-such-editor-here", "cannot be started"),
+        ("'unclosed", "cannot be started"),
+        (r"""sh -c 'printf "caf\351" > "$0"'""", "no UTF-8 text"),
+        ("rm", "No such file"),
+    ],
 )
 def test_an_editor_that_fails_changes_nothing(editor: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     text, told = edited(editor, capsys)

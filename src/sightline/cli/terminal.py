@@ -10,7 +10,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -186,9 +186,11 @@ class Keyboard:
             file.write_text(text, "utf-8")
             if not await self._edit(file):
                 return text
-            with suppress(OSError, UnicodeDecodeError):
+            try:
                 return file.read_text("utf-8")
-        return text
+            except (OSError, UnicodeDecodeError) as error:
+                say(f"note: what the editor left is no UTF-8 text; nothing was changed: {error}")
+                return text
 
     async def _edit(self, file: Path) -> bool:
         """Whether the editor ended without an error."""

@@ -104,7 +104,7 @@ export function sortFiles(files, already = []) {
         hint: "Pictures (PNG, JPEG, GIF, WebP), PDF, audio and text can be attached.",
       });
     else if (!file.size)
-      refused.push({ name, why: "is empty.", hint: "A folder cannot be attached; attach its files." });
+      refused.push({ name, why: "is empty.", hint: "Attach a file with content, or the files of a folder." });
     else if (file.size > LARGEST)
       refused.push({
         name,
