@@ -1,8 +1,12 @@
+from pathlib import Path
+from typing import get_args
+
 import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
 from sightline.settings import (
+    BuiltinName,
     CapSettings,
     EvalCommand,
     EvalTarget,
@@ -51,6 +55,11 @@ def test_every_key_of_every_table_is_documented(table: str) -> None:
 
 def test_every_key_of_a_toolset_is_documented() -> None:
     assert not missing_rows("`[tools.NAME]`", Toolset)
+
+
+def test_every_built_in_tool_has_its_row_in_the_guide() -> None:
+    guide = (Path(__file__).parents[1] / "docs/guide/tools.md").read_text()
+    assert [name for name in get_args(BuiltinName) if f"| `{name}` |" not in guide] == []
 
 
 def test_every_key_of_a_cap_is_documented() -> None:
