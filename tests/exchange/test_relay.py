@@ -203,8 +203,10 @@ def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> 
     frames = streamed("openai-chat", SAYS)
 
     async def story(stage: Stage) -> None:
-        stage.upstream.script = [streams(*frames)]
+        has_begun = asyncio.Event()
+        stage.upstream.script = [pieces(head(200, SSE), has_begun, *map(chunk, frames), LAST)]
         relayed = await stage.relay.start(asks("openai-chat", stream=True, session="s1"))
+        has_begun.set()
         assert len(stage.commits) == 1, "before its id leaves"
         body, received, attempt = stage.commits[0]
         assert isinstance(body, BodyEntry)
@@ -221,6 +223,20 @@ def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> 
         assert isinstance(last, FactEntry)
         assert isinstance(last.fact, ExchangeFinished)
         assert last.fact.usage is not None
+
+    play(story, tmp_path)
+
+
+def test_a_stream_that_came_at_once_is_one_commit_before_any_of_it_leaves(tmp_path: Path) -> None:
+    frames = streamed("openai-chat", SAYS)
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [pieces(head(200, SSE) + b"".join(map(chunk, frames)) + LAST)]
+        relayed = await stage.relay.start(asks("openai-chat", stream=True))
+        assert stage.kinds() == ["received", "attempt", "finished"]
+        assert len(stage.commits) == 1
+        assert (b"x-sightline-exchange", b"x_1") in relayed.headers
+        assert (await taken(relayed)).body == b"".join(frames)
 
     play(story, tmp_path)
 

@@ -4,7 +4,7 @@ import pytest
 
 from sightline.server.http_call import HttpCall
 from sightline.server.http_connection import ClientConnection
-from sightline.web.asgi import AsgiScope, Headers, response_body, response_start
+from sightline.web.asgi import AsgiScope, ClientWriter, Headers, response_body, response_start
 
 
 class Wire(asyncio.Transport):
@@ -20,6 +20,9 @@ class Wire(asyncio.Transport):
 
     def close(self) -> None:
         self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
 
 
 class Talk:
@@ -67,11 +70,50 @@ def test_the_pieces_of_a_longer_one_follow() -> None:
     assert written == [b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhi", b"ho"]
 
 
-def test_the_head_of_a_stream_leaves_at_once() -> None:
-    talk = Talk()
-    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-    assert talk.say(200, []) == [head]
-    assert talk.say(200, [], b"hi", b"", b"ho", b"")[2:] == [b"2\r\nhi\r\n", b"2\r\nho\r\n", b"0\r\n\r\n"]
+_CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def test_the_head_of_a_stream_leaves_in_the_same_turn_of_the_loop() -> None:
+    async def story() -> None:
+        talk = Talk()
+        talk.begin()
+        await talk.call(response_start(200, []))
+        await asyncio.sleep(0)
+        assert talk.wire.written == [_CHUNKED]
+        await talk.call(response_body(b"hi", more=True))
+        assert talk.wire.written[1:] == [b"2\r\nhi\r\n"]
+
+    asyncio.run(story())
+
+
+def test_the_head_of_a_stream_leaves_with_its_first_piece_if_that_is_here() -> None:
+    written = Talk().say(200, [], b"hi", b"", b"ho", b"")
+    assert written == [_CHUNKED + b"2\r\nhi\r\n", b"2\r\nho\r\n", b"0\r\n\r\n"]
+
+
+def test_a_stream_that_is_here_whole_is_one_write() -> None:
+    async def story() -> None:
+        talk = Talk()
+        talk.begin()
+        talk.call.respond(200, [], b"hi")
+        assert talk.wire.written == [_CHUNKED + b"2\r\nhi\r\n0\r\n\r\n"]
+        assert talk.call.is_answered
+
+    asyncio.run(story())
+
+
+def test_the_head_of_a_stream_that_fails_at_once_leaves_before_the_connection_is_closed() -> None:
+    async def story() -> None:
+        talk = Talk()
+        talk.begin()
+
+        async def app(_scope: object, _receive: object, send: ClientWriter) -> None:
+            await send(response_start(200, []))
+
+        await talk.call.run(app)
+        assert (talk.wire.written, talk.wire.is_closed) == ([_CHUNKED], True)
+
+    asyncio.run(story())
 
 
 def test_an_answer_without_a_body_has_none() -> None:
@@ -113,6 +155,7 @@ def test_a_client_that_is_slow_is_waited_for() -> None:
         assert talk.wire.written == []
         connection.resume_writing()
         await sending
+        await asyncio.sleep(0)
         assert len(talk.wire.written) == 1
 
     asyncio.run(story())
@@ -120,10 +163,11 @@ def test_a_client_that_is_slow_is_waited_for() -> None:
 
 def test_a_client_of_http_1_0_gets_no_chunks() -> None:
     talk = Talk(version="1.0")
-    head, *body = talk.say(200, [(b"content-type", b"text/event-stream")], b"one", b"", b"two", b"")
-    assert b"chunked" not in head
-    assert b"connection: close\r\n" in head
-    assert body == [b"one", b"two"]
+    first, *others = talk.say(200, [(b"content-type", b"text/event-stream")], b"one", b"", b"two", b"")
+    assert b"chunked" not in first
+    assert b"connection: close\r\n" in first
+    assert first.endswith(b"\r\n\r\none")
+    assert others == [b"two"]
     assert talk.wire.is_closed
 
 

@@ -5,7 +5,6 @@ that the client's dialect has for them.
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from copy import copy
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
@@ -109,11 +108,9 @@ class ClientResponse:
         """What reads the body on its way; see `ResponseBody`."""
         return self._body.share_reading()
 
-    def with_body(self, data: bytes) -> "ClientResponse":
-        """The same answer, whose body has been read meanwhile."""
-        again = copy(self)
-        again._body, again.whole_body = WholeBody(data), data
-        return again
+    def set_body(self, data: bytes) -> None:
+        """The body has been read meanwhile, and this is what the client gets of it."""
+        self._body, self.whole_body = WholeBody(data), data
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._body.__aiter__()

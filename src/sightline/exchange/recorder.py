@@ -322,6 +322,11 @@ class Recorder:
         return self._status
 
     @property
+    def is_watched(self) -> bool:
+        """Whether someone sees its facts as they come."""
+        return bool(self._hub.watching)
+
+    @property
     def response(self) -> bytes:
         """What has come of the response, without secrets."""
         self._make_frames()

@@ -294,12 +294,19 @@ class Responder:
             if open_until_end is not None:
                 await _unwind(open_until_end, fault)
 
-        recorder.commit()  # the client gets its id with the head of the response
         pump = StreamPump(accepted.response, tap, release)
-        exchange.stream(pump.abort)
         headers = client_response.headers_for_client(accepted.response.headers, exchange.secrets)
         response = ClientResponse(exchange.id, accepted.response.status, headers, pump)
-        if isinstance(tap, TranslatingTap) or not tap.can_add_errors:
+        if recorder.is_watched:
+            recorder.commit()  # its watchers learn of it before they see its frames
+        # A caller of our own takes the events, not the bytes.
+        whole = None if exchange.request.is_own else await pump.take_whole()
+        if whole is not None:
+            response.set_body(whole)
+        else:
+            recorder.commit()  # the client gets its id with the head of the response
+            exchange.stream(pump.abort)
+        if whole is None and (isinstance(tap, TranslatingTap) or not tap.can_add_errors):
             # Wait for the first bytes: an error in their place can still have a status.
             try:
                 with exchange.waiting():

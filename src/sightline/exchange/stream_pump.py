@@ -99,6 +99,20 @@ class StreamPump(ResponseBody):
         self._is_over = False
         self._abort_reason: Fault | None = None
 
+    async def take_whole(self) -> bytes | None:
+        """All that the client gets, if the whole response is here already; else None, and it is to be iterated."""
+        data = self._response.take_whole()
+        if data is None:
+            return None
+        try:
+            out = self._tap.take(data) if data else b""
+        except Fault as fault:
+            return await self._last(fault)
+        if self._tap.has_ended:
+            await self._close(None)
+            return out
+        return out + await self._last(None)
+
     async def begin(self) -> bytes:
         """Wait for the first bytes for the client; they are still the first that the iteration gives."""
         self._ready = await anext(self, b"")

@@ -45,7 +45,7 @@ class HttpCall:
     _was_asked_for = False
     """Whether a client that waits for leave to send its body has got it."""
     _head = b""
-    """The head of a response of known length, until it is written with the body: each write is a packet."""
+    """The head of the response until it is written with the first of the body: each write is a packet."""
     _is_chunked = False
     _ends_by_closing = False
     _left = 0
@@ -123,6 +123,8 @@ class HttpCall:
             await self._connection.until_writable()
         if message["type"] == "http.response.start":
             self.write_head(message["status"], message["headers"])
+            if self._is_chunked or self._ends_by_closing:  # the first of the body may come later than the next moment
+                asyncio.get_running_loop().call_soon(self._write_kept_head)
         else:
             self.write_body(message["body"], is_last=not message["more_body"], trailers=message.get("trailers") or ())
 
@@ -144,7 +146,7 @@ class HttpCall:
 
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body, whether or not the client takes it yet."""
-        if self._is_chunked and data:
+        if self._is_chunked and data and not self._head:
             self._connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
         else:
             self.write_body(data, is_last=False)
@@ -160,7 +162,7 @@ class HttpCall:
         return self._connection.upgrade.accept(headers, receiver)
 
     def write_head(self, status: int, headers: Headers) -> None:
-        """Write the head at once, or with the body if its length is known."""
+        """Make the head, which is written with the first of the body."""
         lines, length, closes = lines_of(headers)
         if status in _WITHOUT_BODY:
             self._without_body = True
@@ -178,12 +180,13 @@ class HttpCall:
                 lines.append(b"transfer-encoding: chunked")
         if not self.keeps_alive:
             lines.append(b"connection: close")
-        head = join_head(status, lines)
+        self._head = join_head(status, lines)
         self.has_begun = True
-        if self._is_chunked or self._ends_by_closing:
+
+    def _write_kept_head(self) -> None:
+        head, self._head = self._head, b""
+        if head and not self._connection.transport.is_closing():
             self._connection.transport.write(head)
-        else:
-            self._head = head
 
     def _reset_on_close(self, *, is_reset: bool) -> None:
         """Whether closing the connection resets it. A body that the close ends must not look whole when it broke off,
@@ -199,26 +202,26 @@ class HttpCall:
 
     def write_body(self, body: bytes, *, is_last: bool, trailers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         """Write a piece of the body, and behind the last one of a chunked body its trailers."""
-        write = self._connection.transport.write
+        pieces = [self._head]
         if self._is_chunked:
-            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            if is_last:
-                chunk += b"0\r\n" + (join_lines([b"%b: %b" % each for each in trailers]) if trailers else b"\r\n")
-            if chunk:
-                write(chunk)
-        elif self._ends_by_closing:
             if body:
-                write(body)
+                pieces += b"%x\r\n" % len(body), body, b"\r\n"
             if is_last:
-                self._reset_on_close(is_reset=False)
+                pieces += b"0\r\n", join_lines([b"%b: %b" % each for each in trailers]) if trailers else b"\r\n"
+        elif self._ends_by_closing:
+            pieces.append(body)
         else:
             if self._without_body:  # its length, if it has one, is that of a body which is not sent
                 self._left, body = 0, b""
             self._left -= len(body)
             if self._left < 0 or (is_last and self._left):
                 raise RuntimeError("a response has another length than its header says")
-            head, self._head = self._head, b""
-            write(head + body)
+            pieces.append(body)
+        self._head = b""
+        if data := b"".join(pieces):
+            self._connection.transport.write(data)
+        if is_last and self._ends_by_closing:
+            self._reset_on_close(is_reset=False)
         if is_last:
             self.is_answered = True
             if not self.keeps_alive:
@@ -236,4 +239,5 @@ class HttpCall:
             self.keeps_alive = False
             await failed.to(self)
         elif not self.is_answered:
+            self._write_kept_head()
             self._connection.transport.close()  # without an end it does not look whole

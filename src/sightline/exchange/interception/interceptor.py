@@ -189,7 +189,8 @@ class Interceptor:
         rule = self._rule_for_calls(exchange, reply)
         if rule is None or rule.action == "pass":
             exchange.conclude()
-            return response.with_body(body)
+            response.set_body(body)
+            return response
         if rule.action == "drop":
             raise _drop_by_rule(rule, exchange)
         first = CallsDraft.of(reply)
@@ -198,7 +199,8 @@ class Interceptor:
         decision = await self._wait_for_decision(exchange, hold)
         if isinstance(decision, Let) and not hold.draft.is_dirty:
             exchange.conclude()
-            return response.with_body(body)
+            response.set_body(body)
+            return response
         if isinstance(decision, Let):
             reply = hold.draft.reply(reply)
             exchange.recorder.record_reply(reply)
