@@ -3,20 +3,24 @@ import gc
 import gzip
 import json
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sightline.catalog.provider import Route
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.exchange import stream_pump as passing
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, unreadable
 from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
+from sightline.store.entries import raw_reply
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import streamed, whole
-from tests.upstream import LAST, chunk, head, pieces, stall, streams
+from tests.upstream import LAST, chunk, cut, head, pieces, stall, streams
 
 SSE = [("Content-Type", "text/event-stream")]
 
@@ -36,6 +40,98 @@ def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
         assert asyncio.current_task() is not None
 
     play(story, tmp_path)
+
+
+class Client:
+    """A client of chunks. The provider waits for the next event of `gates` before it sends the next chunk."""
+
+    is_paused = False
+
+    def __init__(self, gates: list[asyncio.Event]) -> None:
+        self.got: list[bytes] = []
+        self.framed: list[bytes] = []
+        self._gates = gates
+
+    def write(self, data: bytes, /) -> None:
+        self._take(data)
+
+    def chunk_writer(self) -> Callable[[bytes], None]:
+        def write(framed: bytes) -> None:
+            size, _, rest = framed.partition(b"\r\n")
+            assert len(rest) == int(size, 16) + 2
+            self.framed.append(framed)
+            self._take(rest[:-2])
+
+        return write
+
+    def _take(self, data: bytes) -> None:
+        self.got.append(data)
+        if self._gates:
+            self._gates.pop(0).set()
+
+    async def until_writable(self) -> None:
+        """It always is."""
+
+
+async def stream_to_client(stage: Stage, frames: list[bytes], *end: bytes) -> Client:
+    """What a client gets of these frames, each read by itself; without an `end` the connection breaks off."""
+    gates = [asyncio.Event() for _ in frames]
+    parts = [part for frame, gate in zip(frames, gates, strict=True) for part in (chunk(frame), gate)]
+    stage.upstream.script = [pieces(head(200, SSE), *parts, *end) if end else cut(head(200, SSE), *parts, how="eof")]
+    client = Client(list(gates))
+    async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
+        await relayed.write_to(client)
+    return client
+
+
+WITHOUT_KEYS = {"routes": (Route(provider="open"),), "environment": {}}
+
+
+@pytest.mark.parametrize("settings", [{}, WITHOUT_KEYS], ids=["keys are looked for", "there are no keys"])
+def test_chunks_that_come_whole_leave_with_the_size_that_they_came_with(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    async def story(stage: Stage) -> None:
+        frames = streamed("openai-chat")
+        client = await stream_to_client(stage, frames, LAST)
+        assert b"".join(client.got) == b"".join(frames)
+        later = [chunk(frame) for frame in frames[2:]]  # the first was waited for, the next told where chunks end
+        # One that ends as the key begins is held back, and comes with the next.
+        assert client.framed == later if settings else set(client.framed) < set(later)
+        assert client.framed[0] == later[0]
+        assert raw_reply(stage.entries) == b"".join(frames)
+        assert stage.kinds()[-1] == "finished"
+
+    play(story, tmp_path, **settings)
+
+
+def test_an_error_is_set_apart_from_the_frame_that_broke_off_before_it(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        frames = [*streamed("openai-chat")[:4], b"data: half a fra"]
+        client = await stream_to_client(stage, frames)
+        assert client.framed
+        assert b"".join(client.got).startswith(b"".join(frames) + b"\n\ndata: {")
+        assert b'"error"' in client.got[-1]
+        assert stage.kinds()[-1] == "failed"
+
+    play(story, tmp_path, **WITHOUT_KEYS)
+
+
+def test_a_long_stream_is_read_while_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        monkeypatch.setattr(passing, "MOST_UNREAD", 500)
+        said = streamed("openai-chat")
+        frames = [said[0], *[said[1]] * 20, *said[2:]]
+        read: list[int] = []
+        feed = ReplyReader.feed
+        monkeypatch.setattr(ReplyReader, "feed", lambda self, data: (read.append(len(data)), feed(self, data))[1])
+        client = await stream_to_client(stage, frames, LAST)
+        assert b"".join(client.got) == b"".join(frames)
+        assert len(read) > 1
+        assert sum(read) == len(b"".join(frames))
+        assert stage.kinds()[-1] == "finished"
+
+    play(story, tmp_path, **WITHOUT_KEYS)
 
 
 def test_leaving_twice_is_leaving_once(tmp_path: Path) -> None:

@@ -175,6 +175,9 @@ class _PlainWriter:
         if data:
             self._kept.append(response_body(data, more=True))
 
+    def chunk_writer(self) -> None:
+        """Whoever serves this frames the body."""
+
     def take_body(self) -> bytes | None:
         """Nothing: the body comes from the other server, piece by piece."""
         return None

@@ -21,7 +21,8 @@ from sightline.exchange.phase import FailedEnd, FinishedEnd
 from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, unreadable
 from sightline.exchange.request_counter import RequestCounter, read_count
-from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap
+from sightline.exchange.stream_pump import StreamPump
+from sightline.exchange.stream_taps import TranslatingTap, VerbatimTap
 from sightline.model.reply import Reply, Usage, possible
 from sightline.model.request import Request
 from sightline.tokens.calibration import digest_chain

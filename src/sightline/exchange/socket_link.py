@@ -127,7 +127,7 @@ class SocketResponse:
             await self._waiter
         return self._take()
 
-    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+    async def pass_to(self, take: Callable[[bytes, bytes], bool]) -> None:
         """Give each event to `take` in the callback that reads it from the socket, until `take` returns False or no
         more comes. Raises what `take` raises."""
         done: asyncio.Future[None] = self._loop.create_future()
@@ -136,7 +136,7 @@ class SocketResponse:
             goes_on = True
             try:
                 while goes_on and self._pieces:
-                    goes_on = take(self._take_one())
+                    goes_on = take(self._take_one(), b"")
             except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
                 self._listener = None
                 if not done.done():
@@ -397,7 +397,7 @@ class RefusalBody:
             raise StopAsyncIteration
         return body
 
-    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+    async def pass_to(self, take: Callable[[bytes, bytes], bool]) -> None:
         """The iteration gives it."""
 
     def take_whole(self) -> bytes | None:

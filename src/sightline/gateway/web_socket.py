@@ -223,6 +223,9 @@ class FrameWriter:
         """Wait until the client takes more."""
         await self._client.until_writable()
 
+    def chunk_writer(self) -> None:
+        """A socket has messages."""
+
     def write(self, data: bytes, /) -> None:
         """Send the events that these bytes complete."""
         # Nearly always they are one event that came as one frame.

@@ -160,6 +160,9 @@ class Http2Call:
         """Write a chunk of the body, whether or not the client takes it yet."""
         self._add(data, is_last=False)
 
+    def chunk_writer(self) -> None:
+        """HTTP/2 has frames of its own."""
+
     async def until_writable(self) -> None:
         """Wait until the client takes more."""
         while self.is_paused:

@@ -151,6 +151,10 @@ class HttpCall:
         else:
             self.write_body(data, is_last=False)
 
+    def chunk_writer(self) -> Callable[[bytes], None] | None:
+        """The transport itself, if the body goes out in chunks."""
+        return self._connection.transport.write if self._is_chunked and not self._head else None
+
     async def until_writable(self) -> None:
         """Wait until the client takes more."""
         await self._connection.until_writable()

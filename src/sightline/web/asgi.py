@@ -83,6 +83,11 @@ class ChunkWriter(Protocol):
         """Write a chunk of the body; nothing where it is empty."""
         ...
 
+    def chunk_writer(self) -> Callable[[bytes], None] | None:
+        """What writes a chunk with its size, as HTTP/1.1 has it, once the head is out; None where bodies have no such
+        chunks."""
+        ...
+
     async def until_writable(self) -> None:
         """Wait until the client takes more."""
         ...

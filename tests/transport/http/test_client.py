@@ -426,7 +426,7 @@ def test_chunks_are_passed_on_until_the_taker_stops_and_the_rest_is_iterated() -
             response = await http.send(post(upstream.url), Timeouts())
             taken: list[bytes] = []
 
-            def take(data: bytes) -> bool:
+            def take(data: bytes, _chunk: bytes) -> bool:
                 taken.append(data)
                 gates[len(taken) - 1].set()
                 return len(taken) < 2
@@ -441,18 +441,52 @@ def test_chunks_are_passed_on_until_the_taker_stops_and_the_rest_is_iterated() -
     told(story())
 
 
+def test_a_chunk_that_comes_whole_is_passed_on_with_its_size_wherever_others_are_cut() -> None:
+    first, second, third = b"data: 1\n\n", b"data: \r\n\r\n", b"9\r\ndata: 3\n\n"
+    said = [chunk(first), chunk(second), chunk(third)[:7], chunk(third)[7:], chunk(second) + chunk(first), chunk(third)]
+
+    async def story() -> None:
+        gates = [asyncio.Event() for _ in [*said, LAST]]
+        script = pieces(head(200), *[part for pair in zip(gates, [*said, LAST], strict=True) for part in pair])
+        async with Upstream([script]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            taken: list[tuple[bytes, bytes]] = []
+
+            def take(data: bytes, framed: bytes) -> bool:
+                taken.append((data, framed))
+                gates[len(taken)].set()
+                return True
+
+            gates[0].set()
+            await response.pass_to(take)
+            assert (
+                taken
+                == [
+                    (first, b""),  # the parser had not seen a chunk yet
+                    (second, chunk(second)),
+                    (third[:4], b""),
+                    (third[4:], b""),
+                    (second + first, b""),
+                    (third, chunk(third)),
+                ]
+            )
+            assert [piece async for piece in response] == []
+
+    told(story())
+
+
 def test_what_a_taker_raises_is_raised_where_it_was_started_and_a_cancelled_one_hangs_up() -> None:
     async def story() -> None:
         async with Upstream([stall(head(200), chunk(b"a"))]) as upstream, client() as http:
 
-            def refuse(_data: bytes) -> bool:
+            def refuse(_data: bytes, _chunk: bytes) -> bool:
                 raise ZeroDivisionError
 
             async with await http.send(post(upstream.url), PATIENT) as response:
                 with pytest.raises(ZeroDivisionError):
                     await response.pass_to(refuse)
             response = await http.send(post(upstream.url), PATIENT)
-            passing = asyncio.ensure_future(response.pass_to(lambda _data: True))
+            passing = asyncio.ensure_future(response.pass_to(lambda _data, _chunk: True))
             await turns()
             passing.cancel()
             await asyncio.wait({passing})

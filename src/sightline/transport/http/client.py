@@ -12,7 +12,7 @@ from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import HttpConnection, RequestBody
 from sightline.transport.http.dialling import Trust, dial, dial_for
-from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, with_length
+from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, size_line, with_length
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
 
@@ -213,9 +213,12 @@ class Response:
             self._release()
         return data
 
-    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+    async def pass_to(self, take: Callable[[bytes, bytes], bool]) -> None:
         """Give each portion of the body to `take` in the callback that reads it from the socket, until `take` returns
-        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` raises."""
+        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` raises.
+
+        The second argument is the chunk as it came, with its size, if the portion is exactly one; else it is empty.
+        """
         connection, answer = self._connection, self._answer
         if connection is None:
             return
@@ -223,14 +226,21 @@ class Response:
         pieces = answer.pieces
 
         def on_data(data: bytes) -> None:
+            # For each chunk of each stream: as few steps as can be.
             goes_on = True
             try:
-                if data:
-                    answer.feed(data)
-                if pieces:
-                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                    pieces.clear()
-                    goes_on = take(data)
+                line = size_line(len(data)) if answer.is_between_chunks else b""
+                if line and data.startswith(line) and data.endswith(b"\r\n"):
+                    if take(data[len(line) : -2], data):
+                        return
+                    goes_on = False
+                else:
+                    if data:
+                        answer.feed(data)
+                    if pieces:
+                        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                        pieces.clear()
+                        goes_on = take(data, b"")
             except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
                 connection.listener = None
                 if not done.done():

@@ -6,7 +6,7 @@ early, or frame the body twice, is refused.
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TypeAlias
 
@@ -72,8 +72,28 @@ def _find_shape(data: bytes, answer: "AnswerParser") -> AnswerShape | None:
     return _SHAPES[key]
 
 
+@lru_cache(maxsize=4096)
+def size_line(length: int) -> bytes:
+    """The line before a chunk that has this many bytes with that line and the line break behind it; empty if there is
+    no such chunk, or if it is the last one."""
+    for digits in range(1, 8):
+        line = b"%x\r\n" % max(0, length - digits - 4)
+        if len(line) == digits + 2:
+            return b"" if line == b"0\r\n" else line
+    return b""
+
+
 class _EnoughError(Exception):
     """Stops llhttp, and goes no further than `feed`."""
+
+
+def _ends_with_chunk(data: bytes, body: bytes) -> bool:
+    """Whether these bytes of a chunked answer end with a whole chunk; `body` is the last that llhttp found in them.
+
+    A body that is a part of its chunk may look whole if it is nothing but line breaks; the size of a chunk to come may
+    look like a body if that is a number. The frames of a stream are neither.
+    """
+    return body[-1:] == b"\n" and body[:1] not in b"\r\n" and data.endswith(b"%x\r\n%b\r\n" % (len(body), body))
 
 
 class AnswerParser:
@@ -93,6 +113,8 @@ class AnswerParser:
     _until_close = False
     _head_size = 0
     _framing_size = 0
+    is_between_chunks = False
+    """Whether llhttp has read exactly to the end of a chunk. It need not see chunks that come whole then."""
     _llhttp: HttpResponseParser | None = None
 
     def __init__(
@@ -138,7 +160,9 @@ class AnswerParser:
             self._stop(str(error))
         if len(self.pieces) > before:
             self._framing_size = 0
+            self.is_between_chunks = _ends_with_chunk(data, self.pieces[-1])
             return
+        self.is_between_chunks = False
         # Only the size and the extensions of a chunk, or trailers: not queued, so without backpressure.
         self._framing_size += len(data)
         if self._framing_size > HEAD_LIMIT and not self.is_over():

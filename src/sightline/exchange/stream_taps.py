@@ -1,0 +1,382 @@
+"""What a client gets of each chunk of a response that streams: `VerbatimTap` gives the provider's own bytes,
+`TranslatingTap` a stream of the client's dialect. Both record what passes.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Protocol
+
+from sightline.dialects.registry import dialect
+from sightline.dialects.translate import StreamTranslation
+from sightline.errors import Fault
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.reply_writing import failure_frame
+from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd, cancel_reason
+from sightline.exchange.recorder import Recorder
+from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, key_repeated, unreadable
+from sightline.model.reply import Reply
+from sightline.wire.jsontext import encode
+from sightline.wire.secrets import Masking
+
+_READ_SIZE = 1 << 13
+"""Bytes that are read together: many small chunks are read faster as one."""
+MOST_UNREAD = 1 << 18
+"""Bytes of a stream that may wait to be read together at its end; to read more takes so long that others would wait."""
+_MOST_EARLY = 1 << 20
+_FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+
+
+class Tap(Protocol):
+    """Turns a provider's chunks into a client's. One of `end`, `fail` and `leave` is called, once."""
+
+    recorder: Recorder
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has had all that it will get."""
+
+    @property
+    def may_end(self) -> bool:
+        """Whether only the end of the transfer is missing, for which the client need not wait long."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits to be read that it should `catch_up`."""
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the response so far."""
+
+    def take(self, data: bytes) -> bytes:
+        """A chunk came from the provider; returns the bytes for the client."""
+
+    def find_keeper(self) -> Callable[[bytes], object] | None:
+        """What keeps a chunk to be read later, where the client gets what comes as it is; None where `take` has to look
+        at it."""
+
+    def catch_up(self, *, must: bool = False) -> None:
+        """Read what the client was given since, if it is so much that it should, or `must`, be read now."""
+
+    def share_reading(self) -> ReplyReader | None:
+        """Before the first chunk: what reads the stream as the client gets it, if anything does."""
+
+    def end(self) -> bytes:
+        """The provider has ended the response; returns the last bytes for the client."""
+
+    def fail(self, fault: Fault) -> bytes:
+        """The response was interrupted; returns the last bytes for the client. Raises the fault if the stream has no
+        place for it."""
+
+    def leave(self) -> None:
+        """The client has gone."""
+
+
+class VerbatimTap:
+    """The provider's bytes as they came; a copy is read for the record.
+
+    `masking` removes configured keys from what the client gets. `decoder` undoes the content coding of the copy, if
+    there is one. With `is_framed` the bytes are server-sent events, to which an error can be added.
+
+    Until the reply begins, bytes are held back that would make a failure look like a success: client libraries take an
+    empty stream, a bare `[DONE]` and any body that is no stream for a reply without content. Comments and pings pass.
+    """
+
+    has_ended = False
+    may_end = False
+    is_behind = False
+
+    def __init__(
+        self, exchange: Exchange, spoken: str, *, masking: Masking, decoder: BodyDecoder | None, is_framed: bool
+    ) -> None:
+        self._exchange = exchange
+        self.recorder = exchange.recorder
+        self._spoken = spoken
+        self._masking = masking
+        self._has_secrets = masking.has_secrets
+        self._decoder = decoder
+        self._is_framed = is_framed and decoder is None
+        self._is_shared = False
+        """Whether a caller of our own gets the events: then the bytes are read as the client gets them, without keys,
+        and each chunk when it comes."""
+        self._unread: list[bytes] = []
+        self._unread_size = 0
+        self._plain = dialect(spoken).plain_stream if self._is_framed else None
+        """What reads the whole stream at its end; None once the reader has begun to read it, or has to."""
+        self._most_unread = _READ_SIZE if self._plain is None else MOST_UNREAD
+        self._reply: Reply | None = None
+        self._early: bytearray | None = bytearray()
+        """What is held back until the reply begins; None from then on."""
+        self._rest = b""
+        """What the masking held back to the end."""
+        self._last = b""
+        self._is_kept = False
+        """Whether chunks go to the keeper, so that the last of them is the last that the client was given."""
+
+    @cached_property
+    def _reading(self) -> ReplyReader:
+        return ReplyReader(self._spoken)  # only where `_plain` does not read it
+
+    def share_reading(self) -> ReplyReader | None:
+        """The reading of a stream to which an error can be added: nothing of another kind is read before its end."""
+        if not self._is_framed:
+            return None
+        self._is_shared, self._plain = True, None
+        self._reading = ReplyReader(self._spoken, keeps_events=True)
+        return self._reading
+
+    @property
+    def can_add_errors(self) -> bool:
+        """Whether an error can be added to the stream, so that the head need not wait for the first bytes."""
+        return self._is_framed
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the response so far."""
+        if self._reply is not None:
+            return self._reply
+        self._read()
+        return self._reading.reply
+
+    def take(self, data: bytes) -> bytes:
+        """The same bytes, unless they repeat a key."""
+        # For each chunk of each stream: as few steps as can be.
+        if self._decoder is not None:
+            return self._pass_coded(data, self._decoder)
+        self.recorder.record_chunk(data)
+        shown = self._masking.feed(data) if self._has_secrets else data
+        unread = shown if self._is_shared else data
+        self._unread.append(unread)
+        self._unread_size = size = self._unread_size + len(unread)
+        if size >= self._most_unread:
+            self.is_behind = True
+        if self._is_shared:
+            self.recorder.has_masked_reader = self._masking.has_found
+            self._read()
+        if self._early is not None:
+            shown = self._hold_until_reply(self._early, shown)
+        if shown:
+            self._last = shown
+        return shown
+
+    def find_keeper(self) -> Callable[[bytes], object] | None:
+        """That of a stream that is read at its end, once its reply has begun."""
+        if self._plain is None or self._early is not None or self._has_secrets:
+            return None
+        self._is_kept = True
+        return self._unread.append
+
+    def _pass_coded(self, data: bytes, decoder: BodyDecoder) -> bytes:
+        """The coded bytes; raises a fault if they contain a key."""
+        plain = decoder.feed(data)
+        self.recorder.record_chunk(plain)
+        if decoder.trouble:
+            self._read()
+            self._reading.give_up(decoder.trouble)
+        self._unread.append(plain)
+        self._unread_size += len(plain)
+        self.is_behind = self._unread_size >= self._most_unread
+        self._masking.feed(plain)
+        if self._masking.has_found:
+            raise key_repeated()
+        return data if self._early is None else self._hold_until_reply(self._early, data)
+
+    def _hold_until_reply(self, early: bytearray, shown: bytes) -> bytes:
+        """The bytes that can be passed on before anything of a reply has arrived."""
+        if self._plain is not None and len(early) + len(shown) == self._unread_size:
+            begun = bytes(early) + shown if early else shown
+            if self._plain.begins(begun):
+                self._early = None
+                return begun
+        early += shown
+        self._read()
+        reading = self._reading
+        is_refused = reading.has_failed and not reading.was_cut and self._is_framed
+        if reading.has_begun or is_refused or len(early) > _MOST_EARLY:
+            self._early = None
+            return bytes(early)
+        if not self._is_framed or reading.was_cut:
+            return b""
+        ends = [early.rfind(end) + len(end) for end in _FRAME_ENDS if early.rfind(end) >= 0]
+        passed = bytes(early[: max(ends, default=0)])
+        del early[: len(passed)]
+        return passed
+
+    def catch_up(self, *, must: bool = False) -> None:
+        """Read what was passed on, once it is large enough."""
+        if self.is_behind or must:
+            self._read()
+
+    def _read(self) -> None:
+        if self._unread:
+            data = b"".join(self._unread)
+            if self._is_kept:
+                self._last = self._unread[-1]
+            self._unread.clear()
+            self._unread_size = 0
+            self.is_behind = False
+            self._plain, self._most_unread = None, _READ_SIZE
+            self._reading.feed(data)
+
+    def _read_rest(self) -> None:
+        """No more bytes come: read the last, and take back what the masking holds, which is no key after all."""
+        rest = self._masking.close()
+        self._rest += rest
+        if self._is_shared:
+            self._unread.append(rest)
+            self._unread_size += len(rest)
+        self._read()
+
+    def end(self) -> bytes:
+        """The bytes that were held back, and an error where the stream ended before the reply was complete."""
+        if self._plain is not None:
+            self._reply = self._plain.read(b"".join(self._unread))
+            if self._reply is not None:
+                self._rest += self._masking.close()
+                self._exchange.end_response(FinishedEnd(self._reply))
+                return self._flush()
+        self._read_rest()
+        was_sent = self._reading.has_failed and not self._reading.has_unnamed_error
+        self._reading.close()
+        reply = self._reading.reply
+        if reply.fault is None:
+            self._exchange.end_response(FinishedEnd(reply, self._reading.warning))
+            return self._flush()
+        is_empty = self._early is not None
+        can_add = self._is_framed or (self._decoder is None and self._reading.can_add_element)
+        if not can_add and (is_empty or not was_sent):
+            # This stream has no place for an error: the client gets a status, or the transfer is broken off.
+            status = dialect(self._spoken).write_error(reply.fault)[0]
+            self._exchange.end_response(FailedEnd(reply.fault, status, reply.usage))
+            raise reply.fault
+        self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
+        if is_empty and self._reading.was_cut:
+            self._early = None  # clients do not look for an error behind the end of a stream
+            return self._error(reply.fault)
+        held = self._flush()
+        return held + self._error(reply.fault) if can_add and (is_empty or not was_sent) else held
+
+    def _flush(self) -> bytes:
+        """The bytes that the client has not been given yet."""
+        held, self._rest = self._rest, b""
+        early, self._early = bytes(self._early or b""), None
+        held = early if self._decoder is not None else early + held
+        self._last = held or self._last
+        return held
+
+    def fail(self, fault: Fault) -> bytes:
+        """The error as the dialect writes it, if there is a place for it. A complete reply needs none."""
+        self._read_rest()
+        has_key = self._decoder is not None and self._masking.has_found
+        if self._reading.has_ended and not has_key:
+            return self.end()
+        can_add = self._is_framed or (self._decoder is None and self._reading.can_add_element)
+        self._reading.fail(fault)
+        self._exchange.end_response(FailedEnd(fault, usage=self._reading.reply.usage))
+        if not can_add:
+            raise fault
+        return self._flush() + self._error(fault)
+
+    def leave(self) -> None:
+        """A client that leaves after a complete reply, or after the provider's own error, has had everything."""
+        self._read_rest()
+        was_sent = self._reading.has_failed
+        self._reading.close()
+        reply = self._reading.reply
+        if reply.fault is not None and was_sent:
+            self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
+        elif reply.fault is None and reply.choice.finish is not None:
+            self._exchange.end_response(FinishedEnd(reply, self._reading.warning))
+        else:
+            self._exchange.end_response(CancelledEnd(cancel_reason()))
+
+    def _error(self, fault: Fault) -> bytes:
+        last = self._last
+        if not self._is_framed:
+            gap = b"" if last.rstrip().endswith((b"[", b",")) else b",\n"
+            return gap + encode(dialect(self._spoken).write_error(fault)[1]) + b"]"
+        gap = b"" if not last or last.endswith(_FRAME_ENDS) else b"\n\n"
+        return gap + failure_frame(self._spoken, fault, self._reading.reply, last)
+
+
+class TranslatingTap:
+    """The response in the client's dialect. Where the translation lost something, the record says what."""
+
+    is_behind = False
+
+    def __init__(
+        self, exchange: Exchange, translation: StreamTranslation, *, masking: Masking, decoder: BodyDecoder | None
+    ) -> None:
+        self._exchange = exchange
+        self.recorder = exchange.recorder
+        self._translation = translation
+        self._masking = masking
+        self._decoder = decoder
+        self._given: list[bytes] = []
+        self._has_ended_response = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has had the end of its stream."""
+        return self._translation.has_ended
+
+    @property
+    def may_end(self) -> bool:
+        """Whether only the end of the transfer is missing."""
+        return self._translation.may_end
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the response so far."""
+        return self._translation.reply
+
+    def take(self, data: bytes) -> bytes:
+        """The translation of this chunk."""
+        plain = data if self._decoder is None else self._decoder.feed(data)
+        self.recorder.record_chunk(plain)
+        if self._decoder is not None and self._decoder.trouble:
+            raise unreadable(self._decoder.trouble)
+        return self._give(self._translation.feed(plain))
+
+    def find_keeper(self) -> None:
+        """Every chunk is translated when it comes."""
+
+    def catch_up(self, *, must: bool = False) -> None:
+        """Every chunk is read when it comes."""
+
+    def share_reading(self) -> ReplyReader | None:
+        """What is read is of the provider's dialect, and not what the client gets."""
+        return None
+
+    def end(self) -> bytes:
+        """The end of the client's stream, or an error in its place."""
+        return self._give(self._translation.close(), is_last=True)
+
+    def fail(self, fault: Fault) -> bytes:
+        """The error in the form of the client's dialect."""
+        return self._give(self._translation.fail(fault), is_last=True)
+
+    def leave(self) -> None:
+        """The client has gone. If it has had the end of its stream before, the response has ended already."""
+        if not self._has_ended_response:
+            self._has_ended_response = True
+            self._exchange.end_response(CancelledEnd(cancel_reason()))
+
+    def _give(self, data: bytes, *, is_last: bool = False) -> bytes:
+        is_over = is_last or self._translation.has_ended
+        data = self._masking.feed(data) + (self._masking.close() if is_over else b"")
+        self._given.append(data)
+        if is_over and not self._has_ended_response:
+            self._has_ended_response = True
+            self._end_response()
+        return data
+
+    def _end_response(self) -> None:
+        reply, report = self._translation.reply, self._translation.report
+        if report.losses:
+            digest = self.recorder.keep_body(b"".join(self._given))
+            self.recorder.record_translation(self._exchange.request.dialect, digest, report)
+        self._given.clear()
+        if reply.fault is None:
+            self._exchange.end_response(FinishedEnd(reply))
+        else:
+            self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
