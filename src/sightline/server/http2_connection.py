@@ -106,9 +106,7 @@ class Http2Call:
         if self.is_answered:
             return {"type": "http.disconnect"}
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        unread, self._unread = self._unread, 0
-        connection.acknowledge(self, unread)
+        connection.acknowledge(self, self.take_unread())
         return {"type": "http.request", "body": body, "more_body": not self.has_body}
 
     def wake(self) -> None:
@@ -171,10 +169,8 @@ class Http2Call:
 
     def tell_writable(self) -> None:
         """Let the application go on if the client takes more."""
-        waiter = self._writable
-        if waiter is not None and not waiter.done() and not self.is_paused:
-            self._writable = None
-            waiter.set_result(None)
+        if self._writable is not None and not self._writable.done() and not self.is_paused:
+            self._writable.set_result(None)
 
     def _add(self, body: bytes, *, is_last: bool) -> None:
         if body and self.scope["method"] != "HEAD":
