@@ -227,20 +227,6 @@ def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> 
     play(story, tmp_path)
 
 
-def test_a_stream_that_came_at_once_is_one_commit_before_any_of_it_leaves(tmp_path: Path) -> None:
-    frames = streamed("openai-chat", SAYS)
-
-    async def story(stage: Stage) -> None:
-        stage.upstream.script = [pieces(head(200, SSE) + b"".join(map(chunk, frames)) + LAST)]
-        relayed = await stage.relay.start(asks("openai-chat", stream=True))
-        assert stage.kinds() == ["received", "attempt", "finished"]
-        assert len(stage.commits) == 1
-        assert (b"x-sightline-exchange", b"x_1") in relayed.headers
-        assert (await taken(relayed)).body == b"".join(frames)
-
-    play(story, tmp_path)
-
-
 def test_a_whole_answer_is_on_record_before_any_of_it_leaves(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]

@@ -134,6 +134,19 @@ def test_a_long_stream_is_read_while_it_comes(tmp_path: Path, monkeypatch: pytes
     play(story, tmp_path, **WITHOUT_KEYS)
 
 
+def test_a_stream_that_came_at_once_is_one_commit_before_any_of_it_leaves(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        frames = streamed("openai-chat")
+        stage.upstream.script = [pieces(head(200, SSE) + b"".join(map(chunk, frames)) + LAST)]
+        relayed = await stage.relay.start(asks("openai-chat", stream=True))
+        assert stage.kinds() == ["received", "attempt", "finished"]
+        assert len(stage.commits) == 1
+        assert (b"x-sightline-exchange", b"x_1") in relayed.headers
+        assert relayed.whole_body == b"".join(frames)
+
+    play(story, tmp_path)
+
+
 def test_leaving_twice_is_leaving_once(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [stall(head(200, SSE))]
