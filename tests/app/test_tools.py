@@ -171,12 +171,14 @@ def test_hooks_are_those_of_the_toolsets_and_the_ones_that_are_named(
     ("words", "message", "hint"),
     [
         ({"tools": ["nobody"]}, "'nobody' is neither a toolset nor a file", "Configured are: mine."),
+        ({"tools": ["servers.json"]}, "'servers.json' is no Python file", "--mcp servers.json"),
         ({"builtin": ["format_disk"]}, "there is no built-in tool 'format_disk'", "There are read_file"),
     ],
 )
 def test_unknown_toolset_or_builtin_is_reported_with_the_available_ones(
     tooling_loaded: Configuration, tmp_path: Path, words: dict[str, list[str]], message: str, hint: str
 ) -> None:
+    (tmp_path / "servers.json").write_text('{"mcpServers": {}}')
     with pytest.raises(Fault) as caught:
         parse_tools(tooling_loaded, here=tmp_path, **words)
     assert (caught.value.code, caught.value.message) == (Code.USAGE, message)

@@ -185,6 +185,9 @@ def _builtin(name: str) -> BuiltinName:
 def _file(word: str, here: Path, known: tuple[str, ...]) -> str:
     if not (here / word).is_file():
         raise _no_toolset(word, known)
+    if word.endswith(".json"):  # it would run as Python, and seem to be a file without functions
+        hint = f"For a file of MCP servers: --mcp {word}, or mcp = {word!r} in a table [tools.NAME] of sightline.toml."
+        raise Fault(Code.USAGE, f"{word!r} is no Python file", hint=hint)
     return str(here / word)
 
 
