@@ -163,7 +163,8 @@ def on_terminal(code: str) -> str:
         return terminal.read(65536).decode().replace("\r\n", "\n")
 
 
-def test_on_a_terminal_thinking_is_dimmed_and_nothing_foreign_is_obeyed() -> None:
+def test_on_a_terminal_thinking_is_dimmed_and_nothing_foreign_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
     shown_text = on_terminal(
         "from sightline.cli.answer import AnswerView as View\n"
         "from sightline.model.events import TextReceived as Text, ThinkingReceived as Thinking\n"

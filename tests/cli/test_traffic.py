@@ -87,6 +87,11 @@ def test_an_empty_record_says_so(data: Path, capsys: Captured) -> None:
 def test_a_terminal_gets_its_width_and_colours(three: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["traffic"]) == 0
+    plain = capsys.readouterr().out
+    assert "\x1b[" not in plain
+    monkeypatch.setenv("NO_COLOR", "")
     assert main(["traffic"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("\x1b[31m")

@@ -23,8 +23,9 @@ _CONTROL = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u20
 
 def say(text: str, *, end: str = "\n", style: str = "") -> None:
     """Print a message to stderr; if that is closed or full, the message is lost. Control characters are escaped;
-    `style` is our own."""
+    `style` is our own, and left out where there are no colours."""
     if sys.stderr is not None:
+        style = style if has_colours(sys.stderr) else ""
         with contextlib.suppress(OSError):
             print(f"{style}{harmless(text)}".encode("utf-8", "replace").decode(), file=sys.stderr, flush=True, end=end)
 
@@ -32,6 +33,11 @@ def say(text: str, *, end: str = "\n", style: str = "") -> None:
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether this stream is a terminal."""
     return stream is not None and stream.isatty()
+
+
+def has_colours(stream: TextIO | None) -> bool:
+    """Whether this stream is a terminal whose user wants colours: https://no-color.org."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
 
 
 def harmless(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import harmless, is_terminal, many, say, write
+from sightline.cli.terminal import harmless, has_colours, is_terminal, many, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         from sightline.workbench.exchange_views import line
 
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _WIDTH_IN_A_PIPE
-        table = _Table(width, has_colours=is_terminal(sys.stdout))
+        table = _Table(width, has_colours=has_colours(sys.stdout))
         count = 0
         async with open_record(loaded, arguments.data, arguments.store) as store:
             before, now = "", SystemClock().now()
