@@ -7,7 +7,7 @@ afterwards (`postgres_digest`).
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar, get_type_hints
 
 import msgspec
@@ -136,7 +136,6 @@ class PostgresBodies:
 
 T = TypeVar("T")
 
-_LARGEST = (1 << 63) - 1
 _ENCODER = msgspec.msgpack.Encoder()
 _KINDS = {int: "bigint", float: "double precision", bool: "boolean"}
 _TYPES = get_type_hints(Summary)
@@ -275,7 +274,12 @@ class PostgresSink:
                 entry = FactEntry(row["exchange"], row["n"], row["at"], fact_of(row["data"]))
                 before[entry.exchange].append(entry)
         rows = {
-            name: (name, each.next_n, to_read(each.facts), *_row([*before[name], *each.facts], self._prices))
+            name: (
+                name,
+                each.next_n,
+                to_read(each.facts),
+                *row_of(fold_facts([*before[name], *each.facts], self._prices)),
+            )
             for name, each in fresh.items()
         }
         begun = set(known)
@@ -334,17 +338,3 @@ async def _close_connection(connection: PostgresConnection) -> None:
     except TROUBLE:
         # Whatever was wrong with it, nothing waits for it any more.
         connection.terminate()
-
-
-def _row(facts: Iterable[FactEntry], prices: PriceList) -> list[str | int | float | None]:
-    """The columns, with what no column of PostgreSQL takes made into what one does."""
-    return [_fitting(value) for value in row_of(fold_facts(facts, prices))]
-
-
-def _fitting(value: str | int | float | None) -> str | int | float | None:
-    if isinstance(value, str):
-        # In a list of tools, the sign that ends texts elsewhere is written as an escape.
-        return value.replace("\\u0000", "\\ufffd")
-    if isinstance(value, int) and not isinstance(value, bool):
-        return max(-_LARGEST, min(value, _LARGEST))
-    return value

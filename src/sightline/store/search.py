@@ -37,8 +37,8 @@ _PAGE, _MOST_PAGE = 1000, 4000
 """Exchanges whose words are looked through together: more of them after each page."""
 _ROWS = 200
 """How many exchanges are looked at together."""
-_MOST_BLOCKS = 64
-"""Blocks of words that are asked for together, after fewer at first: about a megabyte and a half."""
+_MOST_BLOCKS = 128
+"""Blocks of words that are asked for together, after fewer at first: about three megabytes."""
 _LAST = "\U0010ffff"
 """Behind every id."""
 
