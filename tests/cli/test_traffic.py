@@ -100,6 +100,29 @@ def test_a_terminal_gets_its_width_and_colours(three: Path, capsys: Captured, mo
 
 
 @pytest.mark.parametrize(
+    ("columns", "headings"),
+    [
+        (200, "TIME ID CLIENT MODEL STATE TOKENS COST TOOK TITLE"),
+        (80, "TIME ID CLIENT MODEL STATE TOKENS TITLE"),
+        (54, "TIME ID STATE TITLE"),
+        (40, "ID STATE TITLE"),
+    ],
+)
+def test_a_narrow_terminal_still_shows_how_it_ended_and_what_was_asked(
+    three: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, columns: int, headings: str
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["traffic"]) == 0
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split() == headings.split()
+    assert max(map(len, lines)) <= columns
+    assert "529 overloaded" in lines[1]
+    assert "second" in lines[1]
+
+
+@pytest.mark.parametrize(
     ("cost", "shown"), [(None, ""), (0.0, "$0.00"), (0.00001, "<$0.0001"), (0.01234, "$0.0123"), (3.456, "$3.46")]
 )
 def test_money_is_short(cost: float | None, shown: str) -> None:

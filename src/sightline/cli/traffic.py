@@ -31,6 +31,9 @@ _WIDTH_IN_A_PIPE = 160
 _RED, _DIM, _PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 _HEADINGS = ("TIME", "ID", "CLIENT", "MODEL", "STATE", "TOKENS", "COST", "TOOK", "TITLE")
 _TO_THE_RIGHT = frozenset({"TOKENS", "COST", "TOOK"})
+_LEFT_OUT = ("TOOK", "COST", "CLIENT", "TOKENS", "MODEL", "TIME")
+"""What a narrow terminal goes without, the first of it first: 80 columns would else end before the state."""
+_ROOM_FOR_TITLE = 16
 
 
 def add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -73,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         from sightline.wire.jsontext import encode
         from sightline.workbench.exchange_views import line
 
-        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _WIDTH_IN_A_PIPE
-        table = _Table(width, has_colours=has_colours(sys.stdout))
+        columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        table = _Table(columns, has_colours=has_colours(sys.stdout))
         count = 0
         async with open_record(loaded, arguments.data, arguments.store) as store:
             before, now = "", SystemClock().now()
@@ -110,33 +113,46 @@ def parse_filter(words: Sequence[str]) -> "Expression":
 
 
 class _Table:
-    """Columns sized by the first page, so that the rest can be printed as it is read."""
+    """Columns sized by the first page, so that the rest can be printed as it is read. A terminal with fewer `columns`
+    gets fewer of them; a pipe, for which they are None, gets all."""
 
-    def __init__(self, width: int, *, has_colours: bool) -> None:
+    def __init__(self, columns: int | None, *, has_colours: bool) -> None:
         self._has_colours = has_colours
-        self._width = width
-        self._widths: list[int] = []
+        self._columns = columns
+        self._widths: dict[str, int] = {}
 
     def page(self, page: "Sequence[Summary]") -> bytes:
         rows = [_row(summary) for summary in page]
         out: list[str] = []
         if not self._widths:
-            self._widths = [
-                max(len(heading), *(len(row[column]) for row in rows)) for column, heading in enumerate(_HEADINGS)
-            ]
+            self._widths = {
+                heading: max(len(heading), *(len(row[column]) for row in rows))
+                for column, heading in enumerate(_HEADINGS)
+            }
+            self._leave_out()
             out.append(self._colour(self._line(_HEADINGS), _DIM))
         for summary, row in zip(page, rows, strict=True):
             has_failed = summary.state in ("failed", "dropped") or summary.status >= 400
             out.append(self._colour(self._line(row), _RED if has_failed else _DIM if summary.is_side else ""))
         return "".join(f"{line}\n" for line in out).encode("utf-8", "replace")
 
+    def _leave_out(self) -> None:
+        """Take away columns until a title has room."""
+        for heading in _LEFT_OUT:
+            rest = sum(self._widths.values()) - self._widths["TITLE"] + 2 * (len(self._widths) - 1)
+            if self._columns is None or rest + min(self._widths["TITLE"], _ROOM_FOR_TITLE) <= self._columns:
+                return
+            del self._widths[heading]
+
     def _line(self, row: Sequence[str]) -> str:
         cells = [
-            cell.rjust(width) if heading in _TO_THE_RIGHT else cell.ljust(width)
-            for heading, cell, width in zip(_HEADINGS, row, self._widths, strict=True)
+            cell.rjust(self._widths[heading]) if heading in _TO_THE_RIGHT else cell.ljust(self._widths[heading])
+            for heading, cell in zip(_HEADINGS, row, strict=True)
+            if heading in self._widths
         ]
         line = "  ".join(cells).rstrip()
-        return line if len(line) <= self._width else f"{line[: self._width - 1]}…"
+        width = self._columns or _WIDTH_IN_A_PIPE
+        return line if len(line) <= width else f"{line[: width - 1]}…"
 
     def _colour(self, line: str, colour: str) -> str:
         return f"{colour}{line}{_PLAIN}" if self._has_colours and colour else line
