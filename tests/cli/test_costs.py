@@ -11,7 +11,7 @@ from sightline.store.caps import FolderCounts
 from sightline.tokens.caps import BucketKey
 from sightline.workbench.costs import GROUPS
 from tests.cli.recorded_folder import fill, stand_alone_in
-from tests.recordings import exchange
+from tests.recordings import exchange, failed
 from tests.store.traffic import NOON
 
 
@@ -46,6 +46,15 @@ def test_below_the_table_is_where_the_prices_are_from(capsys: pytest.CaptureFixt
     Path("sightline.toml").write_text(f'[models."m"]\n{prices}\n')
     assert main(["costs"]) == 0
     assert "prices of 2026-11 (https://acme/prices): m" in capsys.readouterr().err
+
+
+def test_a_failed_request_does_not_make_the_cost_of_the_others_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(fill(tmp_path / "data", exchange("x_9", b'{"model":"m","messages":[9]}', [b"{}"], end=failed(429))))
+    assert main(["costs", "--by", "model"]) == 0
+    total = capsys.readouterr().out.splitlines()[-1].split()
+    assert (total[1], total[5]) == ("3", "unknown")
 
 
 def test_json_and_csv_have_the_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:

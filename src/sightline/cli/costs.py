@@ -163,7 +163,8 @@ def _table(costs: "CostsShown") -> str:
 
 def _cells(row: "CostRow") -> list[str]:
     share = f" ({row.cached_share:.0%})" if row.cached_share and row.cached_tokens else ""
-    is_known = row.cost or row.requests > row.unpriced + row.uncounted
+    # Requests that failed cost nothing, and do not make a sum of those without a price known.
+    is_known = row.cost or (not row.unpriced and row.requests > row.uncounted)
     about, more = "~" if row.estimated_cost else "", "+" if row.unpriced else ""
     cost = f"{about}${row.cost:,.4f}{more}" if is_known else "unknown"
     saved = f"${row.saved:,.4f}" if row.saved else "–"
