@@ -108,7 +108,11 @@ export function Sessions() {
                     <td class="number" data-name="tokens">
                       ${short(each.input_tokens)} → ${short(each.output_tokens)}
                     </td>
-                    <td class="number" title=${aboutCosts(each) || null} data-name=${sumOfCosts(each) === "unknown" ? "cost" : null}>
+                    <td
+                      class="number"
+                      title=${aboutCosts(each) || null}
+                      data-name=${sumOfCosts(each) === "unknown" ? "cost" : null}
+                    >
                       ${sumOfCosts(each)}
                     </td>
                     <td class="number" title=${stamp(each.ended)}>${when(each.ended, now)}</td>
