@@ -1,11 +1,12 @@
 """Somebody who types in the chat faster than it draws: here every frame and timer comes half a second late."""
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser import held_back
-from tests.chat_page import chat_stage, chatting, opened
+from tests.browser import held_back, looking
+from tests.chat_page import ChatPage, chat_stage, chatting, opened
 
 LATE_MS = 500
 DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
@@ -26,6 +27,20 @@ def test_arriving_answer_does_not_swallow_typed_characters(tmp_path: Path) -> No
         chat.answered("Second?")
         chat.press("Escape", "k", "Control+.", *["ArrowDown"] * 4, "Enter")
         expect(chat.dialog("Chat settings")).to_be_visible()
+
+
+def test_question_sent_before_the_chat_is_shown_is_asked_once_it_is(tmp_path: Path) -> None:
+    with chat_stage(tmp_path) as (desk, browser), looking(browser, desk.server) as shown:
+        desk.done("PUT", "topics", {"model": "acme/large"})
+        shown.expected.append("status of 404")  # its size is not known yet
+        let_go = held_back(shown.page, re.compile("/api/chat/views/"))
+        chat = ChatPage(shown, shown.page)
+        chat.page.goto(f"{desk.server.url}/#/chat")
+        chat.question.fill("First?")
+        chat.press("Enter")
+        expect(chat.question).to_have_value("")
+        let_go()
+        chat.answered("First?")
 
 
 def test_enter_is_obeyed_when_the_topics_have_come(tmp_path: Path) -> None:

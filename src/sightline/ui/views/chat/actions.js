@@ -11,7 +11,7 @@ import { held, onHeld } from "../traffic/feed.js";
 import { inChat, sessionOfChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, restoreDraft, take, write } from "./draft.js";
-import { inView, changeView, noteSent, onChat, sending, viewId } from "./feed.js";
+import { inView, changeView, condition, noteSent, onChat, sending, viewId } from "./feed.js";
 
 /** @import { ChatBrief } from "../../api-types.d.ts" */
 /** @import { CommandShown, PairShown } from "./core/chat.js" */
@@ -66,6 +66,13 @@ export function showHud(on) {
   }
 }
 
+/** Until the chat is shown, or cannot be: what is sent is what is shown, also for who types ahead of it. */
+async function whenShown() {
+  let stop = () => {};
+  await new Promise((resolve) => (stop = condition.subscribe((now) => now !== "loading" && resolve(now))));
+  stop();
+}
+
 /** @param {ApiError} error */
 function codeOf(error) {
   return error.details?.code ?? error.code;
@@ -93,6 +100,7 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
   const stop = hold ? openWhenHeld() : () => {};
   isPosting.value = true;
   try {
+    await whenShown();
     const { pair } = await inView(() => post(inChat("/api/chat/send"), own));
     if (hold) wait(pair, asked);
     noteSent(pair);
