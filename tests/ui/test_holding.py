@@ -113,6 +113,12 @@ def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageS
         expect(page.get_by_role("heading", name="This exchange is not in the record")).to_be_visible()
         expect(places.get_by_role("link", name="Request")).to_have_count(0)
         stage.keep(shown, "request-not-on-record")
+        back, again = (
+            page.get_by_role("button", name=name).bounding_box() for name in ("Back to traffic", "Try again")
+        )
+        assert back
+        assert again
+        assert again["x"] - back["x"] - back["width"] >= 4
         page.get_by_role("button", name="Back to traffic").click()
         expect(places.get_by_role("link", name="Traffic")).to_be_visible()
         expect(places.get_by_role("link", name="Request")).to_have_count(0)
