@@ -361,9 +361,12 @@ def test_google_embeddings_from_any_provider(google: genai.Client, model: str, f
     assert [each.values for each in made.embeddings] == [[first, 0.0], [first, 1.0]]
 
 
-def test_embeddings_of_a_provider_without_them_are_refused(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError, match="has no embeddings"):
-        client.embeddings.create(model="to-anthropic", input="a")
+def test_embeddings_of_a_provider_without_them_are_refused(upstream: RawUpstream, client: openai.OpenAI) -> None:
+    before = len(upstream.seen)
+    for model in ("to-anthropic", "local", "local/smollm2-135m-instruct"):  # what is for this machine never leaves it
+        with pytest.raises(openai.BadRequestError, match="has no embeddings"):
+            client.embeddings.create(model=model, input="a")
+    assert len(upstream.seen) == before
     with pytest.raises(openai.BadRequestError, match="neither a text nor a list of texts"):
         client.embeddings.create(model="to-gemini", input=[1, 2, 3])
     strict = {"x-sightline-strict": "1"}

@@ -79,7 +79,10 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
         return as_meant(catalog, request, caller)
     if request.model:
         choice = route_for(catalog, replace(request, dialect=caller), has_key)
-        if not choice.provider.embedded or request.provider:
+        is_embedded = choice.provider.embedded
+        if is_embedded and request.embeds and _is_named(choice, request):
+            raise no_embeddings(choice.provider_name)
+        if not is_embedded or _is_named(choice, request):
             # A provider embeds texts in its own API; what else it understands is at another address.
             return replace_choice(choice, arriving=None) if request.embeds else choice
     if request.provider:
@@ -95,6 +98,13 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
         hint = "Name the provider in front of the path, /p/PROVIDER/…, or write a route with a path."
         raise Fault(Code.USAGE, f"no provider serves {request.path}", hint=hint, status=404)
     return found
+
+
+def _is_named(choice: ModelChoice, request: ClientRequest) -> bool:
+    """Whether the request, or a route, asks for the embedded model, so that nothing of it may leave the machine. What
+    no provider serves leads there too."""
+    names = (choice.provider_name, choice.model, f"{choice.provider_name}/{choice.model}")
+    return bool(request.provider) or choice.route is not None or request.model in names
 
 
 async def run_raw_exchange(
