@@ -76,9 +76,15 @@ export function Sections({ desk }) {
     if (document.activeElement === document.body) card?.focus({ preventScroll: true });
     // What can be seen from the start is not moved: a short request is looked at from its beginning. A section that is
     // taller than the room for it begins at the top, since its middle would tell nothing.
-    const { bottom: edge = 0, height: room = 0 } = cards.current?.getBoundingClientRect() ?? {};
-    const place = card?.getBoundingClientRect();
-    if (place && place.bottom > edge) card?.scrollIntoView({ block: place.height > room ? "start" : "center" });
+    const bring = () => {
+      const { bottom: edge = 0, height: room = 0 } = cards.current?.getBoundingClientRect() ?? {};
+      const place = card?.getBoundingClientRect();
+      if (place && place.bottom > edge) card?.scrollIntoView({ block: place.height > room ? "start" : "center" });
+    };
+    bring();
+    // Sections that come into sight only now get their true height, and may push it out again.
+    let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(bring)));
+    return () => cancelAnimationFrame(frame);
   }, [sections.length > 0]);
 
   const rest = problemsOf(problems, "");
