@@ -3,7 +3,7 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that plug-ins add. */
+/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that plug-ins add. `program` is how a shell starts Sightline. */
 export interface About {
   version: string;
   address: string;
@@ -16,6 +16,7 @@ export interface About {
   workers: number;
   panels: PanelShown[];
   formats: string[];
+  program: string;
 }
 
 /** One thing that the target demands and the source did not say. `pointer` is its place in the target document. */

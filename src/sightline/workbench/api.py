@@ -65,6 +65,7 @@ def about(
         workers=workers,
         panels=tuple(panels),
         formats=tuple(formats),
+        program=program,
     )
 
 

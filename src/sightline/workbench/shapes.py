@@ -226,7 +226,7 @@ class PluginShown(msgspec.Struct, frozen=True):
 class About(msgspec.Struct, frozen=True):
     """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers`
     is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that
-    plug-ins add."""
+    plug-ins add. `program` is how a shell starts Sightline."""
 
     version: str
     address: str
@@ -239,3 +239,4 @@ class About(msgspec.Struct, frozen=True):
     workers: int = 1
     panels: tuple[PanelShown, ...] = ()
     formats: tuple[str, ...] = ()
+    program: str = "sightline"

@@ -11,7 +11,7 @@ import { get } from "./api.js";
  * @typedef {{ version: string, address: string, models: { id: string, provider: string, context_window?: number | null
  *   }[],
  *   providers: { name: string, ready: boolean, why?: string }[], clients: Client[], dialects: DialectShown[],
- *   places?: string[], toolsets?: string[], panels?: PanelShown[], formats?: string[] }} About
+ *   places?: string[], toolsets?: string[], panels?: PanelShown[], formats?: string[], program: string }} About
  */
 
 const address = location.origin;
@@ -20,6 +20,7 @@ const address = location.origin;
 const USUAL = {
   version: "",
   address,
+  program: "sightline",
   models: [],
   providers: [],
   dialects: [],

@@ -2,6 +2,7 @@
 /** Short messages at the lower edge; errors stay until they are closed. */
 
 import { h, html, signal } from "../vendor/preact.js";
+import { onReconnect } from "./events.js";
 import { Icon } from "./icon.js";
 
 /**
@@ -27,11 +28,16 @@ export function toast(message, { hint = "", tone = "plain", action } = {}) {
   return () => close(id);
 }
 
-/** Say what went wrong, in the server's words. @param {unknown} error */
+/** Say what went wrong, in the server's words. That it does not respond is said until it does. @param {unknown} error */
 export function toastError(error) {
   if (error instanceof DOMException && error.name === "AbortError") return;
-  const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
-  toast(message ?? String(error), { hint, tone: "bad" });
+  const { code, message, hint } = /** @type {{ code?: string, message?: string, hint?: string }} */ (error);
+  const takeAway = toast(message ?? String(error), { hint, tone: "bad" });
+  if (code !== "unreachable") return;
+  const stop = onReconnect(() => {
+    stop();
+    takeAway();
+  });
 }
 
 /** @param {number} id */

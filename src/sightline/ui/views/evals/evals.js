@@ -1,6 +1,7 @@
 // @ts-check
 /** The list of eval runs, the newest first. */
 
+import { about } from "../../kit/about.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { stamp, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
@@ -252,7 +253,7 @@ function NothingYet({ onSuites }) {
       <button type="button" class="button" onClick=${() => onSuites(false)}>Run a suite…</button>
     </p>
     <p class="soft">Or in a terminal. The run appears here while it runs.</p>
-    ${h(CopyBlock, { text: "sightline eval run evals/first.yaml", label: "Copy the command" })}
+    ${h(CopyBlock, { text: `${about.value.program} eval run evals/first.yaml`, label: "Copy the command" })}
     <p class="soft">
       Or open an exchange in <a href="#/traffic">Traffic</a>
       , or an answer in the chat, and choose “Make a case of this”.

@@ -1,6 +1,7 @@
 // @ts-check
 /** The list of runs, the newest first. */
 
+import { about } from "../../kit/about.js";
 import { costOf, countOf, duration, short, stamp, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -62,7 +63,7 @@ export function Runs({ compare = "" }) {
           A run is a model that calls tools until it is done. Give a topic of the chat some tools, or start one on
           the command line:
         </p>
-        <p><code>sightline ask --tools tools.py "…"</code></p>
+        <p><code>${about.value.program} ask --tools tools.py "…"</code></p>
         ${h(Approvals, { version: "" })}
       </div>`
     }
