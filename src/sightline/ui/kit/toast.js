@@ -28,7 +28,10 @@ export function toast(message, { hint = "", tone = "plain", action } = {}) {
   return () => close(id);
 }
 
-/** Say what went wrong, in the server's words. That it does not respond is said until it does. @param {unknown} error */
+/**
+ * Say what went wrong, in the server's words. That it does not respond is said until it does.
+ * @param {unknown} error
+ */
 export function toastError(error) {
   if (error instanceof DOMException && error.name === "AbortError") return;
   const { code, message, hint } = /** @type {{ code?: string, message?: string, hint?: string }} */ (error);
