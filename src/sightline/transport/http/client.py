@@ -16,7 +16,6 @@ from sightline.transport.http.framing import AnswerParser, OnInterim, around_len
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
 
-TextHeaders = tuple[tuple[str, str], ...]
 Dial = Callable[[float], Awaitable[HttpConnection]]
 
 
@@ -315,13 +314,12 @@ _MOST_HEADS = 64
 
 
 class _Way(NamedTuple):
-    """What requests to one address need. `heads` are the heads of those that were sent, but for their length, by the
-    ids of their headers, which are kept with them: requests of one client have the same tuple."""
+    """What requests to one address need. `heads` are the heads of those that were sent, but for their length."""
 
     aim: HttpTarget
     proxy: Proxy | None
     pool: ConnectionPool
-    heads: dict[tuple[int, str, bool], tuple[TextHeaders, tuple[bytes, bytes, str | None]]]
+    heads: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[bytes, bytes, str | None]]
 
 
 async def _refuse_proxy(response: Response, aim: HttpTarget, proxy: Proxy | None) -> None:
@@ -356,13 +354,13 @@ class HttpClient:
         To be cancelled closes the connection at once.
         """
         aim, proxy, pool, heads = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
-        key = id(request.headers), request.method, request.is_passed_on
-        known = heads.get(key)
-        if known is None:
+        key = request.method, request.headers, request.is_passed_on
+        parts = heads.get(key)
+        if parts is None:
             if len(heads) >= _MOST_HEADS:
                 heads.clear()
-            known = heads[key] = request.headers, around_length(request, aim, proxy)
-        head = with_length(request, *known[1])
+            parts = heads[key] = around_length(request, aim, proxy)
+        head = with_length(request, *parts)
         connection = pool.take_idle() or await pool.acquire(timeouts.connect)
         answer = await connection.exchange(head, request.body, timeouts, bodiless=request.method == "HEAD")
         response = Response(connection, answer, pool)
