@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
 from operator import itemgetter
-from typing import Protocol, Self
+from typing import AnyStr, Protocol, Self
 
 from sightline.dialects.dialect import LimitHeaders
 from sightline.dialects.registry import dialect
@@ -229,12 +229,20 @@ def request_id(
 ) -> Headers:
     """The header that names the request, for a client of one dialect and a provider of another or the same: the
     provider's id, else our `own`. None where the dialect has no such header, or it is among those that are `passed`."""
-    name = dialect(client).clients.request_id
-    if not name or name.encode() in (known := dict(passed)) or name.encode() in map(bytes.lower, known):
+    name = dialect(client).clients.request_id.encode()
+    if not name or _place_of(tuple(map(_NAME, passed)), name) is not None:
         return []
     wanted = dialect(provider).clients.request_id if provider else ""
-    given = next((value for each, value in came if wanted and each.lower() == wanted and value), own)
-    return [(name.encode(), given.encode("latin-1"))] if given else []
+    at = _place_of(tuple(map(_NAME, came)), wanted) if wanted else None
+    given = (came[at][1] if at is not None else "") or own
+    return [(name, given.encode("latin-1"))] if given else []
+
+
+@lru_cache(maxsize=256)
+def _place_of(names: tuple[AnyStr, ...], wanted: AnyStr) -> int | None:
+    """Where a header of this name, in lower case, is among those with these names; None where there is none. The
+    answers of a provider have the same names again and again."""
+    return next((place for place, name in enumerate(names) if name.lower() == wanted), None)
 
 
 def limits_for_client(client: str, came: TextHeaders, now: float) -> Headers:

@@ -249,9 +249,8 @@ class Exchange:
         the provider's own that the client gets; without them it gets the provider's request id and rate limits under
         the names of its dialect."""
         now = self._clock.monotonic()
-        waiting = now - self._wait_began if self._wait_depth else 0.0
-        overhead = max(0.0, now - self.request.received - self._waited - waiting) * 1000
-        headers: Headers = [(b"x-sightline-overhead-ms", b"%.3f" % overhead)]
+        own = (self._wait_began if self._wait_depth else now) - self.request.received - self._waited
+        headers: Headers = [(b"x-sightline-overhead-ms", b"%.3f" % (own * 1000 if own > 0 else 0.0))]
         if self.recorder.is_recorded or self.recorder.ensure_recorded():
             headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:

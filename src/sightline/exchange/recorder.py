@@ -170,7 +170,10 @@ class Recorder:
 
     def _add_frames(self, data: list[bytes], moments: list[float], *, is_shown: bool = True) -> None:
         ahead, attempted, n = self._day_time, self._attempted, self._count
-        at, after = [each + ahead for each in moments], [each - attempted for each in moments]
+        if len(moments) == 1:  # as of each whole response
+            at, after = [moments[0] + ahead], [moments[0] - attempted]
+        else:
+            at, after = [each + ahead for each in moments], [each - attempted for each in moments]
         self._shown += data
         self._count += len(data)
         last = self._waiting[-1] if self._waiting else None
@@ -189,7 +192,7 @@ class Recorder:
     def record_hold(self, held: Held) -> None:
         """The exchange waits for a user. Raises a fault if that cannot be recorded: no user could see it then."""
         self.note(held)
-        waiting = self._waiting[:]
+        waiting = self._waiting
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
             raise _hold_not_recorded(trouble)
@@ -281,18 +284,18 @@ class Recorder:
         if self._is_settled:
             return
         self._is_settled = True
-        self._make_frames()
+        if self._came:
+            self._make_frames()
         if held := self._masking.close():
             self._add_frames([held], [self._clock.monotonic()])
         # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
-        if isinstance(end, FinishedEnd) and (len(self._shown) > 1 or not self._masking.has_found):
+        is_whole = len(self._shown) <= 1 and self._masking.has_found
+        if isinstance(end, FinishedEnd) and _has_parts(end.reply) and not is_whole:
             self._hide_split_secrets(end.reply)
 
     def _hide_split_secrets(self, reply: Reply) -> None:
         """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
         redacted reply is recorded in place of the frames."""
-        if not _has_parts(reply):
-            return
         parts = (part for choice in reply.choices for part in choice.parts)
         text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
         is_split = self.has_masked_reader and not self._masking.has_found
@@ -342,9 +345,9 @@ class Recorder:
         """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
         if self._came:
             self._make_frames()
-        waiting = self._waiting[:]
+        entries = self._waiting
         if (trouble := self._write()) is not None:
-            self._postpone_writing(waiting, trouble)
+            self._postpone_writing(entries, trouble)
 
     def ensure_recorded(self) -> bool:
         """Whether the exchange is on record, after an attempt to write how it began. Only such ids are given out."""

@@ -25,11 +25,12 @@ _MOST_KNOWN: Final = 512
 class KnownHead:
     """One head. There is one object for each, so that what follows from a head can be kept by it."""
 
-    __slots__ = ("_headers", "_length_at", "_method", "_path", "_query", "after", "before")
+    __slots__ = ("_after", "_before", "_headers", "_length_at", "_method", "_path", "_query", "size")
 
     def __init__(self, before: bytes, after: bytes, scope: AsgiScope) -> None:
-        self.before, self.after = before, after
+        self._before, self._after = before, after
         """Its bytes before and after the digits of the length."""
+        self.size = len(before) + len(after)
         self._method = scope["method"]
         self._path = scope["raw_path"]
         self._query = scope["query_string"]
@@ -49,14 +50,14 @@ class KnownHead:
             "head": self,
         }
 
-    def length_in(self, data: bytes) -> bytes | None:
-        """The digits of the length, if these bytes begin with this head; else None."""
-        if not data.startswith(self.before):
-            return None
-        at = len(self.before)
+    def length_in(self, data: bytes) -> bytes:
+        """The digits of the length, if these bytes begin with this head; else nothing."""
+        if not data.startswith(self._before):
+            return b""
+        at = len(self._before)
         stop = data.find(b"\r", at, at + _MOST_DIGITS)
         length = data[at:stop]
-        return length if stop > 0 and length.isdigit() and data.startswith(self.after, stop) else None
+        return length if stop > 0 and length.isdigit() and data.startswith(self._after, stop) else b""
 
 
 _KNOWN: dict[tuple[bytes, bytes], KnownHead] = {}

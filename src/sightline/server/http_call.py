@@ -58,7 +58,9 @@ class HttpCall:
         *,
         keeps_alive: bool,
         is_http_1_0: bool,
+        body: bytes | None = None,
     ) -> None:
+        """With `body` the whole request is here."""
         self.scope = scope
         self.keeps_alive = keeps_alive
         self.trailers: Headers = []
@@ -66,6 +68,9 @@ class HttpCall:
         self._connection = connection
         self._is_http_1_0 = is_http_1_0
         self._pieces: list[bytes] = []
+        if body is not None:
+            self._pieces.append(body)
+            self.has_body = True
         self._without_body = scope["method"] == "HEAD"
 
     # --- the request ---
@@ -76,14 +81,8 @@ class HttpCall:
             return  # the application did without it
         self._pieces.append(data)
         self._waiting += len(data)
-        if self._waiting > _MOST_BODY_WAITING:
+        if self._waiting > _MOST_BODY_WAITING and not self.has_body:
             self._connection.pause_reading()
-
-    def take_whole(self, body: bytes) -> None:
-        """All of the body has arrived with the head."""
-        if body:
-            self.add_body(body)
-        self.has_body = True
 
     async def receive(self) -> RequestEvent:
         """What has arrived of the body since the last time."""

@@ -171,20 +171,23 @@ class ClientConnection(asyncio.Protocol):
     def _begin_known(self, data: bytes) -> bool:
         """Begin a request whose head was read before. False where llhttp has to read it."""
         head = self._latest_head
-        length = None if head is None else head.length_in(data)
-        if head is None or length is None:
+        length = b"" if head is None else head.length_in(data)
+        if head is None or not length:
             head = find_head(data)
-            length = None if head is None else head.length_in(data)
-        if head is None or length is None or self.is_closing_soon:
+            length = b"" if head is None else head.length_in(data)
+            if head is None or not length:
+                return False
+            self._latest_head = head
+        if self.is_closing_soon:
             return False
-        self._latest_head = head
         if self._calls:
             self.pause_reading()  # it waits for its turn
-        call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False)
+        start, size = head.size + len(length), int(length)
+        is_whole = len(data) == start + size  # as nearly always
+        body = data[start:] if is_whole else None
+        call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False, body=body)
         self._calls.append(call)
-        start, size = len(head.before) + len(length) + len(head.after), int(length)
-        if len(data) == start + size:  # as nearly always
-            call.take_whole(data[start:])
+        if is_whole:
             return True
         self._missing = size
         if rest := self._add_missing(data[start:]):
@@ -197,9 +200,9 @@ class ClientConnection(asyncio.Protocol):
         self._missing -= len(body)
         if self._calls:  # else its response is complete already
             call = self._calls[-1]
+            call.has_body = not self._missing
             if body:
                 call.add_body(body)
-            call.has_body = not self._missing
         return rest
 
     def _parse(self, data: bytes) -> None:
