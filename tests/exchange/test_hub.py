@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from sightline.exchange.hub import MOST_OWED, MOST_WAITING, Announced, Hub
-from sightline.model.exchange import Dropped, FrameArrived, Held
+from sightline.model.exchange import Dropped, Held
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
 FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
@@ -18,13 +18,15 @@ def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
         hub.record([FACT])
         with hub.watch() as watch:
             assert hub.is_watched
-            frame = FactEntry("x_1", 1, 2.0, FrameArrived(b"a"))
-            hub.show(frame)
-            hub.record([BodyEntry("h", b""), FramesEntry("x_1", 1, [2.0], [0.0], [b"a"]), FACT])
+            early, late = (FramesEntry("x_1", n, [2.0 * n], [0.0], [b"a"]) for n in (1, 2))
+            hub.show(early)
+            both = FramesEntry("x_1", 1, [2.0, 4.0], [0.0, 0.0], [b"a", b"a"])
+            hub.record([BodyEntry("h", b""), early, FACT], shown=2)
+            hub.record([both, FACT], shown=2)
         hub.record([FACT])
-        assert [noted async for noted in watch] == [frame, FACT]
+        assert [noted async for noted in watch] == [early, FACT, late, FACT]
         assert [noted async for noted in watch] == [], "it stays over"
-        assert len(kept) == 5
+        assert len(kept) == 7
 
     asyncio.run(story())
 

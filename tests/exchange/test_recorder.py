@@ -6,7 +6,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.hub import Hub
+from sightline.exchange.hub import Announced, Hub, News
 from sightline.exchange.lane import Lane
 from sightline.exchange.phase import DroppedEnd, FailedEnd, FinishedEnd
 from sightline.exchange.recorder import FactObserver, Recorder
@@ -102,19 +102,25 @@ def test_a_secret_is_found_across_what_is_looked_at_together(monkeypatch: pytest
     assert recorder.response == b"data: a *** b\n\ndata: c\n\n"
 
 
-def test_a_watcher_sees_each_frame_as_it_comes_and_no_secret() -> None:
+def test_a_watcher_sees_frames_as_they_come_each_once_and_no_secret() -> None:
     kept: list[KeptEntry] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
     hub = Hub(kept.extend)
     recorder = recorder_for(asked, "x_1", hub, FakeClock(100.0), ("configured-key",))
     recorder.record_chunk(b"data: 1\n\n")
 
-    async def watch() -> list[object]:
+    async def watch() -> list[News]:
         with hub.watch() as facts:
-            for chunk in (b"data: 2 configured", b"-key 3\n\n", b"c"):
+            recorder.ensure_recorded()
+            shown = [await anext(facts)]
+            for chunk in (b"data: 2 configured", b"-key 3\n\n"):
                 recorder.record_chunk(chunk)
+            async with asyncio.timeout(20):
+                shown.append(await anext(facts))
+            assert not any(isinstance(each, FramesEntry) for each in kept), "they are written at the end"
+            recorder.record_chunk(b"c")
             recorder.record_end(FinishedEnd(Reply()))
-        return [fact async for fact in facts]
+        return shown + [fact async for fact in facts]
 
     shown = asyncio.run(watch())
     assert sum(isinstance(each, FramesEntry) for each in kept) == 1
@@ -122,7 +128,9 @@ def test_a_watcher_sees_each_frame_as_it_comes_and_no_secret() -> None:
         each for each in plain_entries(kept) if isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived)
     ]
     assert [each.fact.data for each in frames] == [b"data: 1\n\n", b"data: 2 ", b"*** 3\n\n", b"c"]  # type: ignore[union-attr]
-    assert shown[: len(frames)] == frames
+    assert [type(each) for each in shown] == [FactEntry, FramesEntry, FramesEntry, FactEntry]
+    facts = [each for each in plain_entries(kept) if isinstance(each, FactEntry)]
+    assert plain_entries(each for each in shown if not isinstance(each, Announced)) == facts
 
 
 def test_what_bodies_resemble() -> None:

@@ -22,7 +22,7 @@ from sightline.model.exchange import (
     FrameArrived,
     Received,
 )
-from sightline.store.entries import BodyEntry, FactEntry
+from sightline.store.entries import BodyEntry, FactEntry, plain_entries
 from sightline.transport.embedded.process import EmbeddedTurn
 from tests.fake_clock import FakeClock
 from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
@@ -256,7 +256,7 @@ def test_watcher_receives_every_recorded_fact_in_order(tmp_path: Path) -> None:
         stage.upstream.script = [streams(*streamed("openai-chat", SAYS))]
         with stage.hub.watch() as watch:
             await stage.ask(asks("openai-chat", stream=True))
-        told = [noted async for noted in watch]
+        told = plain_entries([noted async for noted in watch])
         assert [noted.n for noted in told] == list(range(len(told)))
         assert [noted for noted in stage.entries if isinstance(noted, FactEntry)] == told
 

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   columnsOf,
   duration,
+  framesIn,
   sinceRelease,
   ticks,
   timeline,
@@ -11,6 +12,13 @@ import {
 
 /** @param {string} kind @param {number} at @param {object} [more] @returns {any} */
 const fact = (kind, at, more = {}) => ({ n: 0, kind, at, ...more });
+
+test("an event tells of the frames that came since the last one", () => {
+  assert.deepEqual(framesIn({ n: 3, at: [7, 7.5], after: [0.5, 1], size: [8, 1] }), [
+    { kind: "frame", n: 3, at: 7, after: 0.5, size: 8 },
+    { kind: "frame", n: 4, at: 7.5, after: 1, size: 1 },
+  ]);
+});
 
 test("holding, attempts, waits and the reply are stretches one after the other", () => {
   const drawn = timeline(

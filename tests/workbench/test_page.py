@@ -18,7 +18,7 @@ from sightline.model.exchange import (
     FrameArrived,
     Received,
 )
-from sightline.store.entries import BodyEntry, FactEntry
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry
 from sightline.web.asgi import ResponseChunk, ResponseStart
 from sightline.wire.jsontext import encode
 from sightline.workbench.exchange_views import fact_shown
@@ -237,6 +237,13 @@ def test_an_event_says_what_the_record_shows_of_a_fact(fact: Fact) -> None:
     entry = FactEntry("x_1", 3, 1.25, fact)
     said = json.loads(event(entry).removeprefix(b"data: "))
     assert said == json.loads(encode({"exchange": "x_1", **fact_shown(entry)}))
+
+
+def test_frames_are_one_event_with_their_times_and_sizes() -> None:
+    said = event(FramesEntry("x_1", 3, [7.0, 7.5], [0.5, 1.0], [b"<script>", b"\xff"]))
+    assert json.loads(said.removeprefix(b"data: ")) == {
+        "exchange": "x_1", "n": 3, "kind": "frames", "at": [7.0, 7.5], "after": [0.5, 1.0], "size": [8, 1],
+    }  # fmt: skip
 
 
 def test_what_is_announced_is_an_event_of_that_name() -> None:

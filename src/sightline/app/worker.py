@@ -33,19 +33,18 @@ from sightline.app.worker_messages import (
 )
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.exchange.hub import FactQueue, Hub, News
+from sightline.exchange.hub import Announced, FactQueue, Hub, News
 from sightline.exchange.memory import Memory, save_regularly
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import write_fault
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
-from sightline.model.exchange import FrameArrived
 from sightline.platform.processes import ENDING, allow_many_files, ignore_signals, new_loop
 from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
-from sightline.store.entries import FactEntry, KeptEntry
+from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
 from sightline.store.journal import JournalWriter, frame_record
 from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
@@ -137,13 +136,11 @@ class FactTeller(FactQueue):
         super().__init__(hub)
         self._peer = peer
         self._loop = asyncio.get_running_loop()
-        self._facts: list[FactEntry] = []
+        self._facts: list[FactEntry | FramesEntry] = []
 
     def tell(self, news: News) -> None:
         """A fact, soon, with those that come meanwhile."""
-        if not isinstance(news, FactEntry):
-            return
-        if isinstance(news.fact, FrameArrived) and self._peer.backlog > _MOST_UNTOLD:
+        if isinstance(news, Announced) or (isinstance(news, FramesEntry) and self._peer.backlog > _MOST_UNTOLD):
             return
         if not self._facts:
             self._loop.call_later(_TELL, self.flush)

@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault, write_fault
 from sightline.server.channel import Channel
-from sightline.store.entries import FactEntry, FramesEntry, KeptEntry, frames_in, join_frames
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, join_frames, plain_entries
 from sightline.store.journal import RECORD_HEAD, frame_record
 from sightline.store.summary import Summary
 
@@ -72,17 +72,16 @@ _KEPT = msgspec.msgpack.Decoder(list[KeptEntry])
 
 
 def decode_facts(data: bytes) -> list[FactEntry]:
-    """What `encode_facts` has packed."""
-    facts: list[FactEntry] = []
-    for entry in _KEPT.decode(data):
-        if isinstance(entry, FramesEntry):
-            facts += frames_in(entry)
-        elif isinstance(entry, FactEntry):
-            facts.append(entry)
-    return facts
+    """What `encode_facts` has packed, a fact for each frame."""
+    return [entry for entry in plain_entries(_KEPT.decode(data)) if isinstance(entry, FactEntry)]
 
 
-def encode_facts(facts: Sequence[FactEntry]) -> bytes:
+def decode_news(data: bytes) -> list[FactEntry | FramesEntry]:
+    """What `encode_facts` has packed, as it was."""
+    return [entry for entry in _KEPT.decode(data) if not isinstance(entry, BodyEntry)]
+
+
+def encode_facts(facts: Sequence[FactEntry | FramesEntry]) -> bytes:
     """These facts, as the journal would have them."""
     return bytes(frame_record(join_frames(facts))[RECORD_HEAD.size :])
 

@@ -28,6 +28,7 @@ from sightline.app.worker_messages import (
     Serve,
     TurnOver,
     decode_facts,
+    decode_news,
     encode_recorded,
 )
 from sightline.errors import Fault
@@ -41,7 +42,7 @@ from sightline.platform.support import is_supported
 from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import ListeningServer
-from sightline.store.entries import FactEntry
+from sightline.store.entries import FactEntry, FramesEntry
 from sightline.telemetry.metrics import Metrics
 from sightline.tokens.caps import CapUse
 from sightline.tokens.ledger import Ledger
@@ -360,17 +361,17 @@ class Workers:
                 else:
                     self._server.adopt(accepted, self._worker, data)
             case FactsShared(packed):
-                self._show(worker, decode_facts(packed))
+                self._show(worker, decode_news(packed))
             case _:
                 raise AssertionError(message)
 
-    def _show(self, worker: _Running, entries: list[FactEntry]) -> None:
+    def _show(self, worker: _Running, entries: list[FactEntry | FramesEntry]) -> None:
         """Show facts of a worker to those who watch here; it stops when there is no one."""
         hub = self._parts.hub
         if not hub.is_watched:
             worker.peer.tell("watch", b"")
         for entry in entries:
-            if isinstance(entry.fact, ENDS):
+            if isinstance(entry, FactEntry) and isinstance(entry.fact, ENDS):
                 worker.exchanges.discard(entry.exchange)
             else:
                 worker.exchanges.add(entry.exchange)

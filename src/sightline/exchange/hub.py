@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeAlias
 
 from sightline.errors import Fault
 from sightline.model.json import JsonObject
-from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, since
 
 _LOG = logging.getLogger(__name__)
 
@@ -17,6 +17,10 @@ Record = Callable[[Sequence[KeptEntry]], None]
 
 SOON = 0.1
 """Seconds in which a response may come before the request is written without it."""
+
+SHOWN = 0.1
+"""Seconds in which frames are gathered before they are shown: no eye follows more, and to make each of them by itself
+costs as much as to pass its chunk on."""
 
 TRY_AGAIN = 1.0
 """Seconds between two attempts to write down what the store did not take."""
@@ -39,7 +43,7 @@ class Announced:
     value: JsonObject
 
 
-News: TypeAlias = FactEntry | Announced
+News: TypeAlias = FactEntry | FramesEntry | Announced
 
 
 def _size_of(entries: Sequence[KeptEntry]) -> int:
@@ -113,6 +117,14 @@ class PendingWrite(Protocol):
         ...
 
 
+class FrameSource(Protocol):
+    """A recorder of a response that is arriving."""
+
+    def show_frames(self) -> None:
+        """Show the frames that have come since the last time."""
+        ...
+
+
 RUN_PREFIX = "r_"
 """What the names of runs begin with."""
 
@@ -125,6 +137,7 @@ class Hub:
         self._unwritten: set[PendingWrite] = set()
         self._overdue: set[PendingWrite] = set()
         self._is_timed = False
+        self._arriving: set[FrameSource] = set()
         self.watching: list[FactQueue] = []
         self.observer: object | None = None
         """What follows runs from outside; the agent's room says what that must be able to do."""
@@ -138,8 +151,8 @@ class Hub:
         self._lost: dict[str, None] = {}
         """Exchanges of which nothing is written down any more, the latest last."""
 
-    def record(self, entries: Sequence[KeptEntry]) -> None:
-        """Write these down, then tell the facts among them; frames were shown when they came.
+    def record(self, entries: Sequence[KeptEntry], *, shown: int = 0) -> None:
+        """Write these down, then show them; of frames those from fact number `shown` on, the others were shown before.
 
         What is owed goes first: facts of an exchange that came without those before them would be a torso. Raises what
         the store raises, and then these entries are not written.
@@ -153,9 +166,9 @@ class Hub:
                 # The store will never take this, and must not refuse everything behind it for that.
                 _LOG.exception("what was to be recorded later is lost")
             self._owed_size -= _size_of(self._owed.popleft())
-        self._write_down(entries)
+        self._write_down(entries, shown)
 
-    def _write_down(self, entries: Sequence[KeptEntry]) -> None:
+    def _write_down(self, entries: Sequence[KeptEntry], shown: int = 0) -> None:
         if self._lost:
             entries = [each for each in entries if isinstance(each, BodyEntry) or each.exchange not in self._lost]
         if not entries:
@@ -165,6 +178,8 @@ class Hub:
             for entry in entries:
                 if isinstance(entry, FactEntry):
                     self.show(entry)
+                elif isinstance(entry, FramesEntry) and (unseen := since(entry, shown)) is not None:
+                    self.show(unseen)
 
     def owe(self, entries: Sequence[KeptEntry]) -> bool:
         """Write these down as soon as the store takes them again; False where too much is owed already."""
@@ -207,8 +222,19 @@ class Hub:
             except (Fault, OSError):
                 self._try_again_later()  # what is wrong is in the log already
 
-    def show(self, entry: FactEntry) -> None:
-        """Show a fact that is not recorded yet: a frame, as it comes."""
+    def expect_frames(self, source: FrameSource) -> None:
+        """Have its frames shown soon, with all that come until then."""
+        if not self._arriving:
+            asyncio.get_running_loop().call_later(SHOWN, self._show_frames)
+        self._arriving.add(source)
+
+    def _show_frames(self) -> None:
+        arriving, self._arriving = self._arriving, set()
+        for source in arriving:
+            source.show_frames()
+
+    def show(self, entry: FactEntry | FramesEntry) -> None:
+        """Show facts that are not recorded yet, such as frames, or not by this process."""
         for watch in self.watching[:]:
             watch.tell(entry)
 

@@ -22,7 +22,6 @@ from sightline.model.exchange import (
     ExchangeFailed,
     ExchangeFinished,
     Fact,
-    FrameArrived,
     Held,
     Received,
     Released,
@@ -31,7 +30,7 @@ from sightline.model.exchange import (
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, Usage, possible, reply_json
 from sightline.model.report import Report
-from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, plain_entries
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, next_number, plain_entries
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
@@ -59,6 +58,8 @@ class Recorder:
     _is_lost = False
     _is_settled = False
     _count = 0
+    _seen = 0
+    """The number of the first fact that those who watch may not have seen, if it is a frame."""
     _came_size = 0
     _first_byte = 0.0
     _status = 0
@@ -150,8 +151,24 @@ class Recorder:
         self._came.append(data)
         self._came_at.append(self._clock.monotonic())
         self._came_size += len(data)
-        if self._hub.watching or self._came_size > _MOST_UNMASKED:
+        if self._hub.watching:
+            self._hub.expect_frames(self)
+        if self._came_size > _MOST_UNMASKED:
             self._make_frames()
+
+    def show_frames(self) -> None:
+        """Show those who watch what has come since the last time, if they know of the exchange; else they see all of it
+        when it is written."""
+        if not (self.is_recorded and self._hub.watching):
+            return
+        self._make_frames()
+        last = self._waiting[-1] if self._waiting else None
+        if type(last) is FramesEntry and (end := next_number(last)) > self._seen:
+            skipped = max(0, self._seen - last.n)
+            # Copies: what waits to be written grows.
+            at, after, data = last.at[skipped:], last.after[skipped:], last.data[skipped:]
+            self._hub.show(FramesEntry(self.exchange, end - len(at), at, after, data))
+            self._seen = end
 
     def _make_frames(self) -> None:
         """Make frames of the chunks that came, without secrets."""
@@ -168,7 +185,7 @@ class Recorder:
         if shown:
             self._add_frames(shown, moments)
 
-    def _add_frames(self, data: list[bytes], moments: list[float], *, is_shown: bool = True) -> None:
+    def _add_frames(self, data: list[bytes], moments: list[float]) -> None:
         ahead, attempted, n = self._day_time, self._attempted, self._count
         if len(moments) == 1:  # as of each whole response
             at, after = [moments[0] + ahead], [moments[0] - attempted]
@@ -177,15 +194,12 @@ class Recorder:
         self._shown += data
         self._count += len(data)
         last = self._waiting[-1] if self._waiting else None
-        if type(last) is FramesEntry:  # the frames of a response that is watched are made one by one
+        if type(last) is FramesEntry:
             last.at.extend(at)
             last.after.extend(after)
             last.data.extend(data)
         else:
             self._waiting.append(FramesEntry(self.exchange, n, at, after, data))
-        if is_shown and self._hub.watching:
-            for number, (day_time, delay, frame) in enumerate(zip(at, after, data, strict=True), n):
-                self._hub.show(FactEntry(self.exchange, number, day_time, FrameArrived(frame, delay)))
 
     # --- what a user does ---
 
@@ -310,7 +324,7 @@ class Recorder:
             elif isinstance(entry, FactEntry):
                 self.note(entry.fact)
             elif not self._shown:
-                self._add_frames([whole], [self._clock.monotonic()], is_shown=False)
+                self._add_frames([whole], [self._clock.monotonic()])
 
     # --- writing ---
 
@@ -323,11 +337,6 @@ class Recorder:
     def status(self) -> int:
         """The status of the response; 0 where none has come."""
         return self._status
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether someone sees its facts as they come."""
-        return bool(self._hub.watching)
 
     @property
     def response(self) -> bytes:
@@ -383,7 +392,7 @@ class Recorder:
             return None
         trouble: Exception | None = None
         try:
-            self._hub.record(entries)
+            self._hub.record(entries, shown=self._seen)
             self.is_recorded = True
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)

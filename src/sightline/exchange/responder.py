@@ -298,8 +298,6 @@ class Responder:
         pump = StreamPump(accepted.response, tap, release)
         headers = client_response.headers_for_client(accepted.response.headers, exchange.secrets)
         response = ClientResponse(exchange.id, accepted.response.status, headers, pump)
-        if recorder.is_watched:
-            recorder.commit()  # its watchers learn of it before they see its frames
         # A caller of our own takes the events, not the bytes.
         whole = None if exchange.request.is_own else await pump.take_whole()
         if whole is not None:

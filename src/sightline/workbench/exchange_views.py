@@ -41,7 +41,7 @@ from sightline.model.fold import fold
 from sightline.model.json import JsonObject
 from sightline.model.reply import Usage, reply_json
 from sightline.store.digest import reply_dialect
-from sightline.store.entries import FactEntry
+from sightline.store.entries import FactEntry, FramesEntry
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
@@ -162,6 +162,22 @@ def write_fact(entry: FactEntry) -> bytes:
         except UnicodeEncodeError:
             pass  # half a character, which JSON can escape
     return encode({"exchange": entry.exchange, **fact_shown(entry)})
+
+
+def write_frames(entry: FramesEntry) -> bytes:
+    """Frames that came one behind the other, as JSON: for each its time and its size. What they brought is part of the
+    reply, which who looks at it asks for; to send all of it to every page would cost more than to pass it on."""
+    sizes = list(map(len, entry.data))
+    return msgspec.json.encode(
+        {
+            "exchange": entry.exchange,
+            "n": entry.n,
+            "kind": "frames",
+            "at": entry.at,
+            "after": entry.after,
+            "size": sizes,
+        }
+    )
 
 
 def body_sha256(facts: list[Fact]) -> str:

@@ -13,6 +13,7 @@ from sightline.errors import Fault
 from sightline.exchange.hub import Announced, Hub, News
 from sightline.exchange.relay_messages import PATH, WAIT_PATH
 from sightline.model.json import JsonObject
+from sightline.store.entries import FramesEntry
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
 from sightline.web.replies import GUARDED, READING
@@ -183,12 +184,12 @@ async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
 
 
 def event(news: News) -> bytes:
-    """One fact, or an announcement under its name, as an event."""
-    from sightline.workbench.exchange_views import write_fact
+    """One fact, some frames, or an announcement under its name, as an event."""
+    from sightline.workbench.exchange_views import write_fact, write_frames
 
     if isinstance(news, Announced):
         return b"event: " + news.event.encode() + b"\ndata: " + encode(news.value) + b"\n\n"
-    return b"data: " + write_fact(news) + b"\n\n"
+    return b"data: " + (write_frames(news) if isinstance(news, FramesEntry) else write_fact(news)) + b"\n\n"
 
 
 EXAMPLE: Final = b"/example/"

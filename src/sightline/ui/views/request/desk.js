@@ -16,6 +16,7 @@ import {
   problemsBySection,
 } from "./core/exchange.js";
 import { editsOf } from "./core/selection.js";
+import { framesIn } from "./core/timeline.js";
 
 /** @import { Fact, Section, View } from "./core/exchange.js" */
 /** @import { Operation, Target } from "../../kit/core/edits.js" */
@@ -186,9 +187,8 @@ export class Desk {
   /** @param {Fact & { exchange?: string }} fact */
   _heardOf(fact) {
     if (fact.exchange !== this.id) return;
-    if (fact.kind === "frame") {
-      const { data, ...rest } = fact;
-      this._arrived.push({ ...rest, size: fact.size ?? Math.floor(((data ?? "").length * 3) / 4) });
+    if (fact.kind === "frames") {
+      this._arrived.push(...framesIn(/** @type {any} */ (fact)));
       this._later(() => {
         const known = new Set(this.frames.value.map((each) => each.n));
         this.frames.value = [...this.frames.value, ...this._arrived.filter((each) => !known.has(each.n))];

@@ -213,7 +213,7 @@ let folded = [];
 
 /** @param {import("../../kit/api.js").Fact} fact */
 function onTrafficFact(fact) {
-  if (fact.kind === "frame" || fact.kind === "edited") return;
+  if (fact.kind === "frames" || fact.kind === "edited") return;
   waiting.push(fact);
   drawing ??= setTimeout(drawFacts, DRAWN);
   if (fact.kind === "held") addHeld(fact.exchange);

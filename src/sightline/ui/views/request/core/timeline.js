@@ -27,6 +27,21 @@ const MOMENTS = new Set([
 ]);
 
 /**
+ * The frames that one event tells of: what came since the last one.
+ * @param {{ n: number, at: number[], after: number[], size: number[] }} told
+ * @returns {Fact[]}
+ */
+export function framesIn({ n, at, after, size }) {
+  return at.map((each, index) => ({
+    kind: "frame",
+    n: n + index,
+    at: each,
+    after: after[index],
+    size: size[index],
+  }));
+}
+
+/**
  * @param {readonly Fact[]} facts
  * @param {number} now in seconds; an exchange that has not ended lasts until then
  * @returns {Timeline | null}
