@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import chat, codecs, edits, estimates, loop, page, startup, store, transport
+from bench import chat, codecs, edits, estimates, loop, page, startup, store, store_search, transport
 from bench.evals import report as evals
 from bench.peers import report as gateways
 
@@ -18,7 +18,7 @@ REPORTS: dict[str, Callable[[], str]] = {
     "transport": transport.report,
     "estimates": estimates.report,
     "edits": edits.report,
-    "store": store.report,
+    "store": lambda: f"{store.report()}\n{store_search.report()}",
     "page": page.report,
     "chat": chat.report,
     "loop": loop.report,

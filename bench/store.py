@@ -15,18 +15,14 @@ import zstandard
 
 from bench.documents import WORDS
 from bench.timing import microseconds, ratio, table
-from sightline.filters.expression import ContentTerm
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.reply import Usage
-from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter, frame_record
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
-from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.sqlite_words import append_words
-from sightline.store.words import unpack_words
 
 Object = dict[str, Any]
 Words = Callable[[random.Random, int], str]
@@ -34,7 +30,6 @@ Words = Callable[[random.Random, int], str]
 TURNS = 100
 EXCHANGES = 300
 WARM_UP, PAUSE, IMPORTED = 500, 10_000, 50_000
-SEARCHED, EVERY, RARE = 100_000, 10_000, "haystack needle"
 SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
 NOON = 1_790_000_000.0
 SOURCES = sorted(Path("src/sightline").rglob("*.py"))
@@ -42,7 +37,7 @@ HEADERS = (("content-type", "application/json"), ("user-agent", "cli/2.1.197"), 
 
 
 def report() -> str:
-    return f"{_size_report()}\n{_time_report()}\n{_import_report()}\n{_search_report()}"
+    return f"{_size_report()}\n{_time_report()}\n{_import_report()}"
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -86,7 +81,7 @@ def _size_report() -> str:
     raw = sum(map(len, bodies))
     alone = sum(len(zstandard.ZstdCompressor(level=3).compress(body)) for body in bodies)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_recorded(Path(folder), [_asked(f"x_{n:06}", body) for n, body in enumerate(bodies)]))
+        asyncio.run(_recorded(Path(folder), [asked(f"x_{n:06}", body) for n, body in enumerate(bodies)]))
         with sqlite3.connect(Path(folder) / FILE_NAME) as connection:
             (stored,) = connection.execute("SELECT sum(length(data)) FROM bodies").fetchone()
         connection.close()
@@ -118,11 +113,11 @@ def _time_report() -> str:
     agent = list(session(EXCHANGES))
     cases: dict[str, tuple[Callable[[int], bytes], int, Words]] = {
         "1 KB, whole answer": (lambda n: _small(n, 1000, _sentence), 1, _sentence),
-        "1 KB, whole answer, varied words": (lambda n: _small(n, 1000, _varied), 1, _varied),
+        "1 KB, whole answer, varied words": (lambda n: _small(n, 1000, varied), 1, varied),
         "1 KB, stream of 200 frames": (lambda n: _small(n, 1000, _sentence), 200, _sentence),
-        "1 KB, stream of 200 frames, varied words": (lambda n: _small(n, 1000, _varied), 200, _varied),
+        "1 KB, stream of 200 frames, varied words": (lambda n: _small(n, 1000, varied), 200, varied),
         "97 KB and more, agent, whole answer": (lambda n: agent[n], 1, _sentence),
-        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000, _varied), 1, _varied),
+        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000, varied), 1, varied),
     }
     rows = [[name, *map(microseconds, _times(*case))] for name, case in cases.items()]
     title = f"Record: CPU time for one exchange (mean of {EXCHANGES}; the caller waits for the first column only)"
@@ -134,18 +129,18 @@ def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[flo
     started = process_time()
     names = [hashlib.sha256(body).hexdigest() for body in bodies]
     hashed = process_time() - started
-    asked = [_asked(f"x_{n:06}", body, name) for n, (body, name) in enumerate(zip(bodies, names, strict=True))]
-    answered = [
-        _answered(f"x_{n:06}", name, frames, words(random.Random(f"reply {n}"), 200)) for n, name in enumerate(names)
+    questions = [asked(f"x_{n:06}", body, name) for n, (body, name) in enumerate(zip(bodies, names, strict=True))]
+    answers = [
+        answered(f"x_{n:06}", name, frames, words(random.Random(f"reply {n}"), 200)) for n, name in enumerate(names)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        caller = _called(Path(folder), [*asked, *answered])
+        caller = _called(Path(folder), [*questions, *answers])
     with tempfile.TemporaryDirectory() as folder:
         sink = SqliteSink(open_database(Path(folder)), lambda _provider, _model: None)
         started = process_time()
         for at in range(0, EXCHANGES, 32):
-            sink.apply([entry for entries in asked[at : at + 32] for entry in entries])
-            sink.apply([entry for entries in answered[at : at + 32] for entry in entries])
+            sink.apply([entry for entries in questions[at : at + 32] for entry in entries])
+            sink.apply([entry for entries in answers[at : at + 32] for entry in entries])
         applied = process_time() - started
         sink.close()
     return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES
@@ -168,10 +163,10 @@ def _import_report() -> str:
         done = 0
         for waiting in (WARM_UP, *[PAUSE] * (IMPORTED // PAUSE)):
             for number in range(done, done + waiting):
-                body = _small(number, 1000, _varied)
+                body = _small(number, 1000, varied)
                 sha256, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
-                answer = _answered(exchange, sha256, 1, _varied(random.Random(f"reply {number}"), 200))
-                journal.append(frame_record([*_asked(exchange, body, sha256), *answer]))
+                answer = answered(exchange, sha256, 1, varied(random.Random(f"reply {number}"), 200))
+                journal.append(frame_record([*asked(exchange, body, sha256), *answer]))
             done += waiting
             started, began = process_time(), perf_counter()
             importer.catch_up()
@@ -197,63 +192,6 @@ def _own_megabytes() -> str:
     return next((f"{int(line.split()[1]) / 1024:.1f}" for line in lines if line.startswith("RssAnon")), "-")
 
 
-# --- search ---------------------------------------------------------------------------------------
-
-
-def _search_report() -> str:
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        stored = _fill(Path(folder), SEARCHED)
-        for copies in (1, 10):
-            count = copies * SEARCHED
-            _multiply(Path(folder), SEARCHED, copies)
-            reader = SqliteReader(Path(folder) / FILE_NAME)
-            for limit, name in ((1, "first hit"), (100, "all hits")):
-                started, began = process_time(), perf_counter()
-                found = reader.find(ContentTerm(RARE), now=NOON, before="", limit=limit)
-                taken = f"{(process_time() - started) * 1000:,.0f} ms", f"{(perf_counter() - began) * 1000:,.0f} ms"
-                rows.append([f"{count:,}", name, str(len(found)), *taken])
-            reader.close()
-    title = f"Record: search for a word that one in {EVERY:,} has; {stored:,.0f} bytes an exchange on the disk"
-    return table(title, ["exchanges", "", "found", "CPU", "time"], rows)
-
-
-def _fill(folder: Path, count: int) -> float:
-    """Record so many exchanges; the answer is how many bytes of the disk each takes."""
-    texts = [_varied(random.Random(number), 170) for number in range(2000)]
-    chance = random.Random(5)
-    connection = open_database(folder)
-    sink = SqliteSink(connection, lambda _provider, _model: None)
-    for at in range(0, count, 500):
-        batch: list[Entry] = []
-        for number in range(at, at + 500):
-            asked, said = (f"{chance.choice(texts)[:400]} {chance.choice(texts)[:300]}" for _ in range(2))
-            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{asked} {number}"}]}).encode()
-            name, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
-            batch += _asked(exchange, body, name)
-            batch += _answered(exchange, name, 1, said if number % EVERY else f"{said} {RARE}")
-        sink.apply(batch)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    sink.close()
-    return (folder / FILE_NAME).stat().st_size / count
-
-
-def _multiply(folder: Path, count: int, copies: int) -> None:
-    """Have every exchange so many times, as far as a search looks at them: rows and words."""
-    connection, codec = open_database(folder), Codec()
-    names = [row[1] for row in connection.execute("PRAGMA table_info (exchanges)")][2:]
-    for copy in range(1, copies):
-        shift = copy * count
-        connection.execute(
-            f"INSERT INTO exchanges SELECT seq + {shift}, printf('x_%09d', seq - 1 + {shift}), {', '.join(names)}"
-            f" FROM exchanges WHERE seq <= {count}"
-        )
-        blocks = connection.execute("SELECT data FROM words WHERE last <= ? ORDER BY id", (count,)).fetchall()
-        for (data,) in blocks:
-            append_words(connection, codec, [(seq + shift, words) for seq, words in unpack_words(codec, data)])
-    connection.close()
-
-
 def _called(folder: Path, records: list[list[Entry]]) -> float:
     """What the caller does itself, with nobody else on the interpreter."""
     journal = JournalWriter(folder / "journal")
@@ -265,14 +203,16 @@ def _called(folder: Path, records: list[list[Entry]]) -> float:
     return taken
 
 
-def _asked(exchange: str, body: bytes, name: str = "") -> list[Entry]:
+def asked(exchange: str, body: bytes, name: str = "") -> list[Entry]:
+    """What is recorded of a request."""
     name = name or hashlib.sha256(body).hexdigest()
     dialect = "anthropic" if b'"max_tokens"' in body else "openai-chat"
     fact = Received(dialect, "m", name, session="s", client="cli", path="/v1/messages", is_stream=True, headers=HEADERS)
     return [BodyEntry(name, body, "s"), FactEntry(exchange, 0, NOON, fact)]
 
 
-def _answered(exchange: str, name: str, count: int, text: str) -> list[Entry]:
+def answered(exchange: str, name: str, count: int, text: str) -> list[Entry]:
+    """What is recorded of its answer: whole, or a stream of so many frames."""
     if count == 1:
         message = {"role": "assistant", "content": text}
         reply = {
@@ -304,6 +244,6 @@ def _sentence(chance: random.Random, words: int) -> str:
     return " ".join(chance.choices(WORDS, k=words))
 
 
-def _varied(chance: random.Random, words: int) -> str:
+def varied(chance: random.Random, words: int) -> str:
     """Words that hardly ever come again, as the names, numbers and paths of real requests do not."""
     return " ".join("".join(chance.choices(SYLLABLES, k=chance.randint(1, 4))) for _ in range(words))
