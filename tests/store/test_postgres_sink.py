@@ -14,7 +14,7 @@ from sightline.filters.predicate import matches, occurs
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Held
 from sightline.model.reply import Usage
 from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
-from sightline.store.postgres_connection import UNFIT, PostgresConnection, address_of
+from sightline.store.postgres_connection import UNFIT, PostgresConnection, Row, address_of
 from sightline.store.postgres_digest import LEFT_BEHIND
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresBodies, PostgresSink, body_of
@@ -450,6 +450,81 @@ def test_pages_follow_each_other_without_a_gap_both_ways(url: str, wanted: Expre
     at_once, down, up = asyncio.run(story())
     assert down == at_once
     assert up == at_once[::-1]
+
+
+class WatchedConnection:
+    """A connection, and what was fetched by it; `is_third` is set when it is asked for the third time."""
+
+    def __init__(self, connection: PostgresConnection) -> None:
+        self.asked: list[tuple[str, tuple[object, ...]]] = []
+        self.is_third = asyncio.Event()
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    async def fetch(self, query: str, *arguments: object) -> list[Row]:
+        self.asked.append((query, arguments))
+        if len(self.asked) == 3:
+            self.is_third.set()
+        return await self._connection.fetch(query, *arguments)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"words.BLOCK": 300, "postgres_words.BLOCK": 300, "search._PAGE": 40}
+    for place, value in {**sizes, "search._BLOCKS": 1, "search._MOST_BLOCKS": 4}.items():
+        monkeypatch.setattr(f"sightline.store.{place}", value)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("word", "every"), [("rare", 90), ("often", 2), ("nowhere", 1000)])
+def test_blocks_that_are_fetched_ahead_are_fetched_once(word: str, every: int) -> None:
+    async def story(url: str) -> tuple[list[str], list[str], list[tuple[str, tuple[object, ...]]]]:
+        async with connection_to(url) as connection:
+            watched = WatchedConnection(connection)
+            found = await newest(watched, parse(f"text:{word}"), now=NOON, before="", limit=1000)  # type: ignore[arg-type]
+            first = await newest(connection, parse(f"text:{word}"), now=NOON, before="", limit=1)
+            return [each.id for each in found], [each.id for each in first], watched.asked
+
+    with tables() as url:
+        with sink(url) as target:
+            said = (f"{word if n % every == 1 else 'else'} {n} {'filler ' * 9}" for n in range(300))
+            target.apply([entry for n, text in enumerate(said) for entry in whole(f"x_{n:03}", chat_body(text), "yes")])
+            while target.tidy():
+                pass
+        expected = [f"x_{n:03}" for n in reversed(range(300)) if n % every == 1]
+        found, first, asked = asyncio.run(story(url))
+        blocks = [arguments for query, arguments in asked if query.startswith("SELECT data")]
+        assert found == expected
+        assert first == expected[:1]
+        assert len(blocks) == len(set(blocks)) > 10
+        ends = [number for first_block, last_block in blocks for number in (last_block, first_block)]
+        assert ends == sorted(ends, reverse=True), "no block is scanned twice"
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_search_that_nobody_waits_for_leaves_its_connection_in_order() -> None:
+    async def story(url: str) -> None:
+        async with connection_to(url) as connection:
+            watched = WatchedConnection(connection)
+            search = newest(watched, parse("text:word"), now=NOON, before="", limit=1000)  # type: ignore[arg-type]
+            task = asyncio.ensure_future(search)
+            await watched.is_third.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await connection.fetchval("SELECT 1") == 1
+            async with connection.transaction(isolation="serializable"):
+                assert await connection.fetchval("SELECT count(*) FROM sightline.exchanges") == 200
+
+    with tables() as url:
+        with sink(url) as target:
+            for n in range(200):
+                target.apply(whole(f"x_{n:03}", chat_body(f"word {n} {'filler ' * 9}"), "yes"))
+            while target.tidy():
+                pass
+        asyncio.run(story(url))
 
 
 def test_the_entries_of_an_exchange_are_what_was_recorded() -> None:

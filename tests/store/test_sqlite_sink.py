@@ -263,7 +263,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 
 def candidates(connection: sqlite3.Connection, wanted: Expression, exchanges: Sequence[int]) -> list[int]:
-    return list(answer(connection, WordSearch(TABLES, wanted).candidates(exchanges)))
+    search = WordSearch(TABLES, wanted)
+    answer(connection, search.scan(min(exchanges)))
+    found = search.candidates()
+    return [each for each in exchanges if found is None or each in found]
 
 
 SAID = ["a needle", "Grüße", "NEEDLE in\nhay", "", "σς Σ", "100%", "a*b", "İK", "needles", "日本語", "a", "é\0é"]
@@ -342,6 +345,33 @@ def test_a_filter_that_the_database_cannot_decide_goes_through_all_pages(
         after = ids[-1]
     assert oldest == ["x_044", *(f"x_{n}" for n in range(440, 450))]
     assert reading.oldest(parse("text:é449"), now=NOON, after="x_449") == []
+    reading.close()
+
+
+@pytest.mark.parametrize("few", [1, 8, 1000])
+def test_pages_are_in_the_order_of_ids_also_where_exchanges_came_in_another_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    small_blocks(monkeypatch, 300)
+    for name, value in {"_PAGE": 7, "_MOST_PAGE": 20, "_ROWS": 3, "_BLOCKS": 1, "_FEW": few}.items():
+        monkeypatch.setattr(f"sightline.store.search.{name}", value)
+    order = [n * 37 % 100 for n in range(100)]
+    sink = SqliteSink(open_database(tmp_path), prices)
+    for n in order:
+        said = f"{'rare' if n % 9 == 0 else 'often'} {n}"
+        sink.apply(whole(f"x_{n:03}", chat_body(said), "yes", session="ab"[n % 2]))
+    sink.close()
+    reading = SqliteReader(tmp_path / FILE_NAME)
+    for wanted, expected in {
+        "text:rare": [f"x_{n:03}" for n in range(0, 100, 9)],
+        "text:often": [f"x_{n:03}" for n in range(100) if n % 9],
+        "text:often session:a": [f"x_{n:03}" for n in range(0, 100, 2) if n % 9],
+        "text:rare session:b": [f"x_{n:03}" for n in range(9, 100, 18)],
+        "text:nowhere": [],
+    }.items():
+        assert reading.oldest(parse(wanted), now=NOON, after="") == expected
+        found = reading.find(parse(wanted), now=NOON, before="", limit=500)
+        assert [each.id for each in found] == expected[::-1]
     reading.close()
 
 

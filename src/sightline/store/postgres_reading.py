@@ -1,7 +1,7 @@
 """The reading side of a PostgreSQL record: questions about exchanges, each about one state of the record."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from sightline.filters.expression import Expression
@@ -13,6 +13,7 @@ from sightline.store.search import FoundRow, Question, RecordSearch, Search, Sea
 from sightline.store.summary import FIELDS, Summary, bodies_of
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _FACTS = "SELECT n, at, data FROM sightline.facts WHERE exchange = $1"
 _FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1"
@@ -51,14 +52,35 @@ async def oldest(connection: PostgresConnection, wanted: Expression, *, now: flo
 
 async def _ask(connection: PostgresConnection, search: Search[T]) -> T:
     """Answer the questions of a search; returns what it found. It works on a thread: scanning words may take long, and
-    here others are served."""
-    rows: Sequence[FoundRow] | None = None
+    here others are served. What it is likely to ask next is fetched meanwhile, and kept until it does."""
+    kept: tuple[Question, Sequence[FoundRow]] | None = None
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        while True:
-            question, found = await asyncio.to_thread(_advance, search, rows)
-            if question is None:
-                return found[0]
-            rows = await connection.fetch(question[0], *question[1])
+        asked, found = await asyncio.to_thread(_advance, search, None)
+        while asked is not None:
+            question, following = asked._replace(following=None), asked.following
+            if kept is not None and kept[0] == question:
+                rows, kept = kept[1], None
+            else:
+                rows = await connection.fetch(question.statement, *question.parameters)
+            step = asyncio.to_thread(_advance, search, rows)
+            if following is None:
+                asked, found = await step
+            else:
+                fetching = connection.fetch(following.statement, *following.parameters)
+                (asked, found), ahead = await _finish_both(step, fetching)
+                kept = following, ahead
+        return found[0]
+
+
+async def _finish_both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+    """What both return. Where one fails, the other is waited for all the same: a connection in use could not even end
+    its transaction."""
+    one, other = await asyncio.gather(first, second, return_exceptions=True)
+    if isinstance(one, BaseException):
+        raise one
+    if isinstance(other, BaseException):
+        raise other
+    return one, other
 
 
 def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[Question | None, list[T]]:

@@ -2,14 +2,16 @@
 exchange that is left is looked at.
 
 A search is a generator that yields questions, each a statement with its parameters, and is sent the rows, so that it is
-the same for a file on this machine and a server elsewhere. All questions of one are about one state of the record.
+the same for a file on this machine and a server elsewhere. A question may name the one that follows it most likely: the
+rows of that one can be fetched while those of the first are scanned. All questions of one search are about one state of
+the record.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sightline.filters.expression import (
     And,
@@ -27,18 +29,21 @@ from sightline.filters.expression import (
 from sightline.filters.fields import ADDED
 from sightline.filters.predicate import alone, fold_case, literals, matches, occurs, plain
 from sightline.filters.sql import Columns, Condition, condition
+from sightline.platform.byte_search import contains
 from sightline.store.entries import Codec
 from sightline.store.summary import NAMES, ExchangeSubject, Summary, summary_in
-from sightline.store.words import END, Name, find_blocks, read_names, unpack_text, unpack_words
+from sightline.store.words import END, Name, find_blocks, read_names, split_block, unpack_words
 
 _MOST_IDS = 10_000
 """How many exchanges are named at once to export them: each question about words scans all of them again."""
 _PAGE, _MOST_PAGE = 1000, 4000
 """Exchanges whose words are looked through together: more of them after each page."""
+_FEW = 8
+"""Where fewer than one in so many exchanges of a page have the words, those are asked for, and else all of the page."""
 _ROWS = 200
 """How many exchanges are looked at together."""
-_MOST_BLOCKS = 128
-"""Blocks of words that are asked for together, after fewer at first: about three megabytes."""
+_BLOCKS, _MOST_BLOCKS = 8, 64
+"""Blocks of words that are asked for together: more of them after each question, up to two megabytes."""
 _LAST = "\U0010ffff"
 """Behind every id."""
 
@@ -53,7 +58,15 @@ class FoundRow(Protocol):
         ...
 
 
-Question: TypeAlias = tuple[str, Sequence[object]]
+class Question(NamedTuple):
+    """A statement and its parameters; `following` is what is asked next, unless the search turns out to be over or in
+    need of something else first."""
+
+    statement: str
+    parameters: tuple[object, ...] = ()
+    following: "Question | None" = None
+
+
 Search: TypeAlias = Generator[Question, Sequence[FoundRow], T]
 
 
@@ -77,8 +90,10 @@ class RecordSearch(Generic[Name]):
         self._tables: SearchTables[Name] = tables
         self._wanted = wanted
         self._now = now
+        self._decided: Condition = condition(wanted, tables.columns, now=now)
         self._words: WordSearch[Name] = WordSearch(tables, wanted)
         self._since: dict[SetTerm, str] = {}
+        self._names = f"SELECT {tables.name} AS name, e.id AS id FROM {tables.exchanges} e"
         self._select = f"SELECT {tables.name}, {', '.join(f'e.{name}' for name in NAMES)} FROM {tables.exchanges} e"
 
     def newest(self, before: str, limit: int) -> Search[list[Summary]]:
@@ -92,25 +107,55 @@ class RecordSearch(Generic[Name]):
         return [str(row[1]) for row in rows]
 
     def _rows(self, side: str, order: str, place: str, limit: int) -> Search[list[FoundRow]]:
-        decided: Condition = condition(self._wanted, self._tables.columns, now=self._now)
+        decided: Condition = self._decided
         mark, count = self._tables.columns.placeholder, len(decided.parameters)
         where = f"WHERE {decided.sql} AND e.id {side} {mark(count + 1)} ORDER BY {order} LIMIT {mark(count + 2)}"
         if decided.is_complete:
-            return list((yield f"{self._select} {where}", (*decided.parameters, place, limit)))
+            return list((yield Question(f"{self._select} {where}", (*decided.parameters, place, limit))))
         yield from self._place_latest()
-        some = f"SELECT {self._tables.name}, e.id FROM {self._tables.exchanges} e {where}"
         found: list[FoundRow] = []
         size = _PAGE
         while True:
-            page = yield some, (*decided.parameters, place, size)
-            left = yield from self._words.candidates([row[0] for row in page])
+            page = Question(f"{self._names} {where}", (*decided.parameters, place, size))
+            count, place, left = yield from self._search_page(page, is_down=side == "<")
             for at in range(0, len(left), _ROWS):
                 found += yield from self._filter(left[at : at + _ROWS], order)
                 if len(found) >= limit:
                     return found[:limit]
-            if len(page) < size:
+            if count < size:
                 return found
-            place, size = page[-1][1], min(2 * size, _MOST_PAGE)
+            size = min(2 * size, _MOST_PAGE)
+
+    def _search_page(self, page: Question, *, is_down: bool) -> Search[tuple[int, str, Sequence[Name]]]:
+        """How many exchanges a page has, the id of the last one, and those that the filter may take as far as columns
+        and words decide, in the order of the page."""
+        if self._words.candidates() is None:
+            rows = yield page
+            yield from self._words.scan(min((row[0] for row in rows), default=None))
+            return len(rows), rows[-1][1] if rows else "", [row[0] for row in rows]
+        # Most pages have nothing of a rare word: it is enough to know where they end.
+        ends = "count(*), min(name), max(name), min(id), max(id)"
+        rows = yield Question(f"SELECT {ends} FROM ({page.statement}) AS page", page.parameters)
+        count, first, last, lowest, highest = (rows[0][at] for at in range(5))
+        yield from self._words.scan(first)
+        names = [name for name in self._words.candidates() or () if first <= name <= last]
+        if len(names) > count // _FEW:
+            some = set(names)
+            left = [row[0] for row in (yield page) if row[0] in some]
+        else:
+            # Names may have another order than ids, so that one in between can be of another page.
+            rows = (yield self._among(names)) if names else ()
+            ids = {row[1]: row[0] for row in rows if lowest <= row[1] <= highest}
+            left = [ids[id_] for id_ in sorted(ids, reverse=is_down)]
+        return count, lowest if is_down else highest, left
+
+    def _among(self, names: Sequence[Name]) -> Question:
+        """Those of these exchanges that the filter may take as far as columns decide."""
+        tables = self._tables
+        decided: Condition = self._decided
+        among = tables.among.replace("{}", tables.columns.placeholder(len(decided.parameters) + 1))
+        where = f"WHERE {decided.sql} AND {tables.name} {among}"
+        return Question(f"{self._names} {where}", (*decided.parameters, tables.pack(names)))
 
     def _place_latest(self) -> Search[None]:
         """Find out since when an exchange is among the newest so many; everything is, where there are fewer."""
@@ -118,7 +163,7 @@ class RecordSearch(Generic[Name]):
         nth = f"SELECT id FROM {tables.exchanges} ORDER BY id DESC LIMIT 1 OFFSET {tables.columns.placeholder(1)}"
         for term in set_terms(self._wanted):
             if isinstance(term, Latest) and term.count > 0:
-                rows = yield nth, (term.count - 1,)
+                rows = yield Question(nth, (term.count - 1,))
                 self._since[term] = rows[0][0] if rows else ""
 
     def _filter(self, exchanges: Sequence[Name], order: str) -> Search[list[FoundRow]]:
@@ -126,7 +171,8 @@ class RecordSearch(Generic[Name]):
         tables = self._tables
         among = tables.among.replace("{}", tables.columns.placeholder(1))
         yield from self._words.read(exchanges)
-        rows = yield f"{self._select} WHERE {tables.name} {among} ORDER BY {order}", (tables.pack(exchanges),)
+        named = f"{self._select} WHERE {tables.name} {among} ORDER BY {order}"
+        rows = yield Question(named, (tables.pack(exchanges),))
         return [row for row in rows if self._takes(row[0], summary_in(row[1:]))]
 
     def _takes(self, exchange: Name, summary: Summary) -> bool:
@@ -163,15 +209,11 @@ class WordSearch(Generic[Name]):
         self._texts: dict[Name, list[str]] = {}
         self._spans: list[tuple[int, Name, Name]] | None = None
         self._left: list[tuple[int, Name]] = []
-        self._at_once = 1
+        self._at_once = _BLOCKS
 
-    def candidates(self, exchanges: Sequence[Name]) -> Search[Sequence[Name]]:
-        """Those of these exchanges that the filter may take as far as words decide."""
-        if not self._found or not exchanges:
-            return exchanges
-        yield from self._scan(min(exchanges))
-        most = self._most(self._wanted)
-        return exchanges if most is None else [exchange for exchange in exchanges if exchange in most]
+    def candidates(self) -> Set[Name] | None:
+        """The exchanges that the filter takes at most, of those that were scanned; None for all of them."""
+        return self._most(self._wanted)
 
     def read(self, exchanges: Sequence[Name]) -> Search[None]:
         """Read the words of these exchanges, if a field from outside may ask for them."""
@@ -181,7 +223,7 @@ class WordSearch(Generic[Name]):
         self._texts = {exchange: [] for exchange in exchanges}
         numbers = find_blocks(self._spans or (), exchanges)
         for at in range(0, len(numbers), _MOST_BLOCKS):
-            for row in (yield self._blocks_among, (self._pack(numbers[at : at + _MOST_BLOCKS]),)):
+            for row in (yield Question(self._blocks_among, (self._pack(numbers[at : at + _MOST_BLOCKS]),))):
                 for name, words in unpack_words(self._codec, row[0]):
                     if name in self._texts:
                         self._texts[name].append(words.decode())
@@ -195,28 +237,38 @@ class WordSearch(Generic[Name]):
 
     def _load_spans(self) -> Search[None]:
         if self._spans is None:
-            rows = yield self._spans_of_all, ()
+            rows = yield Question(self._spans_of_all)
             self._spans = [(row[0], row[1], row[2]) for row in rows]
             # Oldest first, each with the highest exchange that it or an older one has words of. A newer block may have
             # words of much older exchanges, as a late reply is in a newer one than its request.
             highest = accumulate((last for _, _, last in self._spans), max)
             self._left = list(zip((number for number, _, _ in self._spans), highest, strict=True))
 
-    def _scan(self, exchange: Name) -> Search[None]:
+    def scan(self, exchange: Name | None) -> Search[None]:
         """Scan every block that may have words of this exchange or a newer one."""
+        if exchange is None or not self._found:
+            return
         yield from self._load_spans()
         while self._left and self._left[-1][1] >= exchange:
-            start = end = self._left[-1][0]
-            for _ in range(self._at_once):
-                if self._left and self._left[-1][1] >= exchange:
-                    start, _ = self._left.pop()
+            question = self._next_blocks()
+            del self._left[-self._at_once :]
             self._at_once = min(2 * self._at_once, _MOST_BLOCKS)
-            for row in (yield self._blocks_between, (start, end)):
-                names, text = unpack_text(self._codec, row[0])
-                for pattern, needles in self._needles.items():
-                    # Most blocks end here. `in` is a search of a few µs in 64 KB.
-                    if all(needle in text for needle in needles):
-                        self._found[pattern].update(_occurrences(pattern, needles, read_names(names), text))
+            for row in (yield question._replace(following=self._next_blocks() if self._left else None)):
+                self._scan_block(row[0])
+
+    def _next_blocks(self) -> Question:
+        """The newest blocks that are left."""
+        numbers = [number for number, _ in self._left[-self._at_once :]]
+        return Question(self._blocks_between, (numbers[0], numbers[-1]))
+
+    def _scan_block(self, data: bytes) -> None:
+        unpacked = self._codec.unpack(data)
+        for pattern, needles in self._needles.items():
+            # Most blocks end here, and their names and text are never told apart.
+            if all(contains(unpacked, needle) for needle in needles):
+                names, text = split_block(unpacked)
+                if all(needle in text for needle in needles):
+                    self._found[pattern].update(_occurrences(pattern, needles, read_names(names), text))
 
     def _most(self, expression: Expression) -> set[Name] | None:
         """The exchanges that the expression takes at most, of those that were scanned; None for all."""

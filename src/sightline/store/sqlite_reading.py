@@ -139,9 +139,9 @@ def _near(connection: sqlite3.Connection, sha256: str) -> str:
 def answer(connection: sqlite3.Connection, search: Search[T]) -> T:
     """Answer the questions of a search; returns what it found."""
     try:
-        question, parameters = next(search)
+        question = next(search)
         while True:
-            question, parameters = search.send(connection.execute(question, tuple(parameters)).fetchall())
+            question = search.send(connection.execute(question.statement, question.parameters).fetchall())
     except StopIteration as end:
         found: T = end.value
         return found

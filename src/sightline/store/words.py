@@ -66,13 +66,13 @@ def _pack(codec: Codec, block: Sequence[Said[Name]]) -> WordBlock[Name]:
 
 def unpack_words(codec: Codec, data: bytes) -> list[Said[Any]]:
     """The words in a block."""
-    names, text = unpack_text(codec, data)
+    names, text = split_block(codec.unpack(data))
     return list(zip(read_names(names), text.split(END), strict=True))
 
 
-def unpack_text(codec: Codec, data: bytes) -> tuple[msgspec.Raw, bytes]:
+def split_block(unpacked: bytes) -> tuple[msgspec.Raw, bytes]:
     """The names in a block, which most searches need not read, and its whole text."""
-    return _DECODER.decode(codec.unpack(data))
+    return _DECODER.decode(unpacked)
 
 
 def read_names(names: msgspec.Raw) -> list[Any]:
