@@ -398,7 +398,8 @@ def known_shape(data: bytes) -> AnswerShape | None:
 def said(parser: AnswerParser) -> dict[str, object]:
     fault = parser.fault and parser.fault.message
     head = (parser.status, parser.reason, parser.headers, parser.named, parser.has_head)
-    return {"head": head, "body": parser.pieces, "end": (parser.is_complete, parser.keeps_alive, fault)}
+    end = (parser.is_complete, parser.keeps_alive, fault, parser.trailers)
+    return {"head": head, "body": parser.pieces, "end": end}
 
 
 @pytest.mark.parametrize(
@@ -435,12 +436,55 @@ def test_after_an_answer_of_a_known_shape_any_other_is_what_llhttp_says(data: by
     assert said(parser) == said(heard(data))
 
 
+IN_CHUNKS = (
+    b"HTTP/1.1 200 OK\r\nX-One: a b\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\nhi\r\n3;x=y\r\nyou\r\n0\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        IN_CHUNKS,
+        IN_CHUNKS.replace(b"a b", b"another \xfc"),
+        IN_CHUNKS.replace(b"0\r\n\r\n", b"0\r\nX-Late: 1\r\n\r\n"),
+        IN_CHUNKS.replace(b": chunked", b": Chunked"),
+        IN_CHUNKS.replace(b": chunked", b": gzip, chunked"),
+        IN_CHUNKS.replace(b"a b", b"a\r\nTransfer-Encoding: chunked"),
+        IN_CHUNKS.replace(b"a b", b"a\r\nContent-Length: 2"),
+        IN_CHUNKS.replace(b"Transfer-Encoding: chunked", b"Content-Length: 2"),
+        IN_CHUNKS.replace(b"keep-alive", b"close"),
+        IN_CHUNKS.replace(b"200 OK", b"201 Created"),
+        IN_CHUNKS.replace(b"1.1", b"1.0"),
+        IN_CHUNKS.replace(b"2\r\nhi", b"z\r\nhi"),
+        IN_CHUNKS.replace(b"2\r\nhi", b"2\r\nhi there"),
+        IN_CHUNKS + b"HTTP/1.1 200 OK\r\n",
+        IN_CHUNKS[:-2],
+        IN_CHUNKS[:-12],
+        IN_CHUNKS[: IN_CHUNKS.index(b"2\r\nhi")],
+        IN_CHUNKS[:30],
+    ],
+)
+@pytest.mark.parametrize("size", [1 << 16, 7])
+def test_after_an_answer_in_chunks_any_other_is_what_llhttp_says(data: bytes, size: int) -> None:
+    shape = known_shape(IN_CHUNKS)
+    assert shape is not None
+    parser, other = AnswerParser(PLACE, shape=shape), AnswerParser(PLACE)
+    head = data.find(b"\r\n\r\n") + 4 if size < 100 else size
+    pieces = [data[:head], *(data[at : at + size] for at in range(head, len(data), size))]
+    for each in (parser, other):
+        for piece in pieces:
+            if not each.is_over():
+                each.feed(piece)
+    assert said(parser) == said(other)
+
+
 def test_an_answer_of_a_known_shape_keeps_it_and_another_loses_it() -> None:
     shape = known_shape(KNOWN)
     again, other = AnswerParser(PLACE, shape=shape), AnswerParser(PLACE, shape=shape)
     again.feed(KNOWN.replace(b"a b", b"c"))
     assert again.shape is shape
-    other.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    other.feed(b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
     assert other.shape is None
 
 

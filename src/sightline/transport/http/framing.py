@@ -26,7 +26,8 @@ OnInterim: TypeAlias = Callable[[int, list[tuple[bytes, bytes]]], None]
 """Gets the status and the headers of each answer of 1xx before the answer itself."""
 
 
-_FRAMED_OTHERWISE = frozenset({b"transfer-encoding", b"upgrade", b"trailer"})
+_FRAMED_OTHERWISE = frozenset({b"upgrade", b"trailer"})
+_CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 _MOST_SHAPES = 256
 _SHAPES: "dict[tuple[bytes, ...], AnswerShape | None]" = {}
 """The shapes of answers by the beginnings of their lines; None for those that were seen once."""
@@ -34,20 +35,22 @@ _SHAPES: "dict[tuple[bytes, ...], AnswerShape | None]" = {}
 
 class AnswerShape:
     """The head of an answer that llhttp has read, but for the values of its headers. A server answers with the same
-    headers in the same order again and again: an answer that has this shape, and came with its whole body, need not be
-    parsed. What frames the body is the length alone, and what is said of the connection has to be the same."""
+    headers in the same order again and again: the head of an answer that has this shape need not be parsed. What frames
+    the body is the length alone, and then all of it has to be here, or it comes in chunks, which llhttp reads; what is
+    said of the connection has to be the same."""
 
     def __init__(self, first_line: bytes, headers: list[tuple[bytes, bytes]], status: int, reason: bytes) -> None:
         self.status, self.reason = status, reason
         self.names = [name for name, _ in headers]
         self.low = [name.lower() for name in self.names]
-        self.length_at = self.low.index(b"content-length")
+        self.length_at = self.low.index(b"content-length") if b"content-length" in self.low else None
+        """Where the length is among the headers; None where the body comes in chunks."""
         lines = [b"%b: %b" % (re.escape(name), _value_pattern(name.lower(), value)) for name, value in headers]
         self.match = re.compile(b"\r\n".join([re.escape(first_line), *lines, b"\r\n"])).match
 
 
 def _value_pattern(name: bytes, value: bytes) -> bytes:
-    if name == b"connection":
+    if name in (b"connection", b"transfer-encoding"):
         return b"(" + re.escape(value) + b")"
     return rb"(\d{1,12})" if name == b"content-length" else rb"(?! )([ -~\x80-\xff]*)(?<! )"
 
@@ -56,13 +59,15 @@ def _find_shape(data: bytes, answer: "AnswerParser") -> AnswerShape | None:
     """The shape of an answer that begins with these bytes and of which llhttp has read the head, if it is seen not for
     the first time; None where it may be read in another way than by its lines."""
     named, headers = answer.named, answer.headers
-    if b"content-length" not in named or len(named) != len(headers) or not named.keys().isdisjoint(_FRAMED_OTHERWISE):
+    is_framed_once = (b"content-length" in named) != (b"transfer-encoding" in named)
+    if not is_framed_once or len(named) != len(headers) or not named.keys().isdisjoint(_FRAMED_OTHERWISE):
         return None
     first_line, *lines = data[: data.find(b"\r\n\r\n")].split(b"\r\n")
-    is_framed_by_length = answer.keeps_alive and answer.status not in _NO_BODY
-    if not is_framed_by_length or lines != [b"%b: %b" % each for each in headers]:
+    has_body = answer.keeps_alive and answer.status not in _NO_BODY
+    if not has_body or lines != [b"%b: %b" % each for each in headers]:
         return None
-    key = (first_line, named.get(b"connection", b""), *(name for name, _ in headers))
+    about = (named.get(name, b"") for name in (b"connection", b"transfer-encoding"))
+    key = (first_line, *about, *(name for name, _ in headers))
     if key not in _SHAPES:
         if len(_SHAPES) >= _MOST_SHAPES:
             _SHAPES.clear()
@@ -192,14 +197,22 @@ class AnswerParser:
         if found is None:
             return False
         values, end = found.groups(), found.end()
-        if len(data) - end != int(values[shape.length_at]):
+        is_whole = shape.length_at is not None
+        if shape.length_at is not None and len(data) - end != int(values[shape.length_at]):
             return False
         self.status, self.reason = shape.status, shape.reason
         self.headers = list(zip(shape.names, values, strict=True))
         self.named = dict(zip(shape.low, values, strict=True))
-        if len(data) > end:
-            self.pieces.append(data[end:])
-        self.has_head = self.is_complete = self.keeps_alive = True
+        self.has_head = self.keeps_alive = True
+        if is_whole:
+            self.is_complete = True
+            if len(data) > end:
+                self.pieces.append(data[end:])
+        else:
+            self._llhttp = HttpResponseParser(_ChunkedBody(self))
+            self._llhttp.feed_data(_CHUNKED_HEAD)
+            self.trailers.clear()
+            self._parse(data[end:])
         return True
 
     def feed_eof(self, *, clean: bool) -> None:
@@ -244,8 +257,9 @@ class AnswerParser:
     def on_message_begin(self) -> None:
         if self.is_complete:
             raise _EnoughError
-        self.reason = b""
-        self.headers.clear()
+        if not self.has_head:
+            self.reason = b""
+            self.headers.clear()
 
     def on_status(self, part: bytes) -> None:
         self.reason += part
@@ -298,6 +312,16 @@ class AnswerParser:
         if self.has_head:
             self.is_complete = True
             self._llhttp = None  # it holds methods of ours, and would keep both alive until the collector runs
+
+
+class _ChunkedBody:
+    """What llhttp tells of an answer whose head was known by its shape. It has read another head in its place."""
+
+    def __init__(self, answer: AnswerParser) -> None:
+        self.on_body = answer.pieces.append
+        self.on_message_begin = answer.on_message_begin
+        self.on_header = answer.on_header
+        self.on_message_complete = answer.on_message_complete
 
 
 # Anything but a tab and what is visible; a byte above ASCII is allowed.
