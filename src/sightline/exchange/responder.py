@@ -283,6 +283,11 @@ class Responder:
         accepted: AcceptedResponse,
         turn: AsyncExitStack | None,
     ) -> ClientResponse:
+        # A caller of our own takes the events, not the bytes.
+        came = None if exchange.request.is_own else accepted.response.take_whole()
+        if came is not None and turn is None and isinstance(tap, VerbatimTap) and (reply := tap.take_whole(came)):
+            self._settle(exchange, accepted.sent, reply)
+            return self._own_stream(exchange, accepted.response, came)
         open_until_end = None if turn is None else turn.pop_all()
         recorder = exchange.recorder
 
@@ -298,14 +303,12 @@ class Responder:
         pump = StreamPump(accepted.response, tap, release)
         headers = client_response.headers_for_client(accepted.response.headers, exchange.secrets)
         response = ClientResponse(exchange.id, accepted.response.status, headers, pump)
-        # A caller of our own takes the events, not the bytes.
-        whole = None if exchange.request.is_own else await pump.take_whole()
-        if whole is not None:
-            response.set_body(whole)
+        if came is not None:
+            response.set_body(await pump.take_whole(came))
         else:
             recorder.commit()  # the client gets its id with the head of the response
             exchange.stream(pump.abort)
-        if whole is None and (isinstance(tap, TranslatingTap) or not tap.can_add_errors):
+        if came is None and (isinstance(tap, TranslatingTap) or not tap.can_add_errors):
             # Wait for the first bytes: an error in their place can still have a status.
             try:
                 with exchange.waiting():
@@ -323,6 +326,12 @@ class Responder:
         own = exchange.own_headers(response.headers if isinstance(tap, VerbatimTap) else None)
         response.headers = [*response.headers, *own]
         return response
+
+    def _own_stream(self, exchange: Exchange, response: ProviderResponse, body: bytes) -> ClientResponse:
+        """A stream in the client's dialect that is here whole, and that its tap has taken as it is."""
+        headers = client_response.headers_for_client(response.headers, exchange.secrets)
+        headers += exchange.own_headers(headers)
+        return ClientResponse(exchange.id, response.status, headers, client_response.WholeBody(body))
 
     def _client(self, exchange: Exchange, outbound: Outbound, tokens: int) -> Client:
         client, created = outbound.client, int(self._clock.now())

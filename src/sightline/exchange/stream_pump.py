@@ -34,11 +34,8 @@ class StreamPump(ResponseBody):
         self._is_over = False
         self._abort_reason: Fault | None = None
 
-    async def take_whole(self) -> bytes | None:
-        """All that the client gets, if the whole response is here already; else None, and it is to be iterated."""
-        data = self._response.take_whole()
-        if data is None:
-            return None
+    async def take_whole(self, data: bytes) -> bytes:
+        """All that the client gets of a response that is here whole. It is not to be iterated then."""
         try:
             out = self._tap.take(data) if data else b""
         except Fault as fault:

@@ -13,6 +13,7 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.recorder import Recorder
+from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, key_repeated, unreadable
 from sightline.model.reply import Reply
 from sightline.wire.jsontext import encode
@@ -157,6 +158,19 @@ class VerbatimTap:
         if shown:
             self._last = shown
         return shown
+
+    def take_whole(self, data: bytes) -> Reply | None:
+        """Take a stream that is here whole and complete, of which the client gets every byte, and end the response;
+        None, and nothing is taken, if it is no such stream. Most short ones are."""
+        reply = None if self._plain is None or self._is_shared else self._plain.read(data)
+        if reply is not None and self._has_secrets:
+            masking = FrameMasking(self._exchange.secrets)
+            reply = reply if masking.feed(data) + masking.close() == data else None
+        if reply is None:
+            return None
+        self.recorder.record_chunk(data)
+        self._exchange.end_response(FinishedEnd(reply))
+        return reply
 
     def find_keeper(self) -> Callable[[bytes], object] | None:
         """That of a stream that is read at its end, once its reply has begun."""
