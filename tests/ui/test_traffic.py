@@ -68,6 +68,7 @@ def test_the_filter_completes_and_shows_where_it_is_wrong(free: PageStage) -> No
         expect(page.get_by_role("row", name="Find me.")).to_be_visible()
         expect(page.get_by_role("row", name="Leave me.")).to_have_count(0)
         expect(page).to_have_url(re.compile("filter=session(:|%3A)needle$"))
+        expect(page.get_by_role("combobox", name="Filter")).not_to_be_focused()
         filter_box(page)
         page.keyboard.press("Control+a")
         page.keyboard.insert_text("model:m & colour:red")

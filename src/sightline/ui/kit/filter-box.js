@@ -38,7 +38,8 @@ export function FilterBox({
   onKey: first,
 }) {
   const [text, setText] = useState(value);
-  const [error, setError] = useState(/** @type {FilterError | null} */ (null));
+  // What the server says of an earlier text is no reason to stay here with the one that is written now.
+  const [error, setError] = useState(/** @type {{ of: string, found: FilterError } | null} */ (null));
   const [offered, setOffered] = useState({ asked: "", list: /** @type {Completion[]} */ ([]) });
   const [chosen, setChosen] = useState(-1);
   const [isSettled, setSettled] = useState(true);
@@ -86,7 +87,7 @@ export function FilterBox({
         `${source.lookup}?${new URLSearchParams({ text: wanted, [source.cursor]: String(at) })}`,
       );
       if (number !== asked.current.number) return undefined;
-      setError(response.ok ? null : errorOf(response.error));
+      setError(response.ok ? null : { of: wanted, found: errorOf(response.error) });
       const list = /** @type {Completion[]} */ (response.completions ?? []).filter(
         (each) => applyCompletion(wanted, at, each).text.trim() !== wanted.trim(),
       );
@@ -167,7 +168,7 @@ export function FilterBox({
     event.stopPropagation();
   };
   const found =
-    error ??
+    (error?.of === text ? error.found : null) ??
     (refused && (isExecuted || refused.code === "usage") && asked.current.own === text ? errorOf(refused) : null);
   const problem = isSettled ? found : null;
   return html`<div class="filter-box" role="search">
