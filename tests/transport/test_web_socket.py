@@ -75,6 +75,22 @@ def test_a_socket_is_dialled_like_every_connection(tmp_path: Path, is_tls: bool,
     told(story())
 
 
+def test_a_socket_ends_with_the_client_that_dialled_it() -> None:
+    async def story() -> None:
+        async with serve(echo, "127.0.0.1", 0) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            async with client() as http:
+                dialled = await dial_socket(http, get(f"http://127.0.0.1:{port}/"), seconds=10)
+                heard = Heard()
+                dialled.begin(heard)
+                assert await heard.messages.get() == (b"first", True)
+            # Nothing is left that could come when the loop has ended.
+            assert dialled.lost.done()
+            assert heard.closed.result() == (1006, "")
+
+    told(story())
+
+
 def test_what_comes_in_place_of_a_socket_is_kept() -> None:
     async def story() -> None:
         async with Upstream([answer(429, b"slow", [("Retry-After", "3")])]) as upstream, client() as http:

@@ -21,7 +21,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
 from sightline.transport.http import faults
-from sightline.transport.http.client import HttpClient
+from sightline.transport.http.client import ForeignConnection, HttpClient
 from sightline.transport.http.connection import abort
 from sightline.transport.http.framing import request_head
 from sightline.transport.http.target import target
@@ -252,7 +252,7 @@ class RefusedSocket(Exception):
         self.body = body
 
 
-class DialledSocket(asyncio.Protocol):
+class DialledSocket(ForeignConnection):
     """A socket to a provider. `headers` are those of its answer to the handshake."""
 
     socket: MessageSocket
@@ -274,6 +274,7 @@ class DialledSocket(asyncio.Protocol):
             max_size=longest,
             logger=FRAMES_LOG,
         )
+        self.lost = asyncio.get_running_loop().create_future()
         self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A connection may end before anyone waits for the answer.
         self._answered.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -311,6 +312,12 @@ class DialledSocket(asyncio.Protocol):
             self._answered.set_exception(faults.no_answer(self._place, clean=exc is None))
         self.socket.lose()
         self.resume_writing()
+        self.lost.set_result(None)
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        if self._transport is not None:
+            abort(self._transport)
 
     def pause_writing(self) -> None:
         self.is_writing_paused = True
@@ -418,7 +425,7 @@ async def dial_socket(
         head = head.replace(b"Accept-Encoding: identity\r\n", b"", 1)  # a handshake has no body
     try:
         async with asyncio.timeout(seconds or None):
-            await client.connect(request.url, lambda: dialled, seconds, direct=direct)
+            await client.connect(dialled, request.url, seconds, direct=direct)
             await dialled.shake_hands(head + b"\r\n")
     except TimeoutError:
         raise faults.connect_timeout(aim.origin.place, seconds) from None

@@ -4,6 +4,7 @@ The connection that was used last is reused first, and waiting requests are serv
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple, Self
@@ -329,6 +330,16 @@ async def _refuse_proxy(response: Response, aim: HttpTarget, proxy: Proxy | None
         raise faults.proxy_refused(proxy.place, proxy.variable, response.status, aim.origin.place)
 
 
+class ForeignConnection(asyncio.Protocol, ABC):
+    """A connection that speaks another protocol. `lost` is done when it has ended."""
+
+    lost: asyncio.Future[None]
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close the socket at once."""
+
+
 class HttpClient:
     """Sends requests. It belongs to the loop in which it sends the first one.
 
@@ -345,6 +356,7 @@ class HttpClient:
         self._keep_alive = keep_alive
         self._pools: dict[tuple[Origin, Proxy | None], ConnectionPool] = {}
         self._ways: dict[tuple[str, bool], _Way] = {}
+        self._foreign: set[ForeignConnection] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -416,22 +428,29 @@ class HttpClient:
         self._pools[origin, proxy] = pool
         return pool
 
-    async def connect(
-        self, url: str, make: Callable[[], asyncio.Protocol], seconds: float, *, direct: bool = False
-    ) -> None:
-        """Connect a protocol of the caller's to this address, within so many seconds. It is in no pool."""
+    async def connect(self, connection: ForeignConnection, url: str, seconds: float, *, direct: bool = False) -> None:
+        """Connect a protocol of the caller's to this address, within so many seconds. It is in no pool, but is closed
+        with this client."""
         if self._is_closed:
             raise faults.client_closing()
         origin = target(url).origin
         proxy = None if direct else self._proxies.for_origin(origin)
         loop = asyncio.get_running_loop()
-        await dial_for(make(), loop, origin, proxy, self._trust, seconds, is_tunnelled=True)
+        await dial_for(connection, loop, origin, proxy, self._trust, seconds, is_tunnelled=True)
+        self._foreign.add(connection)
+        connection.lost.add_done_callback(lambda _: self._foreign.discard(connection))
 
     async def close(self) -> None:
         """Close every connection, those in use too."""
         self._is_closed = True
         for pool in self._pools.values():
             await pool.close()
+        # Without this, the last bytes of a socket could come when the loop has ended.
+        foreign = list(self._foreign)
+        for connection in foreign:
+            connection.abort()
+        for connection in foreign:
+            await connection.lost
 
     async def __aenter__(self) -> Self:
         return self
