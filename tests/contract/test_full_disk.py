@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,15 +20,16 @@ from sightline.dialects.registry import dialect
 from sightline.store import journal
 from tests.contract.loopback import speaking
 from tests.gateway_server import Served, served
+from tests.postgres_server import HOST, OWNER, PASSWORD, execute, shared_server
 from tests.reply_samples import SAYS
 
 Disk = tuple[Path, Callable[[], None], Callable[[], None]]
 
 
 @contextmanager
-def real_disk(folder: Path, _patch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def real_disk(folder: Path, _patch: pytest.MonkeyPatch, size: str = "6m") -> Iterator[Disk]:
     """A file system of a few megabytes, and ways to fill it and to make room."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if os.name != "posix" or os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("only root can mount a small file system")
     filler = folder / "filler"
@@ -61,8 +63,9 @@ def failing_writes(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Disk]:
     yield folder, lambda: patch.setattr(journal, "os", Full()), lambda: patch.setattr(journal, "os", os)
 
 
-def ask(gateway: Served, number: int, *, stream: bool) -> tuple[str, bytes]:
-    body = {"model": "m", "messages": [{"role": "user", "content": f"{number} " * 100_000}], "stream": stream}
+def ask(gateway: Served, number: int, *, stream: bool, words: str = "") -> tuple[str, bytes]:
+    said = words or f"{number} " * 100_000
+    body = {"model": "m", "messages": [{"role": "user", "content": said}], "stream": stream}
     request = urllib.request.Request(
         f"{gateway.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
     )
@@ -116,3 +119,69 @@ def test_no_id_leaves_for_what_is_not_on_record_and_nothing_stays_half(
                 assert kinds[-1] == "finished"
                 assert len(gateway.body(id_, "received")) > 1000
             assert len(found) == 8, "what waited in memory is written down once there is room"
+
+
+@contextmanager
+def database_on_small_disk(patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
+    """The URL of a database whose tables are on a disk of their own, and ways to fill that and to make room."""
+    server = shared_server()
+    name = f"small_{os.getpid()}"
+    folder = server.folder / name
+    folder.mkdir()
+    with real_disk(folder, patch, "40m") as (_, fill, make_room):
+        owner = server.folder.stat()
+        os.chown(folder, owner.st_uid, owner.st_gid)
+        execute(server.url(), f"CREATE TABLESPACE {name} LOCATION '{folder}'")
+        try:
+            execute(server.url(), f"CREATE DATABASE {name} TABLESPACE {name}")
+            patch.setenv("PGPASSWORD", PASSWORD)
+            yield f"postgresql://{OWNER}@{HOST}:{server.port}/{name}?sslmode=disable", fill, make_room
+        finally:
+            execute(server.url(), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            execute(server.url(), f"DROP TABLESPACE {name}")
+
+
+def trouble(gateway: Served) -> str:
+    """What the state of the server says of its record; empty if all is well."""
+    return gateway.api("/api/health").get("store", {}).get("trouble", "")
+
+
+def test_what_is_recorded_while_the_disk_of_postgresql_is_full_is_there_once_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(1)
+    words = [chance.randbytes(200_000).hex() for _ in range(6)]
+    with (
+        database_on_small_disk(monkeypatch) as (url, fill, make_room),
+        speaking(dialect("openai-chat"), Client(id="c", model="m")) as upstream,
+    ):
+        upstream.events = SAYS
+        config = f'[store]\nurl = "{url}"\n[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\n'
+        with served(tmp_path, config) as gateway:
+            first, _ = ask(gateway, 0, stream=False, words="before")
+            assert [each["id"] for each in listed(gateway)] == [first]
+            fill()
+            given = [ask(gateway, n, stream=n % 2 == 1, words=each) for n, each in enumerate(words)]
+            assert all(b"there." in body for _, body in given), "the client is served all the same"
+            ids = [id_ for id_, _ in given]
+            assert all(ids), "the journal has them"
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                gateway.api("/api/exchanges")
+            with caught.value as answer:
+                told = json.loads(answer.read())["error"]
+            assert "No space left on device" in told["message"]
+            assert "Make room" in told["hint"]
+            assert "No space left on device" in trouble(gateway)
+            make_room()
+            for _ in range(300):  # the recorder tries again by itself, after five seconds at most
+                if not trouble(gateway):
+                    break
+                time.sleep(0.1)
+            found = {each["id"]: each for each in listed(gateway)}
+            assert found.keys() == {first, *ids}
+            assert {each["state"] for each in found.values()} == {"finished"}
+            for id_, each in zip(ids, words, strict=True):
+                assert each.encode() in gateway.body(id_, "received")
+                assert [one["id"] for one in gateway.api(f"/api/exchanges?filter=text:{each[:20]}")["exchanges"]] == [
+                    id_
+                ]

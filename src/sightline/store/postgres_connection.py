@@ -190,6 +190,9 @@ def failure(error: Exception, address: PostgresAddress) -> Fault:
                 f"the store's URL: {_first_line(error)}",
                 hint="Check the part after its question mark.",
             )
+        case asyncpg.DiskFullError():
+            hint = "Make room on the server's disk. What is recorded meanwhile waits in the journal of the data folder."
+            return Fault(Code.NETWORK, f"{where}: {_first_line(error)}", hint=hint)
         case asyncpg.PostgresError() | asyncpg.InterfaceError():
             return Fault(Code.NETWORK, f"{where}: {_first_line(error)}", hint="See the server's own log.")
         case OSError():
