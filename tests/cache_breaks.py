@@ -240,7 +240,7 @@ def breaks(random_: random.Random) -> Iterator[Break]:
             cause, "anthropic", [*turns, Sending(copy.deepcopy(body), **changes)], Sending(body), name=str(changes)
         )
 
-    for _ in range(8):
+    for _ in range(3):
         for cause, change in MARKED_CHANGES:
             made = marked_break(cause)
             change(made.turns[-1].body, random_)

@@ -43,7 +43,7 @@ def test_causes_and_tokens_of_generated_breaks_are_found(tmp_path: Path, capsys:
         with capsys.disabled():
             sys.stdout.write(f"\n{len(missed)} missed of {len(played)} breaks\n" + "\n".join(missed) + "\n")
     assert len(played) >= 200
-    assert min(kinds.values()) >= 8
+    assert min(kinds.values()) >= 3
     assert len(kinds) == 19
     assert {found.dialect for _, found in played} == {"anthropic", "openai-chat", "openai-responses", "gemini"}
     assert len(wrong_cause) <= 0.05 * len(played)
