@@ -160,11 +160,11 @@ def test_what_could_not_be_brought_in_is_there_for_the_next(
 def test_a_slow_database_costs_no_memory_and_no_time(tmp_path: Path, ledger: Ledger) -> None:
     async def story(own: JournaledStore) -> None:
         ledger.may_go.clear()
-        record(own, *range(100), size=30_000)
+        record(own, *range(300), size=30_000)
         assert len(segments(tmp_path)) > 2
         ledger.may_go.set()
         await own.settle()
-        assert ledger.exchanges == [f"x_{n:03}" for n in range(100)]
+        assert ledger.exchanges == [f"x_{n:03}" for n in range(300)]
         assert len(ledger.batches) > 2
         assert len(segments(tmp_path)) == 1
 

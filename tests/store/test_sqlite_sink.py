@@ -52,7 +52,7 @@ def test_others_may_go_on_between_the_exchanges_of_a_batch(tmp_path: Path) -> No
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, prices, lambda: ways.append("given"))
     sink.apply([entry for number in range(20) for entry in whole(f"x_{number}", chat_body(str(number)), "yes")])
-    assert len(ways) >= 20
+    assert len(ways) >= 5, "no one waits for the whole batch"
     assert connection.execute("SELECT count(*) FROM exchanges").fetchone() == (20,)
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.platform.files import lock, open_pipe, write_pipe
-from sightline.store.entries import FactEntry, KeptEntry
+from sightline.store.entries import FactEntry
 from sightline.store.journal import (
     Torn,
     lock_path,
@@ -32,12 +32,13 @@ from sightline.store.journal import (
     unwritable,
 )
 from sightline.store.summary import Unfinished, interruptions
+from sightline.store.whole import RecordedEntry, unfold
 
 _LOG = logging.getLogger(__name__)
 Fsync: TypeAlias = Literal["never", "batches", "records"]
 """What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
 _LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
-_MOST_IN_BATCH, _MOST_BYTES = 256, 2 << 20
+_MOST_IN_BATCH, _MOST_BYTES = 512, 4 << 20
 """Records, and bytes of them: a batch of more costs memory and saves little."""
 
 
@@ -50,7 +51,7 @@ class Sink(Protocol):
     A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
     """
 
-    def apply(self, batch: Sequence[KeptEntry], slot: int) -> None:
+    def apply(self, batch: Sequence[RecordedEntry], slot: int) -> None:
         """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
         nothing."""
         ...
@@ -179,7 +180,7 @@ class Importer:
 
     def _import_slot(self, slot: int, paths: Sequence[Path], *, is_living: bool) -> bool:
         """Bring in what one process has recorded; whether there was anything. A batch may be of several segments."""
-        batch, size, is_any = list[Sequence[KeptEntry]](), 0, False
+        batch, size, is_any = list[Sequence[RecordedEntry]](), 0, False
         reached: dict[Path, int] = {}
         done: list[Path] = []
         for path in paths:
@@ -213,7 +214,7 @@ class Importer:
         _mark(reached, done)
         return is_any
 
-    def _import(self, batch: Sequence[Sequence[KeptEntry]], slot: int) -> None:
+    def _import(self, batch: Sequence[Sequence[RecordedEntry]], slot: int) -> None:
         """Bring these records in, with all that is to be done for them."""
         if not batch:
             return
@@ -234,14 +235,15 @@ class Importer:
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("an exchange could not be read for search; it is on record all the same")
 
-    def _import_record(self, sink: Sink, record: Sequence[KeptEntry], slot: int) -> None:
+    def _import_record(self, sink: Sink, record: Sequence[RecordedEntry], slot: int) -> None:
         try:
             sink.apply(record, slot)
         except Fault:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            aside = quarantine(self._folder, slot, record)
-            names = sorted({entry.exchange for entry in record if isinstance(entry, FactEntry)})
+            entries = unfold(record)
+            aside = quarantine(self._folder, slot, entries)
+            names = sorted({entry.exchange for entry in entries if isinstance(entry, FactEntry)})
             _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
 
 

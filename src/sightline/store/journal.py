@@ -25,6 +25,7 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.platform.files import BINARY, lock, write_at
 from sightline.store.entries import BodyEntry, KeptEntry
+from sightline.store.whole import RecordedEntry, decode_record, unfold
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -41,7 +42,6 @@ _SCRUB_TRIES, _SCRUB_WAIT = 200, 0.01
 _DRAFT = ".draft"
 _NUMBER = struct.Struct("<Q")
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(list[KeptEntry])
 
 
 class Torn(NamedTuple):
@@ -185,7 +185,7 @@ def _take_spare(folder: Path, draft: Path) -> bool:
     """Whether there was a segment to use again, which is at the path `draft` now."""
     for number in range(_MOST_SPARES):
         try:
-            spare_path(folder, number).replace(draft)
+            (folder / spare_name(number)).replace(draft)
         except FileNotFoundError:
             continue
         return True
@@ -196,7 +196,8 @@ def put_aside(path: Path) -> None:
     """Remove a segment that is in the database. A few are kept, empty, to be used again: to give a megabyte back to the
     file system and to take it again costs some milliseconds of CPU time."""
     folder = path.parent
-    free = next((each for n in range(_MOST_SPARES) if not (each := spare_path(folder, n)).exists()), None)
+    taken = set(os.listdir(folder))  # noqa: PTH208 - one call to the system in place of one for each spare
+    free = next((each for n in range(_MOST_SPARES) if (each := spare_name(n)) not in taken), None)
     draft = folder / f"spare{_DRAFT}"
     guard = os.open(folder / _SCRUB, os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -209,7 +210,7 @@ def put_aside(path: Path) -> None:
         path.replace(draft)
         with draft.open("r+b", buffering=0) as file:
             file.write(bytes(size))  # what retention forgets must not survive here
-        draft.replace(free)
+        draft.replace(folder / free)
     except FileNotFoundError:
         return  # another process has tidied up
     finally:
@@ -257,7 +258,7 @@ def _remove_refused(path: Path, exchanges: Collection[str]) -> None:
     for record in records(path):
         if isinstance(record, Torn):
             break
-        entries = record[0]
+        entries = unfold(record[0])
         if any(not isinstance(entry, BodyEntry) and entry.exchange in exchanges for entry in entries):
             is_changed = True
         else:
@@ -297,9 +298,9 @@ def lock_path(folder: Path, slot: int) -> Path:
     return folder / f"{slot:03}.lock"
 
 
-def spare_path(folder: Path, number: int) -> Path:
-    """A segment that is to be used again."""
-    return folder / f"spare-{number}"
+def spare_name(number: int) -> str:
+    """The file of a segment that is to be used again."""
+    return f"spare-{number}"
 
 
 def segment_path(folder: Path, slot: int, number: int) -> Path:
@@ -354,7 +355,9 @@ def mark_imported(path: Path, at: int) -> None:
         file.write(_NUMBER.pack(at))
 
 
-def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[KeptEntry], int] | Torn]:
+def records(
+    path: Path, start: int = 0, stop: int | None = None
+) -> Iterator[tuple[Sequence[RecordedEntry], int] | Torn]:
     """The records of a file from one byte to another, each with the place behind it; a torn end comes last."""
     with path.open("rb", buffering=0) as file:
         size = file.seek(0, 2) if stop is None else stop
@@ -365,19 +368,15 @@ def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tup
         here = at - start + RECORD_HEAD.size
         length, checksum = RECORD_HEAD.unpack_from(whole, at - start) if here <= len(whole) else (size, 0)
         data = whole[here : here + length]  # a torn head may name any length
-        entries = _entries(data) if len(data) == length and zlib.crc32(data) == checksum else None
+        try:
+            entries = decode_record(data) if len(data) == length and zlib.crc32(data) == checksum else None
+        except msgspec.DecodeError:
+            entries = None
         if entries is None:
             yield Torn(path, at, size - at)
             return
         at += RECORD_HEAD.size + length
         yield entries, at
-
-
-def _entries(data: memoryview) -> list[KeptEntry] | None:
-    try:
-        return _DECODER.decode(data)
-    except msgspec.DecodeError:
-        return None
 
 
 def pending(folder: Path) -> dict[Path, int]:

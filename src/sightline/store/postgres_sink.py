@@ -53,6 +53,7 @@ from sightline.store.summary import (
     row_of,
     storable,
 )
+from sightline.store.whole import RecordedEntry, unfold
 
 _CHAIN = """
 WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (
@@ -190,10 +191,10 @@ class PostgresSink:
         self._runner: asyncio.Runner | None = None
         self._connection: PostgresConnection | None = None
 
-    def apply(self, batch: Sequence[KeptEntry], slot: int = 0) -> None:
+    def apply(self, batch: Sequence[RecordedEntry], slot: int = 0) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
-        if batch:
-            self._do(lambda connection: self._apply(connection, batch, slot))
+        if entries := unfold(batch):
+            self._do(lambda connection: self._apply(connection, entries, slot))
 
     def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
         """The exchanges of this replica that have not ended, without those of processes with these slots."""

@@ -18,6 +18,8 @@ _ENCODER = msgspec.msgpack.Encoder()
 _PIECES = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _PIECE = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
 _ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry])
+_PAIR = b"\x92"
+"""How an array of two items begins in msgpack."""
 _INSERT = "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?)"
 
 
@@ -44,7 +46,11 @@ class RecordBlockWriter:
 
     def add(self, row: int, entries: Sequence[KeptEntry | dict[str, object]]) -> int:
         """Add what came of the exchange in this row; returns the number of the block."""
-        piece = _ENCODER.encode((row, entries))
+        return self.add_written(row, _ENCODER.encode(entries))
+
+    def add_written(self, row: int, entries: bytes | memoryview) -> int:
+        """The same with entries as they are written."""
+        piece = b"".join((_PAIR, _ENCODER.encode(row), entries))
         if self._pieces and self._size + len(piece) > _BLOCK:
             self._close()
             self._number += 1

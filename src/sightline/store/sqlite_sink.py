@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.store.digest import REPLY, REQUEST, reply_dialect
@@ -23,10 +23,22 @@ from sightline.store.entries import (
 from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import SqliteBodies, asking, changing
 from sightline.store.sqlite_digest import MOST_VALUES, DigestColumns, SqliteDigests
-from sightline.store.summary import FOLDED, OPEN_STATES, PriceList, Unfinished, bodies_of, fold_facts, row_of
+from sightline.store.summary import (
+    FOLDED,
+    OPEN_STATES,
+    PriceList,
+    Unfinished,
+    bodies_of,
+    fold_facts,
+    row_of,
+    row_of_whole,
+)
+from sightline.store.whole import RecordedEntry, WholeExchange, decode_entries
 
 _ENDS = {ExchangeFinished, ExchangeFailed}
 _number = attrgetter("n")
+_EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
+"""How many are read, and written, before others may have the core: about as much as a request to the gateway takes."""
 _NO_DIGEST = DigestColumns()
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _INSERT = (
@@ -48,6 +60,13 @@ class _Known:
     has_frames: bool = False
     facts: list[FactEntry] = field(default_factory=list)
     bodies: set[str] = field(default_factory=set)
+
+
+_Entries: TypeAlias = list[FactEntry | FramesEntry]
+
+
+def _facts_in(whole: WholeExchange) -> _Entries:
+    return [entry for entry in decode_entries(whole.data) if type(entry) is not BodyEntry]  # type: ignore[misc]
 
 
 class SqliteSink:
@@ -78,28 +97,23 @@ class SqliteSink:
         self._unnamed: set[str] = set()
         self._read_left()
 
-    def apply(self, batch: Sequence[KeptEntry], slot: int = 0) -> None:
+    def apply(self, batch: Sequence[RecordedEntry], slot: int = 0) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
         self._slot = slot
-        exchanges: dict[str, list[FactEntry | FramesEntry]] = {}
         large: list[BodyEntry] = []
-        self._small.clear()
-        for entry in batch:
-            if type(entry) is not BodyEntry:
-                exchanges.setdefault(entry.exchange, []).append(entry)  # type: ignore[union-attr, arg-type]
-            elif len(entry.data) < LEAST_SIZE:
-                self._small[entry.sha256] = entry
-            else:
-                large.append(entry)
-        self._unnamed = set(self._small)
+        exchanges = self._sort(batch, large)
         try:
             with changing(self._connection):
                 self._begin()
                 self._bodies.keep(large)
-                self._load_known({name: entries for name, entries in exchanges.items() if name not in self._known})
-                for exchange, entries in exchanges.items():
-                    self._add(exchange, entries)
-                    self._give_way()
+                self._load_known(exchanges)
+                for count, (exchange, entries) in enumerate(exchanges.items()):
+                    if not count % _EXCHANGES_A_TURN:
+                        self._give_way()
+                    if type(entries) is WholeExchange:
+                        self._add_whole(exchange, entries)
+                    else:
+                        self._add(exchange, entries)  # type: ignore[arg-type]
                 if self._unnamed:
                     # The facts that name them come later, as a rule in the next record.
                     self._bodies.keep([self._small[name] for name in sorted(self._unnamed)])
@@ -162,14 +176,49 @@ class SqliteSink:
         self._state = version, self._connection.total_changes
 
     def _whole_rows(self, digests: Mapping[int, DigestColumns]) -> Iterator[tuple[object, ...]]:
-        for row in self._added:
+        for count, row in enumerate(self._added):
+            if not count % _ROWS_A_TURN:
+                self._give_way()
             yield *row, *digests.get(row[0], _NO_DIGEST)
-            self._give_way()
 
-    def _load_known(self, exchanges: Mapping[str, Sequence[FactEntry | FramesEntry]]) -> None:
+    def _sort(self, batch: Sequence[RecordedEntry], large: list[BodyEntry]) -> dict[str, _Entries | WholeExchange]:
+        """What is in a batch: entries by their exchanges, bodies in `_small` and `large`. An exchange is whole if there
+        is nothing else of it."""
+        exchanges: dict[str, _Entries | WholeExchange] = {}
+        self._small.clear()
+        self._unnamed.clear()
+        for entry in batch:
+            if type(entry) is WholeExchange:
+                name, body = entry.received.exchange, entry.body
+                if name in exchanges:
+                    self._facts_of(exchanges, name).extend(_facts_in(entry))
+                else:
+                    exchanges[name] = entry
+            elif type(entry) is BodyEntry:
+                body = entry
+                self._unnamed.add(body.sha256)
+            else:
+                self._facts_of(exchanges, entry.exchange).append(entry)  # type: ignore[union-attr, arg-type]
+                continue
+            if len(body.data) < LEAST_SIZE:
+                self._small[body.sha256] = body
+            else:
+                large.append(body)
+        self._unnamed &= self._small.keys()
+        return exchanges
+
+    @staticmethod
+    def _facts_of(exchanges: "dict[str, _Entries | WholeExchange]", name: str) -> "_Entries":
+        entries = exchanges.setdefault(name, [])
+        if type(entries) is WholeExchange:
+            entries = exchanges[name] = _facts_in(entries)
+        return entries  # type: ignore[return-value]
+
+    def _load_known(self, exchanges: "dict[str, _Entries | WholeExchange]") -> None:
         """What the database has of these: of most nothing, because they are new. What they are is read only of those to
         which something is added."""
-        names, reader = list(exchanges), BlockReader(self._connection, self._codec)
+        names = [name for name in exchanges if name not in self._known] if self._known else list(exchanges)
+        reader = BlockReader(self._connection, self._codec)
         for at in range(0, len(names), MOST_VALUES):
             some = names[at : at + MOST_VALUES]
             rows = self._connection.execute(
@@ -177,8 +226,10 @@ class SqliteSink:
             ).fetchall()
             for exchange, seq, next_n, blocks in rows:
                 known = self._known[exchange] = _Known(seq, next_n, blocks)
-                if any(next_number(entry) > next_n for entry in exchanges[exchange]):
+                if any(next_number(entry) > next_n for entry in self._facts_of(exchanges, exchange)):
                     self._recall(known, reader)
+        for name in self._known.keys() & exchanges.keys():
+            self._facts_of(exchanges, name)
 
     def _recall(self, known: _Known, reader: BlockReader) -> list[KeptEntry]:
         """Read what is stored of an exchange."""
@@ -216,6 +267,24 @@ class SqliteSink:
             self._changed.append((known.next_n, known.blocks, *row_of(columns), known.seq))
         if columns["state"] in OPEN_STATES:
             self._known[exchange] = known
+
+    def _add_whole(self, exchange: str, whole: WholeExchange) -> None:
+        """What `_add` does, for an exchange of which nothing is stored."""
+        self._last_seq = seq = self._last_seq + 1
+        body, received = whole.body, whole.received.fact
+        self._digests.add_request(seq, exchange, received.session, received.dialect, body.data)
+        pieces = whole.frames.data
+        if raw := pieces[0] if len(pieces) == 1 else b"".join(pieces):
+            self._digests.add_reply(seq, exchange, whole.attempt.fact.dialect or received.dialect, raw)
+        if body.sha256 in self._small:
+            block = self._blocks.add_written(seq, whole.data)
+        else:
+            number = self._bodies.number(body.sha256)
+            assert number is not None
+            self._uses.append((seq, number))
+            block = self._blocks.add_written(seq, whole.without_body())
+        row = row_of_whole(whole, self._prices)
+        self._added.append((seq, exchange, self._slot, whole.finished.n + 1, str(block), *row))
 
     def _fresh(
         self, known: _Known, entries: Sequence[FactEntry | FramesEntry]

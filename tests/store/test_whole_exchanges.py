@@ -1,0 +1,163 @@
+"""An exchange that one record holds whole is on record as if each of its facts had come by itself."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received, ReplyStored
+from sightline.model.reply import Usage
+from sightline.store.entries import BodyEntry, FactEntry, KeptEntry, join_frames
+from sightline.store.importer import Importer
+from sightline.store.journal import JournalWriter, frame_record, records
+from sightline.store.sqlite_database import FILE_NAME, open_database
+from sightline.store.sqlite_reading import SqliteReader
+from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.whole import WholeExchange, decode_record, unfold
+from tests.store.traffic import NOON, chat_body, chat_stream, noted, prices, sha256, whole
+
+TEXTS = st.text(max_size=12)
+COUNTS = st.none() | st.integers(-(2**63), 2**64 - 1)
+HEADERS = st.lists(st.tuples(st.sampled_from(["accept", "x-sightline-tag", "X-Sightline-Tag"]), TEXTS), max_size=3).map(
+    tuple
+)
+RECEIVED = st.builds(
+    Received,
+    st.sampled_from(["openai-chat", "anthropic", "another"]),
+    TEXTS,
+    st.just(""),
+    session=TEXTS | st.just("team#blue"),
+    client=TEXTS,
+    path=TEXTS,
+    is_stream=st.booleans(),
+    headers=HEADERS,
+    origin=TEXTS,
+    transport=TEXTS,
+    method=TEXTS,
+)
+ATTEMPTS = st.builds(
+    AttemptStarted,
+    st.integers(-1, 3),
+    st.sampled_from(["acme", "other"]),
+    st.just(""),
+    model=st.sampled_from(["large", ""]),
+    dialect=st.sampled_from(["openai-chat", "anthropic", ""]),
+    url=st.just("https://acme.test/v1"),
+)
+ENDS = st.builds(
+    ExchangeFinished,
+    TEXTS,
+    COUNTS.map(lambda count: count or 0),
+    HEADERS,
+    model=st.sampled_from(["large", "", "m"]),
+    usage=st.none()
+    | st.builds(Usage, input_tokens=COUNTS, output_tokens=COUNTS, cached_tokens=COUNTS, is_estimated=st.booleans()),
+    tools=st.lists(TEXTS, max_size=2).map(tuple),
+    first_byte=st.floats(0, 9),
+    elapsed=st.floats(0, 9),
+    warning=TEXTS,
+)
+FRAMES = st.lists(st.sampled_from([*chat_stream("a", "b"), b'{"choices":[]}', b"\xff"]), min_size=1, max_size=3)
+BODIES = st.sampled_from([chat_body("hi"), chat_body("one", "two", "three"), chat_body("long " * 2000), b"\xffno JSON"])
+
+
+def tables(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
+    names = ("exchanges", "blocks", "words", "bodies", "uses", "instructions")
+    return {name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in names}
+
+
+def in_one_record(exchange: str, body: bytes, facts: Sequence[Fact]) -> list[KeptEntry]:
+    return join_frames([BodyEntry(sha256(body), body, "near"), *noted(exchange, facts)])
+
+
+def read_back(entries: Sequence[KeptEntry]) -> Sequence[object]:
+    """What a sink is given of such a record."""
+    return decode_record(memoryview(frame_record(entries)[8:]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(RECEIVED, ATTEMPTS, FRAMES, ENDS, BODIES), min_size=1, max_size=3), st.data())
+def test_it_is_on_record_as_its_facts_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject
+) -> None:
+    batch: list[KeptEntry] = []
+    wholes: list[object] = []
+    for number, (received, attempt, frames, end, body) in enumerate(drawn):
+        name = sha256(body)
+        facts = [
+            msgspec.structs.replace(received, sha256=name),
+            msgspec.structs.replace(attempt, sha256=name),
+            *[FrameArrived(frame, 0.5) for frame in frames],
+            end,
+        ]
+        record = in_one_record(f"x_{number}", body, facts)
+        found = read_back(record)
+        assert [type(each) for each in found] == [WholeExchange]
+        # Half a character cannot be written to a journal.
+        batch += unfold(found)  # type: ignore[arg-type]
+        wholes += found
+    if data.draw(st.booleans(), "something else came of the first one"):
+        later = FactEntry("x_0", len(drawn[0][2]) + 3, NOON, ReplyStored("owner", 1))
+        batch.append(later)
+        wholes.append(later)
+    folders = tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("whole")
+    found_tables = []
+    for folder, entries in zip(folders, (batch, wholes), strict=True):
+        with closing(open_database(folder)) as connection:
+            sink = SqliteSink(connection, prices)
+            sink.apply(entries)  # type: ignore[arg-type]
+            found_tables.append(tables(connection))
+            sink.apply(entries)  # type: ignore[arg-type]
+            assert tables(connection) == found_tables[-1], "what is there already changes nothing"
+    plain, of_wholes = found_tables
+    assert of_wholes == plain
+
+
+def exchange_in_a_record(exchange: str, body: bytes = b"{}") -> list[KeptEntry]:
+    return join_frames(whole(exchange, body, "yes"))
+
+
+def test_what_is_not_one_exchange_from_beginning_to_end_is_read_as_entries() -> None:
+    usual = exchange_in_a_record("x_1")
+    assert [type(each) for each in read_back(usual)] == [WholeExchange]
+    other = exchange_in_a_record("x_2", b"[]")
+    for at in range(5):
+        mixed = [*usual[:at], other[at], *usual[at + 1 :]]
+        assert read_back(mixed) == mixed
+    moved = [*usual[:4], msgspec.structs.replace(usual[4], n=17)]  # type: ignore[type-var]
+    for entries in (moved, usual[:4], [usual[1], usual[0], *usual[2:]]):
+        assert read_back(entries) == entries
+
+
+def test_one_that_began_in_an_earlier_batch_is_added_to(tmp_path: Path) -> None:
+    usual = exchange_in_a_record("x_1", chat_body("hi"))
+    sink = SqliteSink(open_database(tmp_path), prices)
+    sink.apply(usual[:2])
+    sink.apply(read_back(usual))  # type: ignore[arg-type]
+    sink.close()
+    reader = SqliteReader(tmp_path / FILE_NAME)
+    assert [entry.n for entry in reader.facts("x_1")] == [*range(6)]
+
+
+def test_a_whole_one_that_the_database_refuses_is_kept_with_all_its_entries(tmp_path: Path) -> None:
+    usual = exchange_in_a_record("x_1", chat_body("hi"))
+    writer = JournalWriter(tmp_path)
+    writer.append(frame_record(usual))
+
+    class Refusing(SqliteSink):
+        def apply(self, batch: Sequence[object], slot: int = 0) -> None:
+            raise OverflowError("too large for this column")
+
+    importer = Importer(tmp_path, lambda: Refusing(open_database(tmp_path), prices), lambda: NOON)
+    assert importer.acquire()
+    importer.catch_up()
+    importer.close()
+    writer.close()
+    (kept,) = records(tmp_path / "refused-001.journal")
+    assert unfold(kept[0]) == usual  # type: ignore[arg-type]
