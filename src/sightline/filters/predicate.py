@@ -48,6 +48,8 @@ def fold_case(text: str) -> str:
     """The text in lower case."""
     if text.isascii():
         return text.lower()
+    if "\u0130" not in text and "\u212a" not in text:  # a search for a character is some ten times as fast as a split
+        return text.lower().replace("ς", "σ")
     pieces = _APART.split(text)
     return "".join(piece if index % 2 else piece.lower() for index, piece in enumerate(pieces)).replace("ς", "σ")
 

@@ -10,6 +10,8 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import attrgetter
 from typing import TypeAlias
 
 import msgspec
@@ -46,6 +48,7 @@ _ERRAND = re.compile(
     r"\b(title|topic|route|router|routing|classif\w+|complexity|summar\w+|slug|branch name)\b", re.IGNORECASE
 )
 _MOST_WORDS = 400
+_role = attrgetter("role")
 
 
 def fingerprints(request: Request) -> list[bytes]:
@@ -190,7 +193,8 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
         if role in SYSTEM_ROLES:
             system += texts
             continue
-        pieces = [piece for text in texts if (piece := without_reminders(text))]
+        # Most have no reminder, and a call for each text takes as long as all of the rest.
+        pieces = [piece for text in texts if (piece := without_reminders(text) if "<" in text else text.strip())]
         if role == "assistant":
             new.clear()
             has_history = True
@@ -201,31 +205,33 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
             encoded = "\0".join([role, *pieces]).encode("utf-8", "surrogatepass")
             state.update(b"%d\0%s" % (len(encoded), encoded))
             thread.append(state.digest())
-    if "title" in "\n".join(system).lower():
+    if system and "title" in "\n".join(system).lower():
         return None
     words = _clip("\n".join(filter(None, new)))
     has_history = has_history and len(thread) > 1
-    return Digest(_shorten(title or words), words, tuple(filter(None, system)), tuple(thread), has_history=has_history)
+    return Digest(
+        _shorten(title or words), words, tuple(filter(None, system)), tuple(thread), False, "", "", has_history
+    )
 
 
 def digest_request(request: Request, thread: Sequence[bytes]) -> Digest:
     """What a request tells, whose conversation has these fingerprints."""
     new_words = _words(part for message in _new(request.messages) for part in message.parts)
     own = (message for message in reversed(request.messages) if message.role == "user")
+    roles = list(map(_role, request.messages))  # a conversation may be long, and a loop in Python ten times as slow
     return Digest(
         title=_title(own) or _shorten(new_words),
         new_text=new_words,
         system=tuple(
             part.text
-            for message in request.messages
-            if message.role in SYSTEM_ROLES
+            for message in compress(request.messages, map(SYSTEM_ROLES.__contains__, roles))
             for part in message.parts
             if isinstance(part, Text) and part.text
         ),
         thread=tuple(thread),
         is_side=is_errand(request),
         continues=request.options.previous_response_id or "",
-        has_history=len(thread) > 1 and any(message.role == "assistant" for message in request.messages),
+        has_history=len(thread) > 1 and "assistant" in roles,
     )
 
 

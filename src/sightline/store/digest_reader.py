@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ from sightline.wire.jsontext import decode
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _BETWEEN = b" \t\r\n,"
+_fingerprint = itemgetter(1)
 
 
 class RequestLayout(NamedTuple):
@@ -155,7 +157,7 @@ class DigestReader:
         self._size += len(body)
         while self._size > _MOST_KNOWN and len(self._known) > 1:
             self._size -= len(self._known.popitem(last=False)[1].layout.body)
-        return digest_request(conversation.request, [mark[1] for mark in conversation.marks if mark is not None])
+        return digest_request(conversation.request, [*map(_fingerprint, filter(None, conversation.marks))])
 
     def _find_begun(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
         """The conversation, if it begins with the same bytes as one of the latest."""

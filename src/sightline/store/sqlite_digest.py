@@ -38,7 +38,7 @@ class DigestColumns(NamedTuple):
     """What a request tells, as columns of its exchange."""
 
     title: str = ""
-    is_side: bool = False
+    is_side: int = 0
     thread: bytes | None = None
     previous: str = ""
     continues: str = ""
@@ -110,8 +110,10 @@ class SqliteDigests:
             if words:
                 self._words.append((row, searchable(words)))
             thread = digest.thread[-1] if digest.thread and not digest.is_side else None
-            title, continues = storable(digest.title), storable(digest.continues)
-            found[row] = DigestColumns(title, digest.is_side, thread, previous.get(row, ""), continues)
+            continues = storable(digest.continues) if digest.continues else ""
+            found[row] = DigestColumns(
+                storable(digest.title), +digest.is_side, thread, previous.get(row, ""), continues
+            )
         return found
 
     def end(self) -> None:

@@ -41,6 +41,8 @@ class WordBlock(NamedTuple, Generic[Name]):
 
 def searchable(words: str) -> bytes:
     """The words as they are stored: in lower case, and without the character that separates them."""
+    if words.isascii() and "\0" not in words:
+        return words.lower().encode()
     return fold_case(words).replace("\0", "\ufffd").encode("utf-8", "replace")
 
 
