@@ -14,6 +14,7 @@ from sightline.platform import processes
 from sightline.platform.processes import (
     ENDING,
     MARK,
+    FreedMemory,
     ProcessTree,
     can_watch_sockets,
     cores,
@@ -137,6 +138,14 @@ def test_what_was_freed_goes_back_to_the_system_once_there_is_nothing_to_do() ->
     kept, busy, idle, again, left = done.stdout.split()
     assert (busy, idle, again) == ("False", "True", "False")
     assert int(kept) - int(left) > 20_000
+
+
+def test_how_much_work_is_worth_giving_memory_back_can_be_chosen() -> None:
+    little, much = FreedMemory(worth_it=0.0), FreedMemory(worth_it=1000.0)
+    for freed in (little, much):
+        freed.is_due(0.0)
+    assert little.is_due(1e6)
+    assert not much.is_due(1e6)
 
 
 FREEING = """

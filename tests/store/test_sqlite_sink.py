@@ -1,4 +1,5 @@
 import sqlite3
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -142,6 +143,17 @@ def test_after_a_rest_bodies_build_on_what_is_stored(tmp_path: Path) -> None:
     sink.rest()
     sink.apply([kept(TURNS[4])])
     assert connection.execute("SELECT base, depth FROM bodies ORDER BY id").fetchall() == [(None, 0), (1, 1)]
+    sink.close()
+
+
+def test_nothing_that_was_read_stays_in_memory_after_a_rest(tmp_path: Path) -> None:
+    sink = SqliteSink(open_database(tmp_path), prices)
+    body = chat_body(*(f"turn {n} {'word ' * 500}" for n in range(9)))
+    held = sys.getrefcount(body)
+    sink.apply(whole("x_1", body, "yes"))
+    assert sys.getrefcount(body) > held, "the next turn of the conversation is compared with it"
+    sink.rest()
+    assert sys.getrefcount(body) == held
     sink.close()
 
 

@@ -163,17 +163,17 @@ def cores() -> int:
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-_IDLE_SHARE, _WORTH_IT = 0.05, 0.05
-"""A process that used less than this share of a core has nothing to do; after so many seconds of work it may have freed
-memory."""
+_IDLE_SHARE = 0.05
+"""A process that used less than this share of a core has nothing to do."""
 
 
 class FreedMemory:
     """Gives the system back what this process needs no more: garbage that the collector has not found yet, and what the
     C library keeps after a burst of streams, a third of a server. Looking for both takes milliseconds, so that it is
-    done when there is nothing else to do."""
+    done when there is nothing else to do, and only after so many seconds of work (`worth_it`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, worth_it: float = 0.05) -> None:
+        self._worth_it = worth_it
         self._looked = self._used = self._used_before = 0.0
 
     def is_due(self, now: float) -> bool:
@@ -182,7 +182,7 @@ class FreedMemory:
         used = process_time()
         is_idle = used - self._used <= _IDLE_SHARE * (now - self._looked)
         self._looked, self._used = now, used
-        return is_idle and used - self._used_before >= _WORTH_IT
+        return is_idle and used - self._used_before >= self._worth_it
 
     def give_back(self) -> None:
         """Give back what there is."""

@@ -76,6 +76,11 @@ class SqliteDigests:
         self._noted.clear()
         self._begun.clear()
 
+    def rest(self) -> None:
+        """Keep nothing of what was read: the next turn of a conversation is read as a whole."""
+        self._reader = DigestReader()
+        self._asked, self._named, self._words = [], [], []
+
     def begin(self) -> None:
         """Another transaction begins."""
         self._asked, self._named, self._words = [], [], []

@@ -144,8 +144,9 @@ class SqliteSink:
         self._known.clear()
 
     def rest(self) -> None:
-        """Let go of the latest bodies, which are in the file."""
+        """Let go of the latest bodies, which are in the file, and of what was read of them."""
         self._bodies.forget_recent()
+        self._digests.rest()
         with asking():
             self._connection.execute("PRAGMA shrink_memory")
 
