@@ -146,7 +146,7 @@ def _launch_with_a_rule(folder: Path, port: int, upstream: int) -> Launch:
 def _page(folder: Path, port: int) -> Iterator[None]:
     """The live events, read as the page reads them while it is open."""
     token = (folder / "data" / "token").read_text().strip()
-    lines = ("GET /api/events HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}", "", "")
+    lines = ("GET /api/events?frames=0 HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}", "", "")
     with socket.create_connection(("127.0.0.1", port)) as events:
         events.sendall("\r\n".join(lines).encode())
         if b" 200 " not in events.recv(1 << 16):

@@ -239,8 +239,14 @@ def test_an_event_says_what_the_record_shows_of_a_fact(fact: Fact) -> None:
     assert said == json.loads(encode({"exchange": "x_1", **fact_shown(entry)}))
 
 
-def test_frames_are_one_event_with_their_times_and_sizes() -> None:
-    said = event(FramesEntry("x_1", 3, [7.0, 7.5], [0.5, 1.0], [b"<script>", b"\xff"]))
+def test_frames_are_an_event_each_or_all_of_them_one_with_their_times_and_sizes() -> None:
+    frames = FramesEntry("x_1", 3, [7.0, 7.5], [0.5, 1.0], [b"<script>", b"\xff"])
+    first, second = (
+        FactEntry("x_1", 3, 7.0, FrameArrived(b"<script>", 0.5)),
+        FactEntry("x_1", 4, 7.5, FrameArrived(b"\xff", 1.0)),
+    )
+    assert event(frames) == event(first) + event(second)
+    said = event(frames, with_frames=False)
     assert json.loads(said.removeprefix(b"data: ")) == {
         "exchange": "x_1", "n": 3, "kind": "frames", "at": [7.0, 7.5], "after": [0.5, 1.0], "size": [8, 1],
     }  # fmt: skip

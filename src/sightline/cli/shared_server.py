@@ -128,7 +128,7 @@ def _is_unused(path: Path) -> bool:
         return not is_shared
 
 
-_RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events"
+_RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events?frames=0"
 _TIMEOUT_S = 10
 
 

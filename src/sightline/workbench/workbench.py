@@ -13,7 +13,7 @@ from sightline.errors import Fault
 from sightline.exchange.hub import Announced, Hub, News
 from sightline.exchange.relay_messages import PATH, WAIT_PATH
 from sightline.model.json import JsonObject
-from sightline.store.entries import FramesEntry
+from sightline.store.entries import FramesEntry, frames_in
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
 from sightline.web.replies import GUARDED, READING
@@ -160,9 +160,10 @@ PAUSE = 0.03
 half of the request that it is about."""
 
 
-async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
+async def stream(hub: Hub, send: Send, *, with_frames: bool = True, ping: float = PING) -> None:
     """Send facts until the hub is closed, those that come within a moment together. After the first comment no fact is
-    missed."""
+    missed. Without `with_frames`, one event says when frames came and how large they were, and not what they brought.
+    """
     with hub.watch() as watch:
         if hub.spread is not None:
             await hub.spread()
@@ -179,17 +180,21 @@ async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
                 break
             else:
                 await asyncio.sleep(PAUSE)
-                await send(response_body(b"".join(map(event, [news, *watch.take_waiting()])), more=True))
+                events = [event(each, with_frames=with_frames) for each in (news, *watch.take_waiting())]
+                await send(response_body(b"".join(events), more=True))
         await send(response_body(b"", more=False))
 
 
-def event(news: News) -> bytes:
-    """One fact, some frames, or an announcement under its name, as an event."""
+def event(news: News, *, with_frames: bool = True) -> bytes:
+    """A fact, or an announcement under its name, as an event; frames as one event for each of them, or for all."""
     from sightline.workbench.exchange_views import write_fact, write_frames
 
     if isinstance(news, Announced):
         return b"event: " + news.event.encode() + b"\ndata: " + encode(news.value) + b"\n\n"
-    return b"data: " + (write_frames(news) if isinstance(news, FramesEntry) else write_fact(news)) + b"\n\n"
+    if isinstance(news, FramesEntry):
+        told = map(write_fact, frames_in(news)) if with_frames else (write_frames(news),)
+        return b"".join(b"data: " + each + b"\n\n" for each in told)
+    return b"data: " + write_fact(news) + b"\n\n"
 
 
 EXAMPLE: Final = b"/example/"
@@ -289,7 +294,7 @@ class Workbench:
 
     async def _events(self, scope: AsgiScope, send: Send) -> None:
         if scope["method"] == "GET":
-            await stream(self._hub, send)
+            await stream(self._hub, send, with_frames=b"frames=0" not in scope["query_string"].split(b"&"))
         else:
             await replies.wrong_method(scope["method"], "GET").to(send)
 

@@ -113,7 +113,7 @@ function openStream() {
   isListener = true;
   clearTimeout(timer);
   source?.close();
-  const opened = new EventSource(addressOf("/api/events"));
+  const opened = new EventSource(addressOf("/api/events?frames=0"));
   source = opened;
   opened.onopen = () => {
     wait = SOONEST;
