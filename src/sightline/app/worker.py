@@ -261,7 +261,7 @@ class ServingWorker:
         """Tell facts from now on, or no more."""
         if data and self._teller is None:
             self._teller = FactTeller(self._hub, self._peer)
-            self._hub.watching.append(self._teller)
+            self._hub.add_watcher(self._teller)
         elif not data and self._teller is not None:
             self._teller.close()
             self._teller = None

@@ -138,6 +138,8 @@ class Hub:
         self._overdue: set[PendingWrite] = set()
         self._is_timed = False
         self._arriving: set[FrameSource] = set()
+        self.streaming: set[FrameSource] = set()
+        """Recorders of responses whose chunks pass without being recorded one by one."""
         self.watching: list[FactQueue] = []
         self.observer: object | None = None
         """What follows runs from outside; the agent's room says what that must be able to do."""
@@ -277,10 +279,16 @@ class Hub:
     def watch(self) -> FactQueue:
         """A watcher: every fact from now on, in order."""
         watch = FactQueue(self)
-        self.watching.append(watch)
+        self.add_watcher(watch)
         if self._is_closed:
             watch.close()
         return watch
+
+    def add_watcher(self, watch: FactQueue) -> None:
+        """Tell it every fact from now on."""
+        self.watching.append(watch)
+        for source in self.streaming:
+            self.expect_frames(source)
 
     def forget(self, watch: FactQueue) -> None:
         """Remove this watcher."""

@@ -58,6 +58,7 @@ class Recorder:
     _is_lost = False
     _is_settled = False
     _count = 0
+    _flush: Callable[[], None] | None = None
     _seen = 0
     """The number of the first fact that those who watch may not have seen, if it is a frame."""
     _came_size = 0
@@ -80,7 +81,7 @@ class Recorder:
         self.redaction = caller.redaction
         self._hub = hub
         self._observer = observer
-        self._clock = clock
+        self.clock = clock
         self._waiting: list[KeptEntry] = []
         self._masking = self.redaction.masking()
         self._came: list[bytes] = []
@@ -131,7 +132,7 @@ class Recorder:
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
         """The request is about to be sent."""
-        self._attempted = self._clock.monotonic()
+        self._attempted = self.clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
         self._day_time = self.note(attempt).at - self._attempted
@@ -149,17 +150,43 @@ class Recorder:
         """A chunk of the response has arrived, after content decoding."""
         # For each chunk of each stream: as few steps as can be. The rest is done for all of them together.
         self._came.append(data)
-        self._came_at.append(self._clock.monotonic())
+        self._came_at.append(self.clock.monotonic())
         self._came_size += len(data)
         if self._hub.watching:
             self._hub.expect_frames(self)
         if self._came_size > _MOST_UNMASKED:
             self._make_frames()
 
+    def begin_passing(self, flush: Callable[[], None]) -> None:
+        """From now on chunks pass that are not recorded one by one; `flush` records those that have passed so far."""
+        self._flush = flush
+        self._hub.streaming.add(self)
+        if self._hub.watching:
+            self._hub.expect_frames(self)
+
+    def record_chunks(self, chunks: list[bytes], moments: list[float]) -> None:
+        """These chunks of the response have passed at these moments."""
+        self._came += chunks
+        self._came_at += moments
+        self._came_size += sum(map(len, chunks))
+        if self._came_size > _MOST_UNMASKED:
+            self._make_frames()
+
+    def end_passing(self) -> None:
+        """Every chunk is recorded when it comes again."""
+        flush, self._flush = self._flush, None
+        self._hub.streaming.discard(self)
+        if flush is not None:
+            flush()
+
     def show_frames(self) -> None:
         """Show those who watch what has come since the last time, if they know of the exchange; else they see all of it
         when it is written."""
-        if not (self.is_recorded and self._hub.watching):
+        if not self._hub.watching:
+            return
+        if self._flush is not None:
+            self._hub.expect_frames(self)  # until it has passed
+        if not self.is_recorded:
             return
         self._make_frames()
         last = self._waiting[-1] if self._waiting else None
@@ -172,6 +199,8 @@ class Recorder:
 
     def _make_frames(self) -> None:
         """Make frames of the chunks that came, without secrets."""
+        if self._flush is not None:
+            self._flush()
         came, moments = self._came, self._came_at
         if not came:
             return
@@ -298,10 +327,10 @@ class Recorder:
         if self._is_settled:
             return
         self._is_settled = True
-        if self._came:
+        if self._came or self._flush is not None:
             self._make_frames()
         if held := self._masking.close():
-            self._add_frames([held], [self._clock.monotonic()])
+            self._add_frames([held], [self.clock.monotonic()])
         # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
         is_whole = len(self._shown) <= 1 and self._masking.has_found
         if isinstance(end, FinishedEnd) and _has_parts(end.reply) and not is_whole:
@@ -324,7 +353,7 @@ class Recorder:
             elif isinstance(entry, FactEntry):
                 self.note(entry.fact)
             elif not self._shown:
-                self._add_frames([whole], [self._clock.monotonic()])
+                self._add_frames([whole], [self.clock.monotonic()])
 
     # --- writing ---
 
@@ -352,7 +381,7 @@ class Recorder:
 
     def commit(self) -> None:
         """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
-        if self._came:
+        if self._came or self._flush is not None:
             self._make_frames()
         entries = self._waiting
         if (trouble := self._write()) is not None:
@@ -382,7 +411,7 @@ class Recorder:
             self._hub.lose(self.exchange)
         elif numbers:  # a client knows its id, so it needs an end
             end = ExchangeFailed("interrupted", "the rest of this exchange could not be recorded", _MAKE_ROOM)
-            self._hub.owe([FactEntry(self.exchange, numbers[0], self._clock.now(), end)])
+            self._hub.owe([FactEntry(self.exchange, numbers[0], self.clock.now(), end)])
 
     def _write(self) -> Exception | None:
         """Write everything that waits; returns the exception that prevented it."""
@@ -405,15 +434,15 @@ class Recorder:
 
     def note(self, fact: Fact) -> FactEntry:
         """Take a fact, which is written with the next commit."""
-        if self._came:
+        if self._came or self._flush is not None:
             self._make_frames()
-        entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)
+        entry = FactEntry(self.exchange, self._count, self.clock.now(), fact)
         self._count += 1
         self._waiting.append(entry)
         return entry
 
     def _seconds_since_received(self) -> float:
-        return self._clock.monotonic() - self.request.received
+        return self.clock.monotonic() - self.request.received
 
 
 def _has_parts(reply: Reply) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
+from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts, target
 from sightline.transport.web_socket import DialledSocket, RefusedSocket
 from sightline.wire.call import HttpRequest
@@ -127,7 +128,7 @@ class SocketResponse:
             await self._waiter
         return self._take()
 
-    async def pass_to(self, take: Callable[[bytes, bytes], bool]) -> None:
+    async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
         """Give each event to `take` in the callback that reads it from the socket, until `take` returns False or no
         more comes. Raises what `take` raises."""
         done: asyncio.Future[None] = self._loop.create_future()
@@ -136,7 +137,7 @@ class SocketResponse:
             goes_on = True
             try:
                 while goes_on and self._pieces:
-                    goes_on = take(self._take_one(), b"")
+                    goes_on = take(self._take_one())
             except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
                 self._listener = None
                 if not done.done():
@@ -397,7 +398,7 @@ class RefusalBody:
             raise StopAsyncIteration
         return body
 
-    async def pass_to(self, take: Callable[[bytes, bytes], bool]) -> None:
+    async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
         """The iteration gives it."""
 
     def take_whole(self) -> bytes | None:

@@ -9,8 +9,10 @@ from typing import Self
 from sightline.errors import Fault
 from sightline.exchange.client_response import ResponseBody
 from sightline.exchange.reply_reader import ReplyReader
-from sightline.exchange.stream_taps import MOST_UNREAD, Tap
+from sightline.exchange.stream_taps import Tap
 from sightline.model.reply import Reply
+from sightline.transport.http.framing import chunk, unframe
+from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.sender import ProviderResponse
 from sightline.web.asgi import ChunkWriter
 
@@ -84,49 +86,52 @@ class StreamPump(ResponseBody):
         """Write each chunk to the client in the callback that reads it from the provider's socket. The task wakes up
         for the first bytes and the last, and for a client that is slower: until then the socket is not read."""
         tap, write = self._tap, client.write
-        record = tap.recorder.record_chunk
-        room = MOST_UNREAD
-        keep: Callable[[bytes], object] | None = None
-        write_chunk: Callable[[bytes], None] | None = None
+        may_find_way = False
 
-        def take(data: bytes, chunk: bytes) -> bool:
-            # For each chunk of each stream: as few steps as can be.
-            nonlocal room, keep
-            if keep is not None:
-                record(data)
-                keep(data)
-                if chunk and write_chunk is not None:
-                    write_chunk(chunk)
-                else:
-                    write(data)
-                room -= len(data)
-                if room < 0:
-                    room, keep = MOST_UNREAD, None
-                    tap.catch_up(must=True)
-                return not client.is_paused
-            out = tap.take(data)
-            if chunk and out is data and write_chunk is not None:
-                write_chunk(chunk)
-            else:
-                write(out)
+        def take(data: bytes) -> bool:
+            write(tap.take(data))
             if tap.is_behind:
                 tap.catch_up()
-            keep = tap.find_keeper()
-            return not (client.is_paused or tap.has_ended or tap.may_end)
+            if client.is_paused or tap.has_ended or tap.may_end:
+                return False
+            return not may_find_way or tap.find_passing() is None
 
         async for data in self:
-            client.write(data)
+            write(data)
             if client.is_paused:
                 await client.until_writable()
             if self._is_over or tap.has_ended or tap.may_end:
                 continue
-            keep, write_chunk = tap.find_keeper(), client.chunk_writer()
+            way = self._find_way(client)
+            may_find_way = way is None and client.chunk_writer() is not None  # once the reply has begun
             try:
-                await self._response.pass_to(take)
+                try:
+                    await self._response.pass_to(take, way)
+                finally:
+                    if way is not None:
+                        tap.recorder.end_passing()
             except Fault as fault:
-                client.write(await self._last(fault))
+                write(await self._last(fault))
             if client.is_paused:
                 await client.until_writable()
+
+    def _find_way(self, client: ChunkWriter) -> StraightWay | None:
+        """The straight way to the client, if it gets what comes as it is, in the chunks in which it comes."""
+        recorder, passing, writer = self._tap.recorder, self._tap.find_passing(), client.chunk_writer()
+        if passing is None or writer is None:
+            return None
+        keep, mask = passing
+        write, pausable = writer
+
+        def hand_on(passed: list[bytes], moments: list[float]) -> None:
+            recorder.record_chunks(passed, moments)
+            keep(passed)
+
+        way = StraightWay(
+            write if mask is None else _write_masked(write, mask), pausable, recorder.clock.monotonic, hand_on
+        )
+        recorder.begin_passing(way.flush)
+        return way
 
     async def _read_late(self) -> bytes:
         try:
@@ -170,3 +175,17 @@ class StreamPump(ResponseBody):
         if release is not None:
             await self._response.close()
             await release(self._tap.reply, fault)
+
+
+def _write_masked(write: Callable[[bytes], None], mask: Callable[[bytes], bytes]) -> Callable[[bytes], None]:
+    """The same for chunks that may contain a key."""
+
+    def write_masked(framed: bytes) -> None:
+        (data,) = unframe((framed,))
+        shown = mask(data)
+        if shown is data:
+            write(framed)
+        elif shown:
+            write(chunk(shown))
+
+    return write_masked

@@ -4,7 +4,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import StreamTranslation
@@ -21,10 +21,18 @@ from sightline.wire.secrets import Masking
 
 _READ_SIZE = 1 << 13
 """Bytes that are read together: many small chunks are read faster as one."""
-MOST_UNREAD = 1 << 18
+_MOST_UNREAD = 1 << 18
 """Bytes of a stream that may wait to be read together at its end; to read more takes so long that others would wait."""
 _MOST_EARLY = 1 << 20
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+
+
+class Passing(NamedTuple):
+    """How chunks pass: `keep` is given those that have, as they came, to be read later, and `mask` gives what the
+    client gets of one; None where it gets all of it."""
+
+    keep: Callable[[list[bytes]], None]
+    mask: Callable[[bytes], bytes] | None
 
 
 class Tap(Protocol):
@@ -51,9 +59,8 @@ class Tap(Protocol):
     def take(self, data: bytes) -> bytes:
         """A chunk came from the provider; returns the bytes for the client."""
 
-    def find_keeper(self) -> Callable[[bytes], object] | None:
-        """What keeps a chunk to be read later, where the client gets what comes as it is; None where `take` has to look
-        at it."""
+    def find_passing(self) -> Passing | None:
+        """How chunks can pass in which nothing is looked for but keys; None where `take` has to have them."""
 
     def catch_up(self, *, must: bool = False) -> None:
         """Read what the client was given since, if it is so much that it should, or `must`, be read now."""
@@ -103,15 +110,14 @@ class VerbatimTap:
         self._unread_size = 0
         self._plain = dialect(spoken).plain_stream if self._is_framed else None
         """What reads the whole stream at its end; None once the reader has begun to read it, or has to."""
-        self._most_unread = _READ_SIZE if self._plain is None else MOST_UNREAD
+        self._most_unread = _READ_SIZE if self._plain is None else _MOST_UNREAD
         self._reply: Reply | None = None
         self._early: bytearray | None = bytearray()
         """What is held back until the reply begins; None from then on."""
         self._rest = b""
         """What the masking held back to the end."""
         self._last = b""
-        self._is_kept = False
-        """Whether chunks go to the keeper, so that the last of them is the last that the client was given."""
+        """The last bytes that the client was given."""
 
     @cached_property
     def _reading(self) -> ReplyReader:
@@ -172,12 +178,18 @@ class VerbatimTap:
         self._exchange.end_response(FinishedEnd(reply))
         return reply
 
-    def find_keeper(self) -> Callable[[bytes], object] | None:
-        """That of a stream that is read at its end, once its reply has begun."""
-        if self._plain is None or self._early is not None or self._has_secrets:
+    def find_passing(self) -> Passing | None:
+        """That of a stream whose reply has begun."""
+        if self._early is not None or self._decoder is not None or self._is_shared:
             return None
-        self._is_kept = True
-        return self._unread.append
+        return Passing(self._keep, self._masking.feed if self._has_secrets else None)
+
+    def _keep(self, passed: list[bytes]) -> None:
+        self._unread += passed
+        self._unread_size += sum(map(len, passed))
+        self._last = passed[-1]
+        if self._unread_size >= self._most_unread:
+            self._read()
 
     def _pass_coded(self, data: bytes, decoder: BodyDecoder) -> bytes:
         """The coded bytes; raises a fault if they contain a key."""
@@ -223,8 +235,6 @@ class VerbatimTap:
     def _read(self) -> None:
         if self._unread:
             data = b"".join(self._unread)
-            if self._is_kept:
-                self._last = self._unread[-1]
             self._unread.clear()
             self._unread_size = 0
             self.is_behind = False
@@ -351,7 +361,7 @@ class TranslatingTap:
             raise unreadable(self._decoder.trouble)
         return self._give(self._translation.feed(plain))
 
-    def find_keeper(self) -> None:
+    def find_passing(self) -> None:
         """Every chunk is translated when it comes."""
 
     def catch_up(self, *, must: bool = False) -> None:

@@ -12,6 +12,7 @@ from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
     Headers,
+    Pausable,
     Receive,
     RequestEvent,
     ResponseChunk,
@@ -150,9 +151,11 @@ class HttpCall:
         else:
             self.write_body(data, is_last=False)
 
-    def chunk_writer(self) -> Callable[[bytes], None] | None:
+    def chunk_writer(self) -> tuple[Callable[[bytes], None], Pausable] | None:
         """The transport itself, if the body goes out in chunks."""
-        return self._connection.transport.write if self._is_chunked and not self._head else None
+        if self._head or not self._is_chunked:
+            return None
+        return self._connection.transport.write, self._connection
 
     async def until_writable(self) -> None:
         """Wait until the client takes more."""

@@ -70,6 +70,12 @@ class Send(Protocol):
         ...
 
 
+class Pausable(Protocol):
+    """What knows whether a client takes no more for now, by an attribute that costs nothing to look at."""
+
+    is_writing_paused: bool
+
+
 class ChunkWriter(Protocol):
     """Writes chunks of a body without waiting for the client, who may be behind: then it `is_paused`, and the sender
     waits until it is not."""
@@ -83,9 +89,9 @@ class ChunkWriter(Protocol):
         """Write a chunk of the body; nothing where it is empty."""
         ...
 
-    def chunk_writer(self) -> Callable[[bytes], None] | None:
-        """What writes a chunk with its size, as HTTP/1.1 has it, once the head is out; None where bodies have no such
-        chunks."""
+    def chunk_writer(self) -> tuple[Callable[[bytes], None], "Pausable"] | None:
+        """What writes a chunk with its size, as HTTP/1.1 has it, once the head is out, and what is paused when the
+        client takes no more for now; None where bodies have no such chunks."""
         ...
 
     async def until_writable(self) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from sightline.errors import Code
 from sightline.transport.http.faults import may_retry
+from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 from tests.transport.http.asking import PATIENT, client, failure, kind, later, post, told, turns
@@ -426,7 +427,7 @@ def test_chunks_are_passed_on_until_the_taker_stops_and_the_rest_is_iterated() -
             response = await http.send(post(upstream.url), Timeouts())
             taken: list[bytes] = []
 
-            def take(data: bytes, _chunk: bytes) -> bool:
+            def take(data: bytes) -> bool:
                 taken.append(data)
                 gates[len(taken) - 1].set()
                 return len(taken) < 2
@@ -441,6 +442,38 @@ def test_chunks_are_passed_on_until_the_taker_stops_and_the_rest_is_iterated() -
     told(story())
 
 
+class Taker:
+    """A client of a straight way, and what takes the rest; each portion opens the next gate."""
+
+    is_writing_paused = False
+
+    def __init__(self, gates: list[asyncio.Event]) -> None:
+        self.got: list[tuple[str, bytes]] = []
+        self.handed_on: list[bytes] = []
+        self._gates = gates
+        self._now = 0.0
+        self.way = StraightWay(self.write, self, self.clock, self.hand_on)
+
+    def clock(self) -> float:
+        self._now += 1
+        return self._now
+
+    def hand_on(self, data: list[bytes], moments: list[float]) -> None:
+        assert len(data) == len(moments)
+        self.handed_on += data
+
+    def write(self, framed: bytes) -> None:
+        self._take("straight", framed)
+
+    def take(self, data: bytes) -> bool:
+        self._take("taken", data)
+        return True
+
+    def _take(self, how: str, data: bytes) -> None:
+        self.got.append((how, data))
+        self._gates[len(self.got)].set()
+
+
 def test_a_chunk_that_comes_whole_is_passed_on_with_its_size_wherever_others_are_cut() -> None:
     first, second, third = b"data: 1\n\n", b"data: \r\n\r\n", b"9\r\ndata: 3\n\n"
     said = [chunk(first), chunk(second), chunk(third)[:7], chunk(third)[7:], chunk(second) + chunk(first), chunk(third)]
@@ -450,27 +483,48 @@ def test_a_chunk_that_comes_whole_is_passed_on_with_its_size_wherever_others_are
         script = pieces(head(200), *[part for pair in zip(gates, [*said, LAST], strict=True) for part in pair])
         async with Upstream([script]) as upstream, client() as http:
             response = await http.send(post(upstream.url), Timeouts())
-            taken: list[tuple[bytes, bytes]] = []
-
-            def take(data: bytes, framed: bytes) -> bool:
-                taken.append((data, framed))
-                gates[len(taken)].set()
-                return True
-
+            taker = Taker(gates)
             gates[0].set()
-            await response.pass_to(take)
+            await response.pass_to(taker.take, taker.way)
             assert (
-                taken
+                taker.got
                 == [
-                    (first, b""),  # the parser had not seen a chunk yet
-                    (second, chunk(second)),
-                    (third[:4], b""),
-                    (third[4:], b""),
-                    (second + first, b""),
-                    (third, chunk(third)),
+                    ("taken", first),  # the parser had not seen a chunk yet
+                    ("straight", chunk(second)),
+                    ("taken", third[:4]),
+                    ("taken", third[4:]),
+                    ("taken", second + first),
+                    ("straight", chunk(third)),
                 ]
             )
+            assert taker.handed_on == [second, third], "before what came behind them was taken"
             assert [piece async for piece in response] == []
+
+    told(story())
+
+
+def test_the_straight_way_ends_when_its_client_is_paused_and_hands_on_what_has_passed() -> None:
+    async def story() -> None:
+        gates = [asyncio.Event() for _ in range(200)]
+        said = [part for gate in gates[:150] for part in (gate, chunk(b"a piece\n"))]
+        script = pieces(head(200), *said, gates[150], chunk(b"the rest"), LAST)
+        async with Upstream([script]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            taker = Taker(gates)
+            write, sizes = taker.way.write, []
+
+            def write_until_full(framed: bytes) -> None:
+                write(framed)
+                sizes.append(len(taker.handed_on))
+                taker.is_writing_paused = len(taker.got) == 150
+
+            taker.way.write = write_until_full
+            gates[0].set()
+            await response.pass_to(taker.take, taker.way)
+            assert len(taker.got) == 150
+            assert taker.handed_on == [b"a piece\n"] * 149, "all but the first, which the parser has seen"
+            assert sorted(set(sizes)) == [0, 64, 128], "it does not keep more than so many"
+            assert b"".join([piece async for piece in response]) == b"the rest"
 
     told(story())
 
@@ -479,14 +533,14 @@ def test_what_a_taker_raises_is_raised_where_it_was_started_and_a_cancelled_one_
     async def story() -> None:
         async with Upstream([stall(head(200), chunk(b"a"))]) as upstream, client() as http:
 
-            def refuse(_data: bytes, _chunk: bytes) -> bool:
+            def refuse(_data: bytes) -> bool:
                 raise ZeroDivisionError
 
             async with await http.send(post(upstream.url), PATIENT) as response:
                 with pytest.raises(ZeroDivisionError):
                     await response.pass_to(refuse)
             response = await http.send(post(upstream.url), PATIENT)
-            passing = asyncio.ensure_future(response.pass_to(lambda _data, _chunk: True))
+            passing = asyncio.ensure_future(response.pass_to(lambda _data: True))
             await turns()
             passing.cancel()
             await asyncio.wait({passing})

@@ -13,7 +13,8 @@ from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import HttpConnection, RequestBody
 from sightline.transport.http.dialling import Trust, dial, dial_for
-from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, size_line, with_length
+from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, with_length
+from sightline.transport.http.straight_way import StraightWay, take_straight
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
 
@@ -213,54 +214,53 @@ class Response:
             self._release()
         return data
 
-    async def pass_to(self, take: Callable[[bytes, bytes], bool]) -> None:
+    async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
         """Give each portion of the body to `take` in the callback that reads it from the socket, until `take` returns
         False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` raises.
 
-        The second argument is the chunk as it came, with its size, if the portion is exactly one; else it is empty.
+        A portion that is exactly one chunk takes the straight `way`, if there is one, until its client is paused.
         """
         connection, answer = self._connection, self._answer
         if connection is None:
             return
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
         pieces = answer.pieces
 
         def on_data(data: bytes) -> None:
-            # For each chunk of each stream: as few steps as can be.
+            connection.heard = loop.time()
             goes_on = True
             try:
-                line = size_line(len(data)) if answer.is_between_chunks else b""
-                if line and data.startswith(line) and data.endswith(b"\r\n"):
-                    if take(data[len(line) : -2], data):
-                        return
-                    goes_on = False
-                else:
-                    if data:
-                        answer.feed(data)
-                    if pieces:
-                        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                        pieces.clear()
-                        goes_on = take(data, b"")
+                if way is not None:
+                    way.flush()
+                    goes_on = not way.client.is_writing_paused
+                if data:
+                    answer.feed(data)
+                if pieces:
+                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                    pieces.clear()
+                    goes_on = take(data)
             except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
-                connection.listener = None
+                connection.listen(None)
                 if not done.done():
                     done.set_exception(error)
                 return
             if not goes_on or answer.is_complete or answer.fault is not None:
-                connection.listener = None
+                connection.listen(None)
                 if not done.done():
                     done.set_result(None)
 
-        connection.listener = on_data
+        listener = on_data if way is None else take_straight(connection, answer, way, on_data)
+        connection.listen(listener)
         try:
-            on_data(b"")
+            listener(b"")
             connection.resume_reading()
             await done
         except asyncio.CancelledError:
             connection.abort()
             raise
         finally:
-            connection.listener = None
+            connection.listen(None)
 
     def take_whole(self) -> bytes | None:
         """The whole body, if all of it is here already, as that of a short answer is; else None."""

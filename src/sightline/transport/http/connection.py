@@ -51,10 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self.place = place
         self.on_lost: Callable[[HttpConnection], None] | None = None
         self.is_lost = False
-        self.listener: Callable[[bytes], None] | None = None
-        """Called with the bytes that arrive while the body is read, or with none when the connection ended, in place of
-        waking the task that waits for that. It feeds them to the answer, takes all that came, and leaves when the
-        answer is over."""
+        self._listener: Callable[[bytes], None] | None = None
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
@@ -71,7 +68,8 @@ class HttpConnection(asyncio.Protocol):
         self._upload: asyncio.Task[None] | None = None
         """Sends a body that is still coming."""
         self._timeouts = _NO_TIMEOUTS
-        self._heard = 0.0
+        self.heard = 0.0
+        """When something came, by the loop's time; a listener sets it."""
         self._timer: asyncio.TimerHandle | None = None
         self._looks: Callable[[], object] | None = None
 
@@ -81,16 +79,12 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
 
     def data_received(self, data: bytes) -> None:
-        if self.listener is not None:
-            self._heard = self._loop.time()
-            self.listener(data)
-            return
         answer = self._answer
         if answer is None or answer.is_complete or answer.fault is not None:
             # Bytes without a request: the framing is lost, so the connection is not used again.
             self.abort()
             return
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         is_first = not answer.has_head and not answer.has_begun()
         answer.feed(data)
         self._buffered += len(data)
@@ -258,13 +252,21 @@ class HttpConnection(asyncio.Protocol):
             self._progress()
 
     def _progress(self) -> None:
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         self._watch(self._timeouts.first_byte)
 
     def next_change(self) -> asyncio.Future[None]:
         """Done when bytes arrived or the connection ended. A task that stops waiting has to abort."""
         waiter = self._waiter = self._loop.create_future()
         return waiter
+
+    def listen(self, listener: Callable[[bytes], None] | None) -> None:
+        """Call this with the bytes that arrive while the body is read, or with none when the connection ended, in place
+        of waking the task that waits for that; None ends it. The listener feeds them to the answer, takes all that
+        came, and leaves when the answer is over."""
+        self._listener = listener
+        if self._transport is not None:
+            self._transport.set_protocol(self if listener is None else _Listening(self, listener))
 
     def abort_exchange(self, answer: AnswerParser, fault: Fault) -> None:
         """End an exchange: the task that reads its answer gets this fault."""
@@ -285,7 +287,7 @@ class HttpConnection(asyncio.Protocol):
         self._buffered = 0
         if self._is_reading_paused:
             self._is_reading_paused = False
-            self._heard = self._loop.time()
+            self.heard = self._loop.time()
             if self._transport is not None:
                 self._transport.resume_reading()
 
@@ -296,7 +298,7 @@ class HttpConnection(asyncio.Protocol):
         before. What comes does not touch the timer: it looks at the time of the last byte when it fires."""
         if not limit:
             return
-        due = self._heard + limit
+        due = self.heard + limit
         if self._timer is not None:
             if self._timer.when() <= due:
                 return
@@ -311,15 +313,15 @@ class HttpConnection(asyncio.Protocol):
         limit = self._timeouts.idle if answer.has_begun() else self._timeouts.first_byte
         if self._is_reading_paused or (self._upload is not None and not self._is_writing_paused):
             # It is the reader who is slow, or the one who sends the body.
-            self._heard = self._loop.time()
-        if limit and self._heard + limit <= self._loop.time():
+            self.heard = self._loop.time()
+        if limit and self.heard + limit <= self._loop.time():
             self.abort_exchange(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
         else:
             self._watch(limit)
 
     def _wake(self) -> None:
-        if self.listener is not None:
-            self.listener(b"")
+        if self._listener is not None:
+            self._listener(b"")
             return
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
@@ -363,3 +365,21 @@ class HttpConnection(asyncio.Protocol):
             waiter = self._loop.create_future()
             self._lost_waiters.append(waiter)
             await waiter
+
+
+class _Listening(asyncio.BaseProtocol):
+    """Stands in for a connection whose bytes go to a listener, with no function between them and it."""
+
+    def __init__(self, connection: HttpConnection, listener: Callable[[bytes], None]) -> None:
+        self._connection = connection
+        self.data_received = listener
+        self.eof_received = connection.eof_received
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()

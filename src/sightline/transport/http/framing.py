@@ -77,15 +77,25 @@ def _find_shape(data: bytes, answer: "AnswerParser") -> AnswerShape | None:
     return _SHAPES[key]
 
 
-@lru_cache(maxsize=4096)
+LARGE_CHUNK = 4096
+
+
+@lru_cache(maxsize=LARGE_CHUNK)
 def size_line(length: int) -> bytes:
     """The line before a chunk that has this many bytes with that line and the line break behind it; empty if there is
-    no such chunk, or if it is the last one."""
+    no such chunk, if it is the last one, or if it is large."""
+    if length > LARGE_CHUNK:
+        return b""
     for digits in range(1, 8):
         line = b"%x\r\n" % max(0, length - digits - 4)
         if len(line) == digits + 2:
             return b"" if line == b"0\r\n" else line
     return b""
+
+
+def unframe(chunks: Iterable[bytes]) -> list[bytes]:
+    """What is in chunks that came with the usual line before each."""
+    return [each[each.index(b"\n") + 1 : -2] for each in chunks]
 
 
 class _EnoughError(Exception):

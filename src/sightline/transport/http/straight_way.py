@@ -1,0 +1,73 @@
+"""The straight way of a chunk from a provider's socket to a client's, for streams that a client gets as they come."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from sightline.transport.http.connection import HttpConnection
+from sightline.transport.http.framing import AnswerParser, size_line, unframe
+
+_MOST_KEPT = 64
+"""Chunks that pass before they are handed on; none of them is large."""
+
+
+class PausableClient(Protocol):
+    """A client that may be slower than its provider."""
+
+    is_writing_paused: bool
+
+
+class StraightWay:
+    """Where chunks go that a client gets exactly as they came: `write` takes each, until the `client` is paused. What
+    passed is kept with its moments by this `clock`; `flush` gives it to `hand_on`, without the framing."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        client: PausableClient,
+        clock: Callable[[], float],
+        hand_on: Callable[[list[bytes], list[float]], None],
+    ) -> None:
+        self.write, self.client, self.clock = write, client, clock
+        self.chunks: list[bytes] = []
+        self.moments: list[float] = []
+        self._hand_on = hand_on
+
+    def flush(self) -> None:
+        """Hand on what has passed since the last time."""
+        if self.chunks:
+            data, moments = unframe(self.chunks), self.moments[:]
+            self.chunks.clear()
+            self.moments.clear()
+            self._hand_on(data, moments)
+
+
+def take_straight(
+    connection: HttpConnection, answer: AnswerParser, way: StraightWay, on_data: Callable[[bytes], None]
+) -> Callable[[bytes], None]:
+    """A listener that sends each read that is exactly one chunk the straight way, and gives all others to `on_data`.
+
+    A read is known to be one chunk by its length: only one line with a size makes so many bytes. llhttp, which stands
+    between two chunks, need not see it.
+    """
+    write, client, clock, time = way.write, way.client, way.clock, asyncio.get_running_loop().time
+    keep, note = way.chunks.append, way.moments.append
+    left = _MOST_KEPT
+
+    def on_chunk(data: bytes) -> None:
+        # For each chunk of each stream: as few steps as can be, since each of them is run cache-cold.
+        nonlocal left
+        line = size_line(len(data))
+        if line and answer.is_between_chunks and data.startswith(line) and data.endswith(b"\r\n"):
+            connection.heard = time()
+            keep(data)
+            note(clock())
+            write(data)
+            left -= 1
+            if left and not client.is_writing_paused:
+                return
+            data = b""
+        left = _MOST_KEPT
+        on_data(data)
+
+    return on_chunk
