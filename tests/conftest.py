@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import gc
-import importlib.util
+import importlib
 import inspect
 import ipaddress
 import os
@@ -76,11 +76,12 @@ def _rewrite(session: pytest.Session) -> None:
     if worker is None:
         return
     number = int(worker["workerid"].removeprefix("gw"))
-    for path in sorted(TESTS.rglob("test_*.py"))[number :: worker["workercount"]]:
-        spec = importlib.util.find_spec(".".join(path.relative_to(TESTS.parent).with_suffix("").parts))
+    asked = [session.config.invocation_params.dir / argument.partition("::")[0] for argument in session.config.args]
+    files = sorted(path for path in TESTS.rglob("test_*.py") if not {path, *path.parents}.isdisjoint(asked))
+    for path in files[number :: worker["workercount"]]:
         # What a file raises on import is told by its collection, which comes next and runs it again.
         with contextlib.suppress(Exception, pytest.skip.Exception):
-            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+            importlib.import_module(".".join(path.relative_to(TESTS.parent).with_suffix("").parts))
 
 
 @pytest.hookimpl(tryfirst=True)
