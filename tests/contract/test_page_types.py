@@ -38,7 +38,7 @@ def modules() -> Path:
 def test_the_types_of_the_page_hold(modules: Path, tmp_path: Path) -> None:
     config = tmp_path / "tsconfig.json"
     options = {
-        "strict": True, "checkJs": True, "allowJs": True, "noEmit": True, "skipLibCheck": True,
+        "strict": True, "checkJs": True, "allowJs": True, "noEmit": True,
         "target": "es2023", "module": "esnext", "moduleResolution": "bundler",
         "lib": ["es2023", "dom", "dom.iterable", "dom.asynciterable"], "types": [],
         "paths": {

@@ -27,7 +27,7 @@ type GetAnswers = [
   ["/api/caps", api.CapsShown],
   ["/api/learned", api.LearnedShown],
   ["/api/interception", api.Intercepting],
-  ["/api/rules", api.Rule[]],
+  ["/api/rules", api.InterceptionRule[]],
   ["/api/masks", api.Mask[]],
   ["/api/chats", api.ChatBrief[]],
   ["/api/chat/preferences", api.PreferencesShown],
@@ -51,7 +51,7 @@ type GetAnswers = [
 /** What `PUT` answers. */
 type PutAnswers = [
   ["/api/interception", api.Intercepting | null],
-  ["/api/rules", api.Rule[] | null],
+  ["/api/rules", api.InterceptionRule[] | null],
   ["/api/caps", api.CapsShown],
   ["/api/filters", api.TrafficFilters],
   ["/api/record", api.RecordShown],
@@ -70,7 +70,7 @@ type PostAnswers = [
   [`/api/chats/${Id}/fork`, api.ChatBrief],
   ["/api/chat/preview", api.PreviewShown],
   ["/api/chat/estimate", api.EstimateShown],
-  ["/api/chat/send", api.Asked],
+  ["/api/chat/send", api.AskedShown],
   ["/api/chat/command", api.CommandShown],
   ["/api/chat/topics", api.TopicShown],
   ["/api/chat/compaction/compare", api.ComparisonShown],
