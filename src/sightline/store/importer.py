@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 Fsync: TypeAlias = Literal["never", "batches", "records"]
 """What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
 _LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
-_MOST_IN_BATCH, _MOST_BYTES = 512, 4 << 20
+_MOST_IN_BATCH, _MOST_BYTES = 256, 4 << 20
 """Records, and bytes of them: a batch of more costs memory and saves little."""
 
 
