@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
@@ -47,6 +48,17 @@ def recorded(folder: Path, body: bytes = BODY, **more: Any) -> RecordedExchange:
 def test_the_very_bytes_for_the_same_provider(tmp_path: Path) -> None:
     asked = ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(recorded(tmp_path))
     assert (asked.body, asked.provider, asked.model, asked.origin) == (BODY, "acme", "m", "x_1")
+
+
+@pytest.mark.parametrize(
+    ("route", "retries"),
+    [(Route(model="m*", provider="acme", retries=0), 0), (Route(model="m*", provider="claude", retries=0), None)],
+)
+def test_the_retries_of_its_route_hold_for_a_replay(tmp_path: Path, route: Route, retries: int | None) -> None:
+    catalog = replace(CATALOG, routes=(route,))
+    assert ResendSources(catalog, {"ACME_KEY": "k"}).request_for(recorded(tmp_path)).retries == retries
+    unknown = replace(CATALOG, models={})
+    assert ResendSources(unknown, {"ACME_KEY": "k"}).request_for(recorded(tmp_path / "b")).retries is None
 
 
 def test_an_edited_body_is_sent_exactly_and_says_itself_what_it_asks_for(tmp_path: Path) -> None:

@@ -76,10 +76,20 @@ class ResendSources:
             message = f"the client's credential for {name} is not on record"
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
         self._need_key(provider)
-        request = replace(again(exchange), masks=bool(masks))
+        request = replace(again(exchange), masks=bool(masks), retries=self._route_retries(exchange, name))
         if exchange.is_raw:
             return replace(request, caller=provider.dialect, body=request.body if body is None else body)
         return request if body is None else _with_body(request, body)
+
+    def _route_retries(self, exchange: RecordedExchange, provider: str) -> int | None:
+        """How often the route on which it came to this provider sends a request again, if that says so. It is sent
+        again past the routes, to the provider itself."""
+        received = exchange.received
+        try:
+            choice = choose(self._catalog, received.model, has_key=self._has_key, arriving=received.dialect)
+        except Fault:
+            return None  # its model is not known any more
+        return choice.route.retries if choice.route is not None and choice.provider_name == provider else None
 
     def _need_key(self, provider: Provider) -> None:
         if not self._has_key(provider):
