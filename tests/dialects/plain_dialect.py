@@ -31,7 +31,7 @@ from sightline.dialects.dialect import (
 from sightline.dialects.faults import provider_fault, status_of
 from sightline.dialects.fields import as_object, as_str, compact, merge, opt_int, opt_list, opt_str, rest, unknown
 from sightline.dialects.losses import describe, lose_choices, lose_partial
-from sightline.dialects.option_table import lose_option, options_of, read_options, write_options
+from sightline.dialects.option_table import options_of, read_options, write_options
 from sightline.dialects.streaming import Machine, StreamReader
 from sightline.dialects.tool_names import ANY_NAME
 from sightline.dialects.validity import no_messages
@@ -97,7 +97,6 @@ def write_request(request: Request, settings: Target, report: Report) -> Json:
     for name in ("format", "reasoning"):
         if getattr(request.options, name) is not None:
             report.lose(getattr(request.options, name).at or f"/{name}", name, "plain has no such option", "option")
-            lose_option(request.options, name, report, NAME)
     for tool in request.tools:
         report.lose(tool.at, "a tool", "plain has no tools", "content")
     if request.tool_choice is not None:

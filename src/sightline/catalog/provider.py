@@ -75,7 +75,7 @@ Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """In what a provider differs from its dialect, as named flags. They apply to translations and to our own requests:
-    a client's own bytes in the provider's dialect are never changed."""
+    a client's own bytes in the provider's dialect are not changed by them."""
 
     # How a request is written (`Target.quirks`).
     thinking_field: str = ""
@@ -87,7 +87,7 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     stream_usage: bool = True
     """It takes `stream_options.include_usage`."""
     call_seals: bool = False
-    """It takes the signatures (signatures) of tool calls back, which others refuse as an unknown field."""
+    """It takes the signatures of tool calls back (`extra_content`), which others refuse as an unknown field."""
 
     # What our own requests ask for (`catalog/compose.py`).
     parallel_tool_calls: bool = True

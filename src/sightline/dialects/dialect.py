@@ -405,6 +405,13 @@ class PlainStream(NamedTuple):
 class Dialect:
     """One provider's API as values.
 
+    `read_request` reads the body of a request, and `write_request` writes one for a target; what it cannot say goes
+    into the report. `read_reply` reads a whole reply as the events of a stream, which end with `Finished` and `Ended`,
+    and `write_reply` writes one for a client. `stream_reader` makes what is fed the bytes of one stream and gives its
+    events, `stream_writer` what is given events and gives bytes. `read_error` reads an answer that is an error, by its
+    status, body and headers; `write_error` says a fault as a status and a body. Each `at` of a value is the pointer to
+    its place in the document. Fields that are not known are kept in `extras`, and written only into the same dialect.
+
     `read_plain` reads a whole reply of the most frequent kind at once, and returns None for any other, which
     `read_reply` reads; `read_ending` only how such a reply ended, its model and its counts, from its bytes;
     `plain_stream` reads a stream of the most frequent kind; `plain_texts` reads words alone. `problems` are what the

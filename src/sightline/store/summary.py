@@ -3,7 +3,7 @@
 The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
 needs a field and a line of `_step` here, and a migration for each database; `FIELDS` only if filters give it a name.
 What only the request itself tells is in `DIGESTED`: it needs a field of `Digest` and a line of `with_digest` instead of
-`_step`, and the sink of each database stores it by itself, later than the facts.
+`_step`, and each database stores it by itself, later than the facts (`sqlite_digest.py`, `postgres_digest.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -36,7 +36,7 @@ TABLE: Table = {
 READ_TABLE: Table = {**TABLE, "top_k": (("top_k",),)}
 """Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is understood and never introduced."""
 
-OPTION_KEYS = top_level_keys(READ_TABLE) - {"max_tokens"}
+OPTION_KEYS = top_level_keys(READ_TABLE)
 
 RESPONSE_NAME = "response"
 

@@ -67,7 +67,6 @@ _REQUEST = OPTION_KEYS | {
     "parallel_tool_calls",
     "response_format",
     "reasoning_effort",
-    "max_tokens",
     "stream_options",
 }
 _MESSAGE = frozenset({"role", "content", "name"})
