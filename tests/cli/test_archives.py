@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
+from sightline.exchange.recording.formats import FORMS
 from sightline.model.exchange import Received
 from sightline.store.entries import BodyEntry
 from tests.cli.recorded_folder import fill, folder_of
@@ -136,3 +137,12 @@ def test_an_archive_comes_through_a_pipe_too(
         monkeypatch.setattr("sys.stdin", piped)
         _, told = ran(capsysbinary, "import", "-", "--data", str(tmp_path / "elsewhere"))
     assert told == "-: 2 exchanges imported\n"
+
+
+def test_the_help_and_a_refusal_name_every_format(capsysbinary: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    helped = " ".join(capsysbinary.readouterr().out.decode().split())
+    _, refused = ran(capsysbinary, "export", "--as", "xml", status=2)
+    assert f"{', '.join(FORMS)}, or the format of a plug-in (default: jsonl)" in helped
+    assert f"Formats are {', '.join(FORMS)}." in refused

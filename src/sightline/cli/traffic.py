@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from sightline.cli.options import add_shared
 from sightline.cli.terminal import harmless, has_colours, is_terminal, many, say, write
 from sightline.errors import Code, Fault
+from sightline.exchange.recording.formats import FORMS
 
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
@@ -290,9 +291,9 @@ def add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument(
         "--as",
         dest="form",
-        default="jsonl",
+        default=next(iter(FORMS)),
         metavar="FORMAT",
-        help="jsonl, har, html, markdown, curl, python, or the format of a plug-in (default: jsonl)",
+        help=f"{', '.join(FORMS)}, or the format of a plug-in (default: %(default)s)",
     )
     command.add_argument("--redact", action="store_true", help="replace keys, addresses, numbers, names and hosts")
     command.add_argument(
@@ -329,7 +330,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     from sightline.app.configuration import configuration
     from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
-    from sightline.exchange.recording.archives import FORMS, ExchangeExport
+    from sightline.exchange.recording.archives import ExchangeExport
     from sightline.exchange.recording.sharing import Redactor
 
     loaded = configuration(arguments.config)  # first: plug-ins add fields to filters

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sightline.dialects.dialect import Dialect
 from sightline.dialects.registry import DEFAULT, dialect, register
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.archives import FORMS
+from sightline.exchange.recording.formats import FORMS
 from sightline.exchange.recording.sharing import KINDS
 from sightline.filters.fields import FIELDS, FilterField, FilterScope, Kind, add_field
 from sightline.filters.predicate import FilterSubject, Value, canonical

@@ -10,13 +10,8 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.archives import (
-    FORMS,
-    ExchangeExport,
-    Imported,
-    WriteFormat,
-    import_archive,
-)
+from sightline.exchange.recording.archives import ExchangeExport, Imported, WriteFormat, import_archive
+from sightline.exchange.recording.formats import FORMS
 from sightline.exchange.recording.records import read_selection
 from sightline.exchange.recording.section_texts import SectionKind
 from sightline.exchange.recording.sharing import Redactor

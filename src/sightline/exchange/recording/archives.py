@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import unescape
 from importlib.metadata import version
-from typing import IO, Final, TypeAlias
+from typing import IO, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -121,15 +121,6 @@ def _one_line(text: str) -> str:
 
 WriteFormat: TypeAlias = Callable[[JsonObject], bytes]
 """Writes a format of its own from an HTTP archive."""
-FORMS: Final[Mapping[str, tuple[str, str]]] = {
-    "jsonl": ("jsonl", "application/x-ndjson"),
-    "har": ("har", "application/json"),
-    "html": ("html", "text/html; charset=utf-8"),
-    "markdown": ("md", "text/markdown; charset=utf-8"),
-    "curl": ("sh", "text/x-shellscript; charset=utf-8"),
-    "python": ("py", "text/x-python; charset=utf-8"),
-}
-"""The suffix and the media type of a file in each format."""
 _MARKUP = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
 
 
