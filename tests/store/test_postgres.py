@@ -291,4 +291,5 @@ def test_a_record_of_an_earlier_version_is_brought_up_to_date(golden: Path, url:
 
 
 def test_there_is_a_record_of_this_version_to_try() -> None:
-    assert (GOLDEN / f"postgres_{load_migrations('postgres')[-1].version:03}.sql").is_file()
+    golden = GOLDEN / f"postgres_{load_migrations('postgres')[-1].version:03}.sql"
+    assert golden.is_file(), f"make {golden.name} with `python -m tests.store.golden_record`, and commit it"

@@ -181,7 +181,8 @@ GOLDEN = sorted(FOLDER.glob("*.sqlite3.zst"))
 def test_migrations_are_numbered_without_a_gap_and_the_last_has_its_golden_record() -> None:
     versions = [step.version for step in load_migrations("sqlite")]
     assert versions == list(range(1, len(versions) + 1))
-    assert GOLDEN[-1].name == f"{versions[-1]:03}.sqlite3.zst"
+    newest = f"{versions[-1]:03}.sqlite3.zst"
+    assert GOLDEN[-1].name == newest, f"make {newest} with `python -m tests.store.golden_record`, and commit it"
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.name)
