@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, get_args
@@ -12,16 +13,27 @@ import pytest
 
 from sightline.app.configuration import default_catalogue
 from sightline.cli.program import main
-from sightline.dialects.dialect import Dialect
-from sightline.dialects.registry import dialect
+from sightline.dialects.dialect import Client, Dialect
+from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Code, Fault
-from sightline.model.events import Ended
+from sightline.model.events import (
+    ArgumentsReceived,
+    Ended,
+    RefusalReceived,
+    StreamEvent,
+    ToolCallBegun,
+    ToolCallCompleted,
+)
 from sightline.model.exchange import Fact
+from sightline.model.parts import Refusal, ToolCall
+from sightline.model.reply import Reply
+from sightline.model.report import Report
 from sightline.plugins import ExchangeField, FilterSubject, HttpRequest, Panel, Plugin, SigningContext
 from sightline.plugins.conformance import check_plugin
 from tests.dialects.plain_dialect import DIALECT as PLAIN
 
 CHAT = dialect("openai-chat")
+CALL = ToolCallBegun | ArgumentsReceived | ToolCallCompleted
 
 
 def broken(plugin: Plugin) -> dict[str, str]:
@@ -69,6 +81,57 @@ class _Deaf:
 )
 def test_a_dialect_that_breaks_a_law_is_told_which(faulty: Dialect, rule: str) -> None:
     assert rule in broken(Plugin(name="p", dialects=(faulty,)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_built_in_dialect_keeps_law_4(name: str) -> None:
+    found = broken(Plugin(name="p", dialects=(replace(dialect(name), name="x"),)))
+    assert "law 4: a stream is the whole reply" not in found, found
+
+
+class _Forgetful:
+    """A writer that passes over events of one kind, and reports nothing."""
+
+    def __init__(self, forgotten: Any, client: Client, report: Report) -> None:
+        self.writer, self.forgotten = CHAT.stream_writer(client, report), forgotten
+
+    def feed(self, event: StreamEvent) -> bytes:
+        return b"" if isinstance(event, self.forgotten) else self.writer.feed(event)
+
+
+def _without(kind: type, reply: Reply, client: Client, report: Report) -> object:
+    parts = tuple(part for part in reply.choice.parts if not isinstance(part, kind))
+    changed = msgspec.structs.replace(reply.choice, parts=parts)
+    return CHAT.write_reply(msgspec.structs.replace(reply, choices=(changed,)), client, report)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "problem"),
+    [
+        (replace(CHAT, name="x", stream_writer=partial(_Forgetful, RefusalReceived)), "a refusal, streamed"),
+        (replace(CHAT, name="x", stream_writer=partial(_Forgetful, CALL)), "a call of a function, streamed"),
+        (replace(CHAT, name="x", write_reply=partial(_without, Refusal)), "a refusal, whole"),
+        (replace(CHAT, name="x", write_reply=partial(_without, ToolCall)), "a call of a function, whole"),
+    ],
+)
+def test_a_dialect_that_drops_a_refusal_or_a_call_breaks_law_4(faulty: Dialect, problem: str) -> None:
+    found = broken(Plugin(name="p", dialects=(faulty,)))
+    assert found["law 4: a stream is the whole reply"].startswith(problem)
+
+
+def test_what_a_dialect_cannot_carry_and_reports_breaks_no_law() -> None:
+    def report_refusal(report: Report) -> Report:
+        report.lose("", "a refusal", "there is none", "content")
+        return report
+
+    def write_stream(client: Client, report: Report) -> _Forgetful:
+        return _Forgetful(RefusalReceived, client, report_refusal(report))
+
+    def write_reply(reply: Reply, client: Client, report: Report) -> object:
+        return _without(Refusal, reply, client, report_refusal(report))
+
+    reporting = replace(CHAT, name="x", stream_writer=write_stream, write_reply=write_reply)
+    assert broken(Plugin(name="p", dialects=(reporting,))) == {}
 
 
 def signer(change: Callable[[HttpRequest], object]) -> Plugin:
@@ -198,7 +261,7 @@ def test_a_hook_gets_every_kind_of_event_but_frames() -> None:
 
 
 def test_a_check_that_does_not_end_is_a_broken_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.plugins.conformance.CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("sightline.plugins.rules.CHECK_SECONDS", 0.2)
     plugin = Plugin(name="p", hooks=(lambda _event: time.sleep(3600),))
     assert broken(plugin) == {"takes events of every kind": "it did not return within 0.2 s"}
 

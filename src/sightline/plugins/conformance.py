@@ -6,7 +6,6 @@ The laws are those of the program itself; docs/guide/plugins.md lists those that
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,9 +14,6 @@ import msgspec
 
 from sightline.agent.core.arguments import definition_of
 from sightline.catalog.toml import TomlText
-from sightline.dialects.dialect import Client, Dialect, Target
-from sightline.dialects.registry import DEFAULT, NAMES, dialect
-from sightline.errors import Code, Fault
 from sightline.evals.core.graders.command import from_value
 from sightline.evals.core.graders.finding import Grading, GradingSubject
 from sightline.evals.core.graders.grade import check_grader_name
@@ -26,15 +22,11 @@ from sightline.evals.core.result import CaseObservation
 from sightline.exchange.recording.har import read_har
 from sightline.filters.fields import check_field_name
 from sightline.filters.predicate import Known
-from sightline.model.events import Ended, Failed, Finished, Started, StreamEvent, TextReceived, UsageReceived
 from sightline.model.exchange import Fact
-from sightline.model.fold import fold
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Text
-from sightline.model.reply import Usage
-from sightline.model.report import Report
 from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_name
-from sightline.plugins.guard import PLAIN, OverdueError, call_within, describe_error
+from sightline.plugins.dialect_checks import dialect_checks
+from sightline.plugins.guard import PLAIN
 from sightline.plugins.hooks import event_of
 from sightline.plugins.loading import check_catalogue, find_all
 from sightline.plugins.plugin import (
@@ -50,32 +42,12 @@ from sightline.plugins.plugin import (
     SigningContext,
     name_of,
 )
+from sightline.plugins.rules import BrokenRuleError, Check, PluginFinding, require, run_checks
 from sightline.store.entries import FactEntry
 from sightline.transport.http.framing import around_length
 from sightline.transport.http.target import target
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
-from sightline.wire.sse import SseDecoder
-
-CHECK_SECONDS: Final = 10.0
-"""How long one rule may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginFinding:
-    """One rule and what it is about (`signer acme-hmac`). `problem` is None where the rule is kept."""
-
-    what: str
-    rule: str
-    problem: str | None
-
-
-Check = Callable[[], None]
-"""Raises a `_BrokenRuleError` where the rule is broken; any other exception is a problem as well."""
-
-
-class _BrokenRuleError(Exception):
-    """What a plug-in does instead."""
 
 
 def check_plugin(
@@ -87,7 +59,7 @@ def check_plugin(
     catalogue = partial(check_catalogue, plugin.catalogue, built_in)
     described, written = "its parameters are described", "writes exchanges, and none"
     parts: dict[str, Mapping[str, Check]] = {
-        **{f"dialect {each.name}": _dialect_checks(each) for each in plugin.dialects},
+        **{f"dialect {each.name}": dialect_checks(each) for each in plugin.dialects},
         **{f"signer {name}": _signer_checks(make, options or {}) for name, make in plugin.signers.items()},
         **{f"tool {name_of(each)}": {described: partial(_check_tool, each)} for each in plugin.tools},
         **({"catalogue models": {law_10: catalogue}} if plugin.catalogue else {}),
@@ -103,144 +75,7 @@ def check_plugin(
         kind, _, name = what.partition(" ")
         is_named = kind in ("signer", "exporter", "importer", "redactor")
         named: dict[str, Check] = {"has a name of its own": partial(check_name, kind, name)} if is_named else {}
-        yield from _run(what, {**named, **checks})
-
-
-def _run(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
-    for rule, check in checks.items():
-        try:
-            call_within(CHECK_SECONDS, check, lambda: None)
-        except OverdueError:
-            yield PluginFinding(what, rule, f"it did not return within {CHECK_SECONDS:g} s")
-        except _BrokenRuleError as broken:
-            yield PluginFinding(what, rule, str(broken))
-        except Fault as fault:
-            yield PluginFinding(what, rule, f"it refuses: {describe_error(fault)}")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plug-in raises is what the author wants to know
-            yield PluginFinding(what, rule, f"it raised {describe_error(error)}")
-        else:
-            yield PluginFinding(what, rule, None)
-
-
-def _require(is_kept: object, problem: str) -> None:
-    if not is_kept:
-        raise _BrokenRuleError(problem)
-
-
-# --- dialects ---------------------------------------------------------------------------------------
-
-_TEXTS: Final = {"/messages/0/content": "Answer briefly.", "/messages/1/content": "How far is the moon?"}
-_REQUEST: Final[JsonObject] = {
-    "model": "m",
-    "messages": [
-        {"role": "system", "content": _TEXTS["/messages/0/content"]},
-        {"role": "user", "content": _TEXTS["/messages/1/content"]},
-        {"role": "assistant", "content": "Let me see.", "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "measure", "arguments": '{"to":"moon"}'}}]},
-        {"role": "tool", "tool_call_id": "c1", "content": "384400 km"},
-    ],
-    "tools": [{"type": "function", "function": {"name": "measure", "parameters": {
-        "type": "object", "properties": {"to": {"type": "string"}}}}}],
-    "max_completion_tokens": 64,
-    "temperature": 0.25,
-}  # fmt: skip
-_MARKS: Final = {
-    **_TEXTS, "/messages/2/content": "Let me see.", "/messages/2/tool_calls/0/function/name": "measure",
-    "/messages/3/content": "384400 km", "/temperature": "0.25", "/max_completion_tokens": "64",
-}  # fmt: skip
-"""Values of the sample, by the places where they stand, each of which is to be found in what was written."""
-
-_REPLY: Final[tuple[StreamEvent, ...]] = (
-    Started("r1", "m", 1_760_000_000), TextReceived(0, "About "), TextReceived(0, "384,400 km."),
-    UsageReceived(Usage(input_tokens=11, output_tokens=7)), Finished("stop"), Ended(),
-)  # fmt: skip
-
-
-def _dialect_checks(added: Dialect) -> dict[str, Check]:
-    return {
-        "has a name of its own": lambda: _require(added.name not in NAMES, f"{added.name!r} is built in"),
-        "law 1: keeps fields that it does not know": lambda: _check_unknown(added),
-        "law 3: no silent loss": lambda: _check_loss(added),
-        "law 4: a stream is the whole reply": lambda: _check_stream(added),
-        "law 5: a stream that breaks off is no success": lambda: _check_truncated(added),
-        "law 5: an error stays an error": lambda: _check_error(added),
-        "law 7: what it writes is valid": lambda: _check_valid(added),
-    }
-
-
-def _write_sample(added: Dialect, report: Report) -> JsonObject:
-    document = added.write_request(dialect(DEFAULT).read_request(_REQUEST), Target(), report)
-    _require(isinstance(document, dict), f"write_request returned {type(document).__name__}, not an object")
-    assert isinstance(document, dict)
-    return document
-
-
-def _check_loss(added: Dialect) -> None:
-    report = Report()
-    text = encode(_write_sample(added, report)).decode()
-    lost = [loss.pointer for loss in report.losses]
-    for place, value in _MARKS.items():
-        is_reported = any(pointer and (place == pointer or place.startswith(f"{pointer}/")) for pointer in lost)
-        _require(value in text or is_reported, f"{value!r} ({place}) is neither written nor reported as lost")
-
-
-def _check_unknown(added: Dialect) -> None:
-    document = _write_sample(added, Report()) | {"x_of_tomorrow": {"kept": True}}
-    again = added.write_request(added.read_request(document), Target(), Report())
-    _require(isinstance(again, dict) and again.get("x_of_tomorrow") == {"kept": True}, "an unknown field is lost")
-
-
-def _check_valid(added: Dialect) -> None:
-    problems = added.problems(added.read_request(_write_sample(added, Report())))
-    errors = [f"{each.pointer}: {each.message}" for each in problems if each.severity == "error"]
-    _require(not errors, "; ".join(errors))
-
-
-def _read_stream(added: Dialect, pieces: Sequence[bytes]) -> list[StreamEvent]:
-    frames, reader = SseDecoder(), added.stream_reader()
-    events = [event for piece in pieces for frame in frames.feed(piece) for event in reader.feed(frame)]
-    events += [event for frame in frames.close() for event in reader.feed(frame)]
-    return events + reader.close()
-
-
-def _stream(added: Dialect, events: Sequence[StreamEvent]) -> bytes:
-    writer = added.stream_writer(Client(id="r1", model="m", created=1_760_000_000), Report())
-    return b"".join(map(writer.feed, events))
-
-
-def _check_stream(added: Dialect) -> None:
-    data = _stream(added, _REPLY)
-    events = _read_stream(added, [data])
-    _require([type(each) for each in events].count(Ended) == 1, "the events do not end with exactly one Ended")
-    _require(isinstance(events[-1], Ended), "something follows Ended")
-    bytewise = _read_stream(added, [data[at : at + 1] for at in range(len(data))])
-    _require(events == bytewise, "the same bytes, cut elsewhere, give other events")
-    client = Client(id="r1", model="m", created=1_760_000_000)
-    whole = fold(added.read_reply(added.write_reply(fold(_REPLY), client, Report())))
-    streamed = fold(events)
-    texts = ["".join(part.text for part in each.choice.parts if isinstance(part, Text)) for each in (streamed, whole)]
-    _require(texts == ["About 384,400 km."] * 2, f"streamed and whole say {texts[0]!r} and {texts[1]!r}")
-    _require(streamed.choice.finish == whole.choice.finish, "streamed and whole end for different reasons")
-
-
-def _check_truncated(added: Dialect) -> None:
-    data = _stream(added, _REPLY)
-    ends = [at for at in range(1, len(data)) if data[:at].endswith(b"\n\n")]
-    _require(ends, "the stream is a single frame, or none of SSE")
-    for end in ends[:-1] or [ends[0] // 2]:
-        events = _read_stream(added, [data[:end]])
-        is_over = any(isinstance(each, Finished) for each in events)
-        _require(is_over or any(isinstance(each, Failed) for each in events), f"cut after {end} bytes, it ends well")
-
-
-def _check_error(added: Dialect) -> None:
-    fault = Fault(Code.RATE_LIMITED, "Slow down, please.", status=429)
-    status, body = added.write_error(fault)
-    _require(status >= 400, f"an error has the status {status}")
-    read = added.read_error(status, body, {})
-    _require("Slow down" in read.message, "the words of an error are lost")
-    streamed = fold(_read_stream(added, [_stream(added, [_REPLY[0], _REPLY[1], Failed(fault), Ended()])]))
-    _require(streamed.fault is not None, "a stream that fails is read as a success")
+        yield from run_checks(what, {**named, **checks})
 
 
 # --- signers ----------------------------------------------------------------------------------------
@@ -279,12 +114,12 @@ def _signer_checks(make: MakeSigner, options: Mapping[str, str]) -> dict[str, Ch
     async def sign_twice() -> tuple[HttpRequest, HttpRequest]:
         signer = make(context)
         first: object = await signer.sign(_UNSIGNED)
-        _require(isinstance(first, HttpRequest), f"sign returned {type(first).__name__}, not an HttpRequest")
+        require(isinstance(first, HttpRequest), f"sign returned {type(first).__name__}, not an HttpRequest")
         assert isinstance(first, HttpRequest)
         return first, await signer.sign(first)
 
     def check(is_kept: Callable[[HttpRequest, HttpRequest], object], problem: str) -> Check:
-        return lambda: _require(is_kept(*asyncio.run(sign_twice())), problem)
+        return lambda: require(is_kept(*asyncio.run(sign_twice())), problem)
 
     def lines(request: HttpRequest) -> bool:
         around_length(request, target(request.url), None)  # raises the fault of what cannot be sent
@@ -361,18 +196,18 @@ def _check_hook(hook: ExchangeHook) -> None:
 def _require_plain(value: Any) -> Any:
     if asyncio.iscoroutine(value):
         value.close()
-        raise _BrokenRuleError(PLAIN)
+        raise BrokenRuleError(PLAIN)
     return value
 
 
 def _check_tool(tool: Callable[..., object]) -> None:
-    _require(definition_of(tool).description, "it has no docstring: a model would not know what it is for")
+    require(definition_of(tool).description, "it has no docstring: a model would not know what it is for")
 
 
 def _check_export(write: ExportFormat) -> None:
     for archive in (_archive(), _archive(_ENTRY), _archive(_ENTRY, _ENTRY)):
         data: object = write(archive)
-        _require(isinstance(data, bytes), f"it returned {type(data).__name__}, not bytes")
+        require(isinstance(data, bytes), f"it returned {type(data).__name__}, not bytes")
 
 
 def _importer_checks(plugin: Plugin, name: str) -> dict[str, Check]:
@@ -385,15 +220,15 @@ def _importer_checks(plugin: Plugin, name: str) -> dict[str, Check]:
 
 def _check_foreign(read: ImportFormat) -> None:
     for data in (b"", b"\x00\x01\xff", b"[1, 2]", b'{"sightline":"record","version":1}\n', encode(_archive(_ENTRY))):
-        _require(read(data) is None, f"it takes {data[:20]!r} for a file of its own; it has to return None")
+        require(read(data) is None, f"it takes {data[:20]!r} for a file of its own; it has to return None")
 
 
 def _check_return(read: ImportFormat, write: ExportFormat) -> None:
     archive = read(write(_archive(_ENTRY)))
-    _require(archive is not None, "it returned None")
+    require(archive is not None, "it returned None")
     assert archive is not None
     found = read_har(encode(archive), lambda _url: "openai")
-    _require(len(found.exchanges) == 1, f"one exchange became {len(found.exchanges)}")
+    require(len(found.exchanges) == 1, f"one exchange became {len(found.exchanges)}")
 
 
 # --- graders, redactors, fields and panels ----------------------------------------------------------
@@ -409,12 +244,12 @@ def _grader_checks(name: str, grade: GradeAnswer) -> dict[str, Check]:
     def check_scores() -> None:
         for answer in _ANSWERS:
             finding = from_value(_require_plain(grade(payload(answer))))
-            _require(finding.score is not None, f"for the answer {answer[:20]!r}: {finding.reason}")
+            require(finding.score is not None, f"for the answer {answer[:20]!r}: {finding.reason}")
 
     def check_payload() -> None:
         given, kept = payload(_ANSWERS[1]), payload(_ANSWERS[1])
         _require_plain(grade(given))
-        _require(given == kept, "it changes the case that it gets, which other graders get as well")
+        require(given == kept, "it changes the case that it gets, which other graders get as well")
 
     return {
         "has a name of its own": lambda: check_grader_name(name),
@@ -429,14 +264,14 @@ def _redactor_checks(find: FindValues, samples: Sequence[str]) -> dict[str, Chec
     def check_values() -> None:
         for text in texts:
             for value in find_all(find, text):
-                _require(value and value in text, f"it found {value!r}, which is not in the text")
+                require(value and value in text, f"it found {value!r}, which is not in the text")
 
     def check_again() -> None:
         for text in texts:
             found = sorted(find_all(find, text), key=len, reverse=True)
             redacted = reduce(lambda left, value: left.replace(value, "redacted-1"), found, text)
             left = [value for value in find_all(find, redacted) if value not in text]
-            _require(not left, f"it takes the stand-in for a value: {left[:1]}")
+            require(not left, f"it takes the stand-in for a value: {left[:1]}")
 
     return {"law 10: finds values that are in the text": check_values, "law 10: leaves stand-ins alone": check_again}
 
@@ -459,22 +294,20 @@ def _field_checks(name: str, field: ExchangeField) -> dict[str, Check]:
             _check_field_value(field, field.read(subject))
 
     def check_stable() -> None:
-        _require(field.read(_FULL) == field.read(_FULL), "the same exchange has another value the second time")
+        require(field.read(_FULL) == field.read(_FULL), "the same exchange has another value the second time")
 
     return {
         "has a name of its own": lambda: check_field_name(name),
-        "says what it means": lambda: _require(
-            field.meaning.strip(), "`meaning` is empty; it is shown while one types"
-        ),
+        "says what it means": lambda: require(field.meaning.strip(), "`meaning` is empty; it is shown while one types"),
         "has a value of its kind, also where nothing is known": check_value,
         "has the same value every time": check_stable,
     }
 
 
 def _check_field_value(field: ExchangeField, value: object) -> None:
-    _require(field.kind in FIELD_VALUES, f"there is no kind {field.kind!r}; kinds are {', '.join(FIELD_VALUES)}")
+    require(field.kind in FIELD_VALUES, f"there is no kind {field.kind!r}; kinds are {', '.join(FIELD_VALUES)}")
     is_value = value is None or isinstance(value, FIELD_VALUES[field.kind])
-    _require(is_value, f"its kind is {field.kind!r}, and its value {value!r} is of type {type(value).__name__}")
+    require(is_value, f"its kind is {field.kind!r}, and its value {value!r} is of type {type(value).__name__}")
 
 
 _EVADING: Final = re.compile(r"\b(?:eval\s*\(|new\s+Function\b|innerHTML\b|outerHTML\b|insertAdjacentHTML\b)")
@@ -487,14 +320,14 @@ def _panel_checks(name: str, panel: Panel) -> dict[str, Check]:
     other = _ELSEWHERE.search(panel.module)
     return {
         "has a name that can be an address": lambda: check_name("panel", name),
-        "has a title": lambda: _require(panel.title.strip(), "`title` is empty; it is the name of the tab"),
-        "its module has a default export": lambda: _require(
+        "has a title": lambda: require(panel.title.strip(), "`title` is empty; it is the name of the tab"),
+        "its module has a default export": lambda: require(
             _EXPORTED.search(panel.module), "write `export default function show(element, exchange, sightline)`"
         ),
-        "the page's policy lets it run": lambda: _require(
+        "the page's policy lets it run": lambda: require(
             found is None, f"the page refuses {found and found[0]!r}; use textContent and append"
         ),
-        "law 10: it asks this server alone": lambda: _require(
+        "law 10: it asks this server alone": lambda: require(
             other is None, f"the page refuses addresses and modules from elsewhere: {other and other[0]!r}"
         ),
     }
