@@ -163,10 +163,10 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
             raise Fault(Code.CONFIG, f"no plug-in {toolset.plugin!r} with tools is loaded", hint=hint)
         return Callables(where.plugins[toolset.plugin], timeout=toolset.timeout_s)
     require("built-in tools")
-    from sightline.agent.tools.builtin.builtin import READING, Builtin
+    from sightline.agent.tools.builtin.builtin import OFFERED_BY_DEFAULT, Builtin
 
     folder = where.path(toolset.folder)
-    names = toolset.builtin or READING
+    names = toolset.builtin or OFFERED_BY_DEFAULT
     return Builtin(folder, names, environment=where.environment, timeout=toolset.timeout_s)
 
 

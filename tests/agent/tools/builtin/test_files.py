@@ -9,7 +9,7 @@ from sightline.agent.core.tool import Toolbox
 from sightline.agent.tools.builtin import builtin
 from sightline.agent.tools.builtin import builtin as reading
 from sightline.agent.tools.builtin import builtin as writing
-from sightline.agent.tools.builtin.builtin import NAMES, READING, Builtin
+from sightline.agent.tools.builtin.builtin import NAMES, OFFERED_BY_DEFAULT, Builtin
 from sightline.errors import Code, Fault
 from sightline.model.parts import Document, Image
 from sightline.model.request import OpaqueTool
@@ -17,12 +17,12 @@ from tests.agent.tools.builtin.rooms import refused, said, text, used
 
 
 def opened(folder: Path, *names: str, **how: object) -> Builtin:
-    return Builtin(folder, names or READING, environment={}, **how)
+    return Builtin(folder, names or OFFERED_BY_DEFAULT, environment={}, **how)
 
 
 def test_only_what_was_chosen_is_there(tmp_path: Path) -> None:
     tools = opened(tmp_path)
-    assert [each.name for each in tools.definitions] == list(READING)
+    assert [each.name for each in tools.definitions] == ["read_file", "list_files", "search_files"]
     outcome = asyncio.run(
         tools.use(RunnableCall(key="1", id="a", name="run_command", arguments={"command": "id"}), print)
     )
@@ -45,7 +45,9 @@ def test_every_tool_says_what_it_does_and_what_it_takes(tmp_path: Path) -> None:
 
 def test_those_that_only_read_run_beside_each_other(tmp_path: Path) -> None:
     tools = opened(tmp_path, *NAMES)
-    assert tuple(each.name for each in tools.definitions if each.is_parallel) == READING
+    writing = {"write_file", "edit_file", "run_command", "local_shell"}
+    remote = {each.name for each in tools.definitions if each.is_remote}
+    assert {each.name for each in tools.definitions if each.is_parallel} == set(NAMES) - writing - remote
     asyncio.run(tools.close())
 
 

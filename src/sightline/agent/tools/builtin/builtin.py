@@ -298,7 +298,10 @@ def _is_spelled(command: str) -> bool:
     return True
 
 
-READING = ("read_file", "list_files", "search_files")
+OFFERED_BY_DEFAULT: tuple[BuiltinName, ...] = ("read_file", "list_files", "search_files")
+"""Offered where no tool is named. A further name changes the requests of all who name none."""
+_SIDE_BY_SIDE: frozenset[BuiltinName] = frozenset({"read_file", "list_files", "search_files"})
+"""They only read, so that calls of them may run at the same time."""
 HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")
 NAMES: tuple[BuiltinName, ...] = get_args(BuiltinName)
 _ACTION = ("command", "env", "timeout_ms", "working_directory", "user")
@@ -312,7 +315,7 @@ class Builtin:
     def __init__(
         self,
         folder: Path,
-        names: Sequence[str] = READING,
+        names: Sequence[str] = OFFERED_BY_DEFAULT,
         *,
         environment: Mapping[str, str],
         timeout: float = TIMEOUT,
@@ -375,7 +378,7 @@ def _definition(name: str, functions: Mapping[str, Callable[..., object]]) -> De
     hosted = next((each for each in HOSTED if each == name), None)
     if name == "web_search":  # the one that the provider runs
         return Definition(name=name, description="Search the web; the provider does it.", hosted=hosted)
-    found = definition_of(functions[name], is_parallel=name in READING)
+    found = definition_of(functions[name], is_parallel=name in _SIDE_BY_SIDE)
     # OpenAI's API defines the arguments; unknown ones of later versions are ignored rather than refused.
     schema = {**(found.schema or {}), "additionalProperties": True} if hosted else found.schema
     return msgspec.structs.replace(found, hosted=hosted, schema=schema)
