@@ -25,6 +25,7 @@ from sightline.model.reply import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import FactEntry
 from sightline.store.summary import (
+    DIGESTED,
     FIELDS,
     FOLDED,
     NAMES,
@@ -57,7 +58,9 @@ def test_the_columns_are_the_fields_of_a_summary() -> None:
 
 
 def test_a_row_is_a_summary_again() -> None:
-    row = ["x_1", *row_of(msgspec.structs.asdict(FULL)), "x_00", 1, "hi"]
+    digested: list[str | int | float | None] = ["x_00", 1, "hi"]
+    assert len(digested) == len(DIGESTED), f"`digested` in this test needs one value for each of {DIGESTED}"
+    row = ["x_1", *row_of(msgspec.structs.asdict(FULL)), *digested]
     assert summary_in(row) == FULL
 
 
