@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sightline.chat.api import shapes
 from sightline.chat.api.refusals import OWN_CODES, refusal
-from sightline.chat.api.shapes import MarkWanted, SendWanted, TopicChangeWanted
+from sightline.chat.api.request_bodies import MarkWanted, SendWanted, TopicChangeWanted
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Receive, RequestEvent

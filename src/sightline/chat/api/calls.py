@@ -15,32 +15,34 @@ from sightline.chat.api.files import Files, parts_from_uploads
 from sightline.chat.api.filters import Commanding, Filters
 from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, ViewCalls, band
 from sightline.chat.api.refusals import load_with, not_there, refusing
-from sightline.chat.api.shapes import (
-    AskedShown,
+from sightline.chat.api.request_bodies import (
     CommandWanted,
     CompactionUndoWanted,
     CompactionWanted,
     CompareWanted,
-    ComparisonShown,
-    DraftShown,
     DraftWanted,
     EditWanted,
     IdsWanted,
     MarkWanted,
-    PreferencesShown,
     PreferencesWanted,
     PreviewWanted,
     QuestionWanted,
     ReaskWanted,
     ResumeWanted,
     SendWanted,
-    SettingsShown,
     SwapWanted,
     TopicChangeWanted,
-    TopicShown,
     TopicWanted,
-    Versioned,
     ViewWanted,
+)
+from sightline.chat.api.shapes import (
+    AskedShown,
+    ComparisonShown,
+    DraftShown,
+    PreferencesShown,
+    SettingsShown,
+    TopicShown,
+    Versioned,
 )
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory

@@ -12,7 +12,8 @@ import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api.filters import Filters
-from sightline.chat.api.shapes import AttachmentWanted, ImportShown
+from sightline.chat.api.request_bodies import AttachmentWanted
+from sightline.chat.api.shapes import ImportShown
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.conversations import Gathered

@@ -9,33 +9,35 @@ from sightline.catalog.facts import Prices
 from sightline.chat.api.files import media, parts_from_uploads, size_of
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.refusals import load_with, not_there
+from sightline.chat.api.request_bodies import (
+    EditWanted,
+    IdsWanted,
+    MarkWanted,
+    PreviewWanted,
+    QuestionWanted,
+    SwapWanted,
+    ViewWanted,
+)
 from sightline.chat.api.shapes import (
     AnswerShown,
     AttachmentShown,
     BodyShare,
     CitationShown,
     CounterShown,
-    EditWanted,
     EstimateShown,
-    IdsWanted,
     InheritedShown,
     LastShown,
-    MarkWanted,
     PairOpened,
     PairShown,
     PausedShown,
     PlaceShown,
     PreviewShown,
-    PreviewWanted,
-    QuestionWanted,
     RoomShown,
     RowsShown,
-    SwapWanted,
     TokenBand,
     TroubleShown,
     Versioned,
     ViewShown,
-    ViewWanted,
 )
 from sightline.chat.core.facts import (
     AnswerSwapped,
