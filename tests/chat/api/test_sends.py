@@ -137,7 +137,7 @@ def test_client_disconnect_cancels_the_draft(desk: ChatDesk) -> None:
     head = "\r\n".join([*lines, "", ""])
     with desk.person.listening() as facts, socket.create_connection((at.hostname or "", at.port or 0)) as client:
         client.sendall(head.encode() + body)
-        while facts.get(timeout=20).get("kind") != "frames":
+        while facts.get(timeout=20).get("kind") != "frame":
             pass
         client.close()
         wait_until_gone(desk.upstream, desk.upstream.seen[asked].connection)
