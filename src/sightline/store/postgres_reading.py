@@ -9,7 +9,7 @@ from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, dollar
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
 from sightline.store.postgres_connection import PostgresConnection
 from sightline.store.postgres_sink import body_of
-from sightline.store.search import FoundRow, Question, RecordSearch, Search, SearchTables
+from sightline.store.search import FoundRow, RecordSearch, Search, SearchQuery, SearchTables
 from sightline.store.summary import FIELDS, Summary, bodies_of
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ async def oldest(connection: PostgresConnection, wanted: Expression, *, now: flo
 async def _ask(connection: PostgresConnection, search: Search[T]) -> T:
     """Answer the questions of a search; returns what it found. It works on a thread: scanning words may take long, and
     here others are served. What it is likely to ask next is fetched meanwhile, and kept until it does."""
-    kept: tuple[Question, Sequence[FoundRow]] | None = None
+    kept: tuple[SearchQuery, Sequence[FoundRow]] | None = None
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         asked, found = await asyncio.to_thread(_advance, search, None)
         while asked is not None:
@@ -83,7 +83,7 @@ async def _finish_both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]
     return one, other
 
 
-def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[Question | None, list[T]]:
+def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[SearchQuery | None, list[T]]:
     """The next question; with none, what was found."""
     try:
         return (next(search) if rows is None else search.send(rows)), []

@@ -58,16 +58,16 @@ class FoundRow(Protocol):
         ...
 
 
-class Question(NamedTuple):
+class SearchQuery(NamedTuple):
     """A statement and its parameters; `following` is what is asked next, unless the search turns out to be over or in
     need of something else first."""
 
     statement: str
     parameters: tuple[object, ...] = ()
-    following: "Question | None" = None
+    following: "SearchQuery | None" = None
 
 
-Search: TypeAlias = Generator[Question, Sequence[FoundRow], T]
+Search: TypeAlias = Generator[SearchQuery, Sequence[FoundRow], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,12 @@ class RecordSearch(Generic[Name]):
         mark, count = self._tables.columns.placeholder, len(decided.parameters)
         where = f"WHERE {decided.sql} AND e.id {side} {mark(count + 1)} ORDER BY {order} LIMIT {mark(count + 2)}"
         if decided.is_complete:
-            return list((yield Question(f"{self._select} {where}", (*decided.parameters, place, limit))))
+            return list((yield SearchQuery(f"{self._select} {where}", (*decided.parameters, place, limit))))
         yield from self._place_latest()
         found: list[FoundRow] = []
         size = _PAGE
         while True:
-            page = Question(f"{self._names} {where}", (*decided.parameters, place, size))
+            page = SearchQuery(f"{self._names} {where}", (*decided.parameters, place, size))
             count, place, left = yield from self._search_page(page, is_down=side == "<")
             for at in range(0, len(left), _ROWS):
                 found += yield from self._filter(left[at : at + _ROWS], order)
@@ -126,7 +126,7 @@ class RecordSearch(Generic[Name]):
                 return found
             size = min(2 * size, _MOST_PAGE)
 
-    def _search_page(self, page: Question, *, is_down: bool) -> Search[tuple[int, str, Sequence[Name]]]:
+    def _search_page(self, page: SearchQuery, *, is_down: bool) -> Search[tuple[int, str, Sequence[Name]]]:
         """How many exchanges a page has, the id of the last one, and those that the filter may take as far as columns
         and words decide, in the order of the page."""
         if self._words.candidates() is None:
@@ -135,7 +135,7 @@ class RecordSearch(Generic[Name]):
             return len(rows), rows[-1][1] if rows else "", [row[0] for row in rows]
         # Most pages have nothing of a rare word: it is enough to know where they end.
         ends = "count(*), min(name), max(name), min(id), max(id)"
-        rows = yield Question(f"SELECT {ends} FROM ({page.statement}) AS page", page.parameters)
+        rows = yield SearchQuery(f"SELECT {ends} FROM ({page.statement}) AS page", page.parameters)
         count, first, last, lowest, highest = (rows[0][at] for at in range(5))
         yield from self._words.scan(first)
         names = [name for name in self._words.candidates() or () if first <= name <= last]
@@ -149,13 +149,13 @@ class RecordSearch(Generic[Name]):
             left = [ids[id_] for id_ in sorted(ids, reverse=is_down)]
         return count, lowest if is_down else highest, left
 
-    def _among(self, names: Sequence[Name]) -> Question:
+    def _among(self, names: Sequence[Name]) -> SearchQuery:
         """Those of these exchanges that the filter may take as far as columns decide."""
         tables = self._tables
         decided: Condition = self._decided
         among = tables.among.replace("{}", tables.columns.placeholder(len(decided.parameters) + 1))
         where = f"WHERE {decided.sql} AND {tables.name} {among}"
-        return Question(f"{self._names} {where}", (*decided.parameters, tables.pack(names)))
+        return SearchQuery(f"{self._names} {where}", (*decided.parameters, tables.pack(names)))
 
     def _place_latest(self) -> Search[None]:
         """Find out since when an exchange is among the newest so many; everything is, where there are fewer."""
@@ -163,7 +163,7 @@ class RecordSearch(Generic[Name]):
         nth = f"SELECT id FROM {tables.exchanges} ORDER BY id DESC LIMIT 1 OFFSET {tables.columns.placeholder(1)}"
         for term in set_terms(self._wanted):
             if isinstance(term, Latest) and term.count > 0:
-                rows = yield Question(nth, (term.count - 1,))
+                rows = yield SearchQuery(nth, (term.count - 1,))
                 self._since[term] = rows[0][0] if rows else ""
 
     def _filter(self, exchanges: Sequence[Name], order: str) -> Search[list[FoundRow]]:
@@ -172,7 +172,7 @@ class RecordSearch(Generic[Name]):
         among = tables.among.replace("{}", tables.columns.placeholder(1))
         yield from self._words.read(exchanges)
         named = f"{self._select} WHERE {tables.name} {among} ORDER BY {order}"
-        rows = yield Question(named, (tables.pack(exchanges),))
+        rows = yield SearchQuery(named, (tables.pack(exchanges),))
         return [row for row in rows if self._takes(row[0], summary_in(row[1:]))]
 
     def _takes(self, exchange: Name, summary: Summary) -> bool:
@@ -223,7 +223,7 @@ class WordSearch(Generic[Name]):
         self._texts = {exchange: [] for exchange in exchanges}
         numbers = find_blocks(self._spans or (), exchanges)
         for at in range(0, len(numbers), _MOST_BLOCKS):
-            for row in (yield Question(self._blocks_among, (self._pack(numbers[at : at + _MOST_BLOCKS]),))):
+            for row in (yield SearchQuery(self._blocks_among, (self._pack(numbers[at : at + _MOST_BLOCKS]),))):
                 for name, words in unpack_words(self._codec, row[0]):
                     if name in self._texts:
                         self._texts[name].append(words.decode())
@@ -237,7 +237,7 @@ class WordSearch(Generic[Name]):
 
     def _load_spans(self) -> Search[None]:
         if self._spans is None:
-            rows = yield Question(self._spans_of_all)
+            rows = yield SearchQuery(self._spans_of_all)
             self._spans = [(row[0], row[1], row[2]) for row in rows]
             # Oldest first, each with the highest exchange that it or an older one has words of. A newer block may have
             # words of much older exchanges, as a late reply is in a newer one than its request.
@@ -256,10 +256,10 @@ class WordSearch(Generic[Name]):
             for row in (yield question._replace(following=self._next_blocks() if self._left else None)):
                 self._scan_block(row[0])
 
-    def _next_blocks(self) -> Question:
+    def _next_blocks(self) -> SearchQuery:
         """The newest blocks that are left."""
         numbers = [number for number, _ in self._left[-self._at_once :]]
-        return Question(self._blocks_between, (numbers[0], numbers[-1]))
+        return SearchQuery(self._blocks_between, (numbers[0], numbers[-1]))
 
     def _scan_block(self, data: bytes) -> None:
         unpacked = self._codec.unpack(data)

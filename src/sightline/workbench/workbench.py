@@ -192,8 +192,8 @@ def event(news: News, *, with_frames: bool = True) -> bytes:
     if isinstance(news, Announced):
         return b"event: " + news.event.encode() + b"\ndata: " + encode(news.value) + b"\n\n"
     if isinstance(news, FramesEntry):
-        told = map(write_fact, frames_in(news)) if with_frames else (write_frames(news),)
-        return b"".join(b"data: " + each + b"\n\n" for each in told)
+        frames = map(write_fact, frames_in(news)) if with_frames else (write_frames(news),)
+        return b"".join(b"data: " + each + b"\n\n" for each in frames)
     return b"data: " + write_fact(news) + b"\n\n"
 
 

@@ -28,7 +28,7 @@ const MOMENTS = new Set([
 
 /**
  * The frames that one event tells of: what came since the last one.
- * @param {{ n: number, at: number[], after: number[], size: number[] }} told
+ * @param {{ n: number, at: number[], after: number[], size: number[] }} event
  * @returns {Fact[]}
  */
 export function framesIn({ n, at, after, size }) {
