@@ -4,7 +4,9 @@ Usage is counted in slots of time, so that memory stays bounded however much is 
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from operator import itemgetter
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
@@ -48,15 +50,23 @@ class SlidingWindow:
 
     def add(self, at: float, requests: int, tokens: int) -> None:
         """Count something in."""
+        self.add_all([(at, requests, tokens)])
+
+    def add_all(self, counts: Iterable[tuple[float, int, int]]) -> None:
+        """Count these in, each with its time, the earliest first."""
         slots = self._slots
-        if not slots or at >= slots[-1].start + self._step:
-            self._expire(at)
-            slots.append(Slot(at, 0, 0))
-        slot = slots[-1]
-        slot.requests += requests
-        slot.tokens += tokens
-        self._requests += requests
-        self._tokens += tokens
+        slot = slots[-1] if slots else None
+        full = -inf if slot is None else slot.start + self._step
+        for at, requests, tokens in counts:
+            if slot is None or at >= full:
+                self._expire(at)
+                slot = Slot(at, 0, 0)
+                slots.append(slot)
+                full = at + self._step
+            slot.requests += requests
+            slot.tokens += tokens
+            self._requests += requests
+            self._tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """Change what was counted at that time by so much; nothing where that has left the window."""
@@ -254,9 +264,9 @@ class Account:
         return self._day
 
     def _count_all(self) -> None:
-        for at, (requests, tokens) in self._uncounted.items():
-            self._minute.add(at, requests, tokens)
-            self._day.add(at, requests, tokens)
+        counts = [(at, requests, tokens) for at, (requests, tokens) in self._uncounted.items()]
+        self._minute.add_all(counts)
+        self._day.add_all(counts)
         self._uncounted.clear()
 
     def add(self, at: float, tokens: int) -> None:
