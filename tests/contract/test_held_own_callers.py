@@ -32,7 +32,7 @@ async def open_stage(folder: Path) -> AsyncIterator[tuple[EngineStage, Upstream]
 
 async def asked(stage: EngineStage, *, stream: bool) -> tuple["asyncio.Future[Any]", Hold]:
     """A question on its way, and its hold."""
-    with stage.engine.relay._hub.watch() as watch:
+    with stage.engine.relay.hub.watch() as watch:
         asking = asyncio.ensure_future(stage.ask(stage.ready(stream=stream)))
         while not stage.engine.relay.holds.waiting:
             await anext(watch)

@@ -214,7 +214,7 @@ def test_estimates_teach_nothing(tmp_path: Path) -> None:
         stage.upstream.script = [says(whole())]
         await stage.ask(asks("openai-chat"))
         await stage.relay.wait_until_learned()
-        assert isinstance(stage.relay._counter, RequestCounter)
-        assert not list(stage.relay._counter.memory.lessons())
+        assert isinstance(stage.relay.counter, RequestCounter)
+        assert not list(stage.relay.counter.memory.lessons())
 
     play(story, tmp_path)

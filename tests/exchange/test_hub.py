@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from sightline.exchange.hub import MOST_OWED, MOST_WAITING, Announced, Hub
@@ -29,6 +30,36 @@ def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
         assert len(kept) == 7
 
     asyncio.run(story())
+
+
+def test_encoded_entries_are_appended_as_they_are_and_shown_decoded() -> None:
+    async def story() -> None:
+        kept: list[KeptEntry] = []
+        appended: list[bytes] = []
+        hub = Hub(kept.extend, appended.append)
+        data = msgspec.msgpack.encode([BodyEntry("h", b"x"), FACT])
+        hub.append(data)
+        with hub.watch() as watch:
+            hub.append(data)
+            assert watch.take_waiting() == [FACT]
+        assert (appended, kept) == ([data, data], [])
+
+    asyncio.run(story())
+
+
+def test_encoded_entries_are_recorded_in_the_usual_way_where_nothing_appends_or_more_is_owed() -> None:
+    kept: list[KeptEntry] = []
+    data = msgspec.msgpack.encode([FACT])
+    Hub(kept.extend).append(data)
+    assert kept == [FACT]
+    appended: list[bytes] = []
+    hub = Hub(kept.extend, appended.append)
+    assert hub.owe([FACT])
+    hub.append(data)
+    assert (kept, appended) == ([FACT] * 3, [])
+    hub.lose("x_1")
+    hub.append(data)
+    assert (kept, appended) == ([FACT] * 3, []), "nothing more of it is written"
 
 
 def test_a_watcher_that_falls_far_behind_is_let_go() -> None:

@@ -217,7 +217,7 @@ def test_a_mistake_of_ours_is_not_waited_for(tmp_path: Path) -> None:
         def broken() -> str:
             raise RuntimeError("no ids left")
 
-        stage.relay._make_id = broken
+        stage.relay.make_id = broken
         with pytest.raises(RuntimeError, match="no ids left"):
             await resending.start(await find_exchange(store, "x_a", now=NOON))
 

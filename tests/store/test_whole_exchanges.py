@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received, ReplyStored
 from sightline.model.reply import Usage
@@ -19,7 +20,7 @@ from sightline.store.journal import JournalWriter, frame_record, records
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.whole import WholeExchange, decode_record, unfold
+from sightline.store.whole import RecordBeginning, WholeExchange, decode_record, join_entries, unfold
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, prices, sha256, whole
 
 TEXTS = st.text(max_size=12)
@@ -161,3 +162,29 @@ def test_a_whole_one_that_the_database_refuses_is_kept_with_all_its_entries(tmp_
     writer.close()
     (kept,) = records(tmp_path / "refused-001.journal")
     assert unfold(kept[0]) == usual  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 65_535, 65_536])
+def test_a_beginning_that_is_encoded_once_is_what_its_entries_are(size: int) -> None:
+    received = Received("openai-chat", "m", "", "s", "story/1", "/v1", headers=(("a", "b"),))
+    attempt = AttemptStarted(
+        1, "acme", "", model="m", dialect="openai-chat", url="http://a.test", headers=(("c", "d"),)
+    )
+    body = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    digest = sha256(body)
+    entries = (
+        BodyEntry(digest, body, "near"),
+        FactEntry("x_0042", 0, 7.25, replace(received, sha256=digest)),
+        FactEntry("x_0042", 1, 7.25, replace(attempt, sha256=digest)),
+    )
+    encoded = RecordBeginning("near", received, attempt, "x_0001").encode("x_0042", digest, body, 7.25)
+    assert join_entries(3, encoded) == msgspec.msgpack.encode(entries)
+
+
+def test_a_beginning_without_an_end_in_sight_is_not_encoded_once() -> None:
+    """A request that holds what stands for the gaps is recorded in the usual way."""
+    attempt = AttemptStarted(1, "acme", "")
+    with pytest.raises(ValueError, match="told apart"):
+        RecordBeginning("", Received("openai-chat", "\x01" * 64, ""), attempt, "x_1")
+    with pytest.raises(ValueError, match="another length"):
+        RecordBeginning("", Received("openai-chat", "m", ""), attempt, "x_1").encode("x_10", "a" * 64, b"", 0.0)

@@ -1,6 +1,8 @@
 import re
 from typing import Any
 
+import msgspec
+
 from sightline.agent.core.facts import RunBegan, RunEnded
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
@@ -8,6 +10,7 @@ from sightline.agent.core.tool import text_outcome
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import AttemptStarted, Dropped, ExchangeCancelled, ExchangeFailed, Received
 from sightline.model.request import Request
+from sightline.store.entries import FactEntry, KeptEntry
 from sightline.telemetry.metrics import (
     AGENT_DURATION,
     COST,
@@ -226,3 +229,18 @@ def test_what_no_one_asked_for_is_not_counted() -> None:
     assert metrics.export_new(1.0) is None, "half an exchange is none"
     metrics.took(told(RECEIVED, ATTEMPT, FINISHED))
     assert metrics.export_new(2.0) is not None
+
+
+def test_encoded_entries_are_counted_while_anyone_counts() -> None:
+    metrics = Metrics(0.0, is_counting=False)
+    appended: list[bytes] = []
+    recorded: list[KeptEntry] = []
+    assert metrics.append_or_count(None, recorded.extend) is None
+    append = metrics.append_or_count(appended.append, recorded.extend)
+    assert append is not None
+    entry = FactEntry("x_1", 0, 1.0, Dropped("no"))
+    data = msgspec.msgpack.encode([entry])
+    append(data)
+    metrics.is_counting = True
+    append(data)
+    assert (appended, recorded) == ([data], [entry])

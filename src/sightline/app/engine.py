@@ -29,7 +29,7 @@ from sightline.wire.call import HttpRequest
 if TYPE_CHECKING:
     from sightline.exchange.caps import Caps
     from sightline.exchange.engine import Engine
-    from sightline.exchange.hub import Hub, Record
+    from sightline.exchange.hub import Append, Hub, Record
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.interception.viewer import Viewer
@@ -205,10 +205,12 @@ async def make_relay(
     interception: "KeptInterception | None" = None,
     unattended: "Callable[[], None] | None" = None,
     metrics: "Metrics | None" = None,
+    append: "Append | None" = None,
 ) -> tuple["Relay", "Hub"]:
     """A relay to the providers, and the hub that publishes what it does. With `is_observed`, a collector gets it
     too; with `metrics`, it is counted there. The rules and masks of `interception` apply. With `unattended`, no one can
-    release what a rule would hold: it is sent, and this is called for each such request."""
+    release what a rule would hold: it is sent, and this is called for each such request. `append` is `record` for
+    entries that are encoded, and is used where nothing else looks at them."""
     from sightline.exchange.hub import Hub
     from sightline.exchange.interception.holds import Holds
 
@@ -216,9 +218,12 @@ async def make_relay(
     if is_observed and loaded.plugins is not None and any(plugin.hooks for _, plugin in loaded.plugins.working()):
         from sightline.plugins.hooks import open_hooks
 
-        record = _record_and_observe(record, stack.enter_context(open_hooks(loaded.plugins)))
+        record, append = _record_and_observe(record, stack.enter_context(open_hooks(loaded.plugins))), None
     observer = exporter or metrics  # the exporter counts as well
-    hub = Hub(record if observer is None else _record_and_observe(record, observer.took))
+    if observer is not None:
+        record = _record_and_observe(record, observer.took)
+        append = None if exporter is not None or metrics is None else metrics.append_or_count(append, record)
+    hub = Hub(record, append)
     hub.observer = observer
     holds = Holds(means.memory, SystemClock.now, interception, unattended)
     return relay_of(loaded, means, hub, holds, own), hub

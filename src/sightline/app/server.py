@@ -241,7 +241,8 @@ async def open_server(
         longest = loaded.settings.server.max_message_mb << 20
         gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, relay, longest)
         # The relay tells each client that it has to end; only a client that does not react is disconnected.
-        listening = ListeningServer(App(guard, gateway, make_workbench(served)), ending=ending, grace=GRACE + 2)
+        app = App(guard, gateway, make_workbench(served))
+        listening = ListeningServer(app, ending=ending, grace=GRACE + 2, begin=gateway.begin)
 
         stack.push_async_callback(lambda: served.close(0 if listening.force_exit else GRACE))
         if served.workers is not None:
@@ -306,7 +307,15 @@ async def open_parts(
     is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
     metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
     relay, hub = await make_relay(
-        loaded, means, record.record, stack, own=own, is_observed=True, interception=kept, metrics=metrics
+        loaded,
+        means,
+        record.record,
+        stack,
+        own=own,
+        is_observed=True,
+        interception=kept,
+        metrics=metrics,
+        append=record.append,
     )
     records = Records(record, clock.now, price_list(loaded.catalog))
     relay.read_from(records)

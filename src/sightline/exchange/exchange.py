@@ -33,7 +33,7 @@ from sightline.exchange.reply_reader import read_so_far
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import owner_of
 from sightline.model.exchange import ReplyStored
-from sightline.model.reply import is_counted
+from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
 
@@ -120,6 +120,11 @@ class Exchange:
         """Whether its end is on record."""
         return self.phase.is_end
 
+    @property
+    def unwritten(self) -> list[FactEntry]:
+        """Facts that are not on record yet."""
+        return self.recorder.unwritten
+
     def end(self, end: ExchangeEnd) -> None:
         """Record how it ended, with an estimate of what was used where the provider has not reported it. Caps settle by
         what was reported: an estimate may be too low for them."""
@@ -133,14 +138,10 @@ class Exchange:
             return end
         match end:
             case FinishedEnd(reply=reply):
-                reported = self._counter.drop_odd_prompt(self.choice, self.sent_body, reply.usage)
-                if is_counted(reported):
-                    return end
-                read = reply
-                if not any(each.parts for each in reply.choices):  # it was read in a hurry
-                    read = read_so_far(self.choice.dialect, self.recorder.response)
-                usage = self._counter.estimate_usage(self.choice, self.sent_body, replace(read, usage=reported))
-                return end if usage is None else replace(end, reply=replace(reply, usage=usage))
+                counted = self._counter.with_estimate(
+                    self.choice, self.sent_body, reply, lambda: self.recorder.response
+                )
+                return end if counted is reply else replace(end, reply=counted)
             case FailedEnd() | CancelledEnd() if self.recorder.status == _OK:
                 # The provider charges for the prompt, and for what it has written so far.
                 read = read_so_far(self.choice.dialect, self.recorder.response)

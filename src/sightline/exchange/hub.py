@@ -10,10 +10,13 @@ from typing import Protocol, Self, TypeAlias
 from sightline.errors import Fault
 from sightline.model.json import JsonObject
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, since
+from sightline.store.whole import decode_entries
 
 _LOG = logging.getLogger(__name__)
 
 Record = Callable[[Sequence[KeptEntry]], None]
+Append = Callable[[bytes], None]
+"""The same for entries that are encoded."""
 
 SOON = 0.1
 """Seconds in which a response may come before the request is written without it."""
@@ -130,10 +133,12 @@ RUN_PREFIX = "r_"
 
 
 class Hub:
-    """Writes facts by `record` of the store, and shows them to the watchers. `watching` is always the same list."""
+    """Writes facts by `record` of the store, or by its `append`, and shows them to the watchers. `watching` is always
+    the same list."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, append: Append | None = None) -> None:
         self._record = record
+        self._append = append
         self._unwritten: set[PendingWrite] = set()
         self._overdue: set[PendingWrite] = set()
         self._is_timed = False
@@ -170,6 +175,15 @@ class Hub:
             self._owed_size -= _size_of(self._owed.popleft())
         self._write_down(entries, shown)
 
+    def append(self, data: bytes) -> None:
+        """The same for entries that are encoded; see `join_entries`."""
+        if self._append is None or self._owed or self._lost:
+            self.record(decode_entries(memoryview(data)))
+            return
+        self._append(data)
+        if self.watching:
+            self._show_all(decode_entries(memoryview(data)))
+
     def _write_down(self, entries: Sequence[KeptEntry], shown: int = 0) -> None:
         if self._lost:
             entries = [each for each in entries if isinstance(each, BodyEntry) or each.exchange not in self._lost]
@@ -177,11 +191,14 @@ class Hub:
             return
         self._record(entries)
         if self.watching:
-            for entry in entries:
-                if isinstance(entry, FactEntry):
-                    self.show(entry)
-                elif isinstance(entry, FramesEntry) and (unseen := since(entry, shown)) is not None:
-                    self.show(unseen)
+            self._show_all(entries, shown)
+
+    def _show_all(self, entries: Sequence[KeptEntry], shown: int = 0) -> None:
+        for entry in entries:
+            if isinstance(entry, FactEntry):
+                self.show(entry)
+            elif isinstance(entry, FramesEntry) and (unseen := since(entry, shown)) is not None:
+                self.show(unseen)
 
     def owe(self, entries: Sequence[KeptEntry]) -> bool:
         """Write these down as soon as the store takes them again; False where too much is owed already."""

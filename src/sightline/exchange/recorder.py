@@ -23,7 +23,6 @@ from sightline.model.exchange import (
     ExchangeFinished,
     Fact,
     Held,
-    Received,
     Released,
     Translated,
 )
@@ -33,6 +32,7 @@ from sightline.model.report import Report
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, next_number, plain_entries
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
+from sightline.wire.secrets import Redaction
 
 _LOG = logging.getLogger(__name__)
 _MAKE_ROOM = "Make the record writable again; the log says what was wrong with it."
@@ -89,30 +89,25 @@ class Recorder:
         """Chunks of the response in which no secret has been looked for yet, and when they came."""
         self._shown: list[bytes] = []
         """What is recorded of the response, without secrets."""
-        self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
+        self._near = caller.near(request)
         self._attempted = clock.monotonic()
         if self.sha256:
             self.keep(self.sha256, request.body)
-        received = self.note(
-            Received(
-                request.dialect,
-                request.model,
-                self.sha256,
-                request.session,
-                caller.client,
-                caller.address,
-                request.is_stream,
-                caller.headers,
-                request.origin,
-                request.conversation,
-                request.transport,
-                method=request.method,
-            )
-        )
+        received = self.note(caller.received_fact(request, self.sha256))
         self._day_time = received.at - self._attempted
         """What the time of day is ahead of the clock: a frame needs one look at the time."""
         for plan in request.budgeted:
             self.note(Budgeted(plan))
+
+    def resume(self, entries: list[KeptEntry], attempted: float, *, is_recorded: bool) -> None:
+        """Go on from these entries, which say what has happened so far: the request came, and was sent at that moment
+        of the monotonic clock. They are on record already if `is_recorded`."""
+        sent = entries[-1]
+        assert isinstance(sent, FactEntry)
+        self._waiting = [] if is_recorded else entries
+        self._count = sent.n + 1
+        self._attempted, self._day_time = attempted, sent.at - attempted
+        self.is_recorded = is_recorded
 
     # --- what happens ---
 
@@ -132,6 +127,9 @@ class Recorder:
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
         """The request is about to be sent."""
+        if attempt.number == 1 and self.request.was_begun:  # it is on record
+            self._hub.expect(self)
+            return
         self._attempted = self.clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
@@ -284,7 +282,7 @@ class Recorder:
             case FailedEnd():
                 self.note(self._failure_fact(end))
             case CancelledEnd(reason=reason, usage=usage):
-                self.note(ExchangeCancelled(reason, _plain_usage(usage)))
+                self.note(ExchangeCancelled(reason, plain_usage(usage)))
             case DroppedEnd(reason=why):
                 self.note(Dropped(self.redaction.text(why)))
             case unreachable:
@@ -299,8 +297,8 @@ class Recorder:
             self._headers,
             self._reply_sha256(),
             reply.model or "",
-            _plain_usage(reply.usage),
-            _tools_of(reply),
+            plain_usage(reply.usage),
+            tools_of(reply),
             self._first_byte,
             self._seconds_since_received(),
             self.redaction.text(end.warning) if end.warning else "",
@@ -314,7 +312,7 @@ class Recorder:
             end.status or self._status,
             self._headers,
             self._reply_sha256() if self._status else "",
-            _plain_usage(end.usage),
+            plain_usage(end.usage),
             self._first_byte,
             self._seconds_since_received(),
         )
@@ -339,10 +337,8 @@ class Recorder:
     def _hide_split_secrets(self, reply: Reply) -> None:
         """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
         redacted reply is recorded in place of the frames."""
-        parts = (part for choice in reply.choices for part in choice.parts)
-        text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
         is_split = self.has_masked_reader and not self._masking.has_found
-        if not is_split and self.redaction.text(text) == text:
+        if not is_split and not holds_secret(reply, self.redaction):
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
         waiting, self._waiting, self._shown = self._waiting, [], []
@@ -452,14 +448,21 @@ def _has_parts(reply: Reply) -> bool:
     return any(choice.parts for choice in reply.choices)
 
 
-def _tools_of(reply: Reply) -> tuple[str, ...]:
+def holds_secret(reply: Reply, redaction: Redaction) -> bool:
+    """Whether the texts of a reply, one behind the other, hold a secret, which may be in none of its frames."""
+    parts = (part for choice in reply.choices for part in choice.parts)
+    text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
+    return redaction.text(text) != text
+
+
+def tools_of(reply: Reply) -> tuple[str, ...]:
     """The tools that it calls, each once."""
     if not _has_parts(reply):
         return ()
     return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
 
 
-def _plain_usage(usage: Usage | None) -> Usage | None:
+def plain_usage(usage: Usage | None) -> Usage | None:
     """The counts that are possible; the provider's finer ones are in the raw reply."""
     counts = possible(usage)
     return replace(counts, extras={}) if counts is not None and counts.extras else counts

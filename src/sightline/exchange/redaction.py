@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from sightline.exchange.client_request import SESSIONS, TextHeaders
+from sightline.exchange.client_request import SESSIONS, ClientRequest, TextHeaders
+from sightline.model.exchange import Received
 from sightline.wire.secrets import MASK, SHORTEST, Masking, Redaction, secrets_of, spellings
 
 _SURE: Final = 8
@@ -175,6 +176,27 @@ class Caller(msgspec.Struct, frozen=True):
     session: str
     address: str
     headers: TextHeaders
+
+    def near(self, request: ClientRequest) -> str:
+        """What names the bodies that a request of this client is likely to resemble."""
+        return request.session or self.session or f"{self.program} {request.model}".strip()
+
+    def received_fact(self, request: ClientRequest, digest: str) -> Received:
+        """How a request came whose body has this hash."""
+        return Received(
+            request.dialect,
+            request.model,
+            digest,
+            request.session,
+            self.client,
+            self.address,
+            request.is_stream,
+            self.headers,
+            request.origin,
+            request.conversation,
+            request.transport,
+            method=request.method,
+        )
 
 
 @lru_cache(maxsize=512)

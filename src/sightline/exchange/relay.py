@@ -15,6 +15,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.direct import BegunRequest, DirectExchange, DirectLane, ReadModel, Respond
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
@@ -91,23 +92,25 @@ class Relay:
         """The configured keys, which nothing that is recorded or sent to a client may contain."""
         self.catalog = catalog
         self.router = Router(catalog, environment)
-        self._lanes = Lanes(self.secrets)
-        self._counter = RequestCounter(memory)
+        self.lanes = Lanes(self.secrets)
+        self.counter = RequestCounter(memory)
+        self.ledger = memory.ledger
         self._services = ExchangeServices(
             router=self.router,
             interceptor=Interceptor(self.holds, clock),
-            responder=Responder(memory, self._counter, clock),
+            responder=Responder(memory, self.counter, clock),
             sender=sender,
             embedded=embedded,
             environment=environment,
             own_addresses=own,
             caps=caps,
         )
-        self._hub = hub
+        self.hub = hub
+        self.responder = self._services.responder
         self._raw_kept = raw_kept
-        self._clock = clock
-        self._make_id = make_id
-        self._active: set[Exchange] = set()
+        self.clock = clock
+        self.make_id = make_id
+        self._active: set[Exchange | DirectExchange] = set()
         self._is_empty = asyncio.Event()
         """Set when the last exchange has ended, once someone waits for that."""
         self._is_closing = False
@@ -124,7 +127,7 @@ class Relay:
 
     def read_from(self, records: ReplyRecords) -> None:
         """Answer what clients ask of stored replies out of this record from now on."""
-        self._stored = self._services.conversations = StoredReplies(records, self._hub, self._clock)
+        self._stored = self._services.conversations = StoredReplies(records, self.hub, self.clock)
 
     async def start(
         self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
@@ -137,21 +140,26 @@ class Relay:
         """
         if request.transport == "websocket" and client is None and request.http_body is None:
             request, client = self._alone(request)
-        exchange = Exchange(
-            request,
-            request.exchange or self._make_id(),
-            self._hub,
-            self._clock,
-            self.secrets,
-            self._lanes.lane_of(request),
-            observer=observer,
-            on_streamed=self._forget,
-            client=client,
-            counter=self._counter,
-        )
+        exchange = self._exchange(request, observer, client)
         if (self.holds.is_idle and not request.hold) or not can_keep_alive(request):
             return await self._run(exchange)
-        return await run_with_keepalive(exchange, self._run_in_task(exchange), self._clock)
+        return await run_with_keepalive(exchange, self.resume(exchange), self.clock)
+
+    def _exchange(
+        self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
+    ) -> Exchange:
+        return Exchange(
+            request,
+            request.exchange or self.make_id(),
+            self.hub,
+            self.clock,
+            self.secrets,
+            self.lanes.lane_of(request),
+            observer=observer,
+            on_streamed=self.forget,
+            client=client,
+            counter=self.counter,
+        )
 
     async def start_raw(
         self, request: ClientRequest, client: RawClient, observer: FactObserver | None = None
@@ -175,13 +183,13 @@ class Relay:
     def _raw_exchange(self, request: ClientRequest, observer: FactObserver | None) -> Exchange:
         return Exchange(
             request,
-            self._make_id(),
-            self._hub,
-            self._clock,
+            self.make_id(),
+            self.hub,
+            self.clock,
             self.secrets,
             observer=observer,
             make_recorder=partial(RawRecorder, limit=self._raw_kept),
-            on_streamed=self._forget,
+            on_streamed=self.forget,
         )
 
     async def _answer_stored(
@@ -190,14 +198,44 @@ class Relay:
         assert self._stored is not None
         return await self._stored.answer(exchange, call, client)
 
-    async def _run_in_task(self, exchange: Exchange) -> ClientResponse:
+    async def resume(self, exchange: Exchange) -> ClientResponse:
+        """Run an exchange in this task, whatever made it; the head of the response is complete when this returns."""
         exchange.task = asyncio.current_task()
         return await self._run(exchange)
+
+    # --- direct exchanges ---
+
+    def direct_lane(self, request: ClientRequest, read_model: ReadModel, respond: Respond) -> DirectLane | None:
+        """What begins direct exchanges with the head of this request; None where each of them is a usual one."""
+        client = self._services.sender.http_client
+        if client is None or request.counts or request.coding or request.transport != "http":
+            return None
+        return DirectLane(replace(request, body=b"", model="", received=0.0), self, client, read_model, respond)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether nothing has to be waited for but providers."""
+        return self.holds.is_idle and self._services.caps is None and not self._is_closing
+
+    def may_expand(self, request: ClientRequest, body: bytes) -> bool:
+        """Whether a conversation may have to be put into this body."""
+        conversations = self._services.conversations
+        return conversations is not None and conversations.may_concern(request.dialect, body)
+
+    def take_over(self, begun: BegunRequest) -> Exchange:
+        """The exchange of a request that is out already."""
+        exchange = self._exchange(begun.request, client=begun.client)
+        exchange.recorder.resume(begun.entries, begun.attempted, is_recorded=begun.is_recorded)
+        return exchange
+
+    def add(self, exchange: Exchange | DirectExchange) -> None:
+        """It is under way."""
+        self._active.add(exchange)
 
     async def _run(self, exchange: Exchange, run: RunExchange = run_exchange) -> ClientResponse:
         """Run it, and turn every failure into a response."""
         try:
-            if self._is_closing:
+            if self._is_closing and not exchange.request.was_begun:
                 raise _closing()
             self._active.add(exchange)
             return await run(exchange, self._services)
@@ -214,7 +252,7 @@ class Relay:
             return exchange.refuse(exchange.abort_reason)
         finally:
             if not exchange.is_streaming:
-                self._forget(exchange)
+                self.forget(exchange)
 
     def final_body(self, request: ClientRequest) -> FinalBody:
         """The body that this request would be sent with, after masks. Nothing is sent."""
@@ -231,7 +269,7 @@ class Relay:
 
         Raises the fault that the request itself would end with.
         """
-        route = self._lanes.lane_of(request).route_for(request, self.router)
+        route = self.lanes.lane_of(request).route_for(request, self.router)
         choice = route.choice
         is_rewritten = choice.route is not None and choice.route.system != "in_place"
         if (
@@ -275,7 +313,7 @@ class Relay:
         refuse_own_address(handshake.url, self._services)
         recorded = replace(request, dialect=RAW_HTTP)
         make = partial(RawRecorder, limit=self._raw_kept)
-        exchange = Exchange(recorded, self._make_id(), self._hub, self._clock, self.secrets, make_recorder=make)
+        exchange = Exchange(recorded, self.make_id(), self.hub, self.clock, self.secrets, make_recorder=make)
         exchange.choice = choice
         recorder = exchange.recorder
         assert isinstance(recorder, RawRecorder)
@@ -300,7 +338,7 @@ class Relay:
 
     def answer_here(self, request: ClientRequest, reply: Reply) -> ClientResponse:
         """Answer a request with this reply. Nothing is sent, and the exchange is on record."""
-        exchange = Exchange(request, request.exchange or self._make_id(), self._hub, self._clock, self.secrets)
+        exchange = Exchange(request, request.exchange or self.make_id(), self.hub, self.clock, self.secrets)
         return self._services.interceptor.answer_by_hand(exchange, reply)
 
     async def wait_until_learned(self) -> None:
@@ -310,15 +348,15 @@ class Relay:
     @property
     def observer(self) -> object | None:
         """What follows runs from outside."""
-        return self._hub.observer
+        return self.hub.observer
 
     def is_missing(self, exchange: str) -> bool:
         """Whether an exchange was sent and could not be recorded."""
-        return self._hub.is_missing(exchange)
+        return self.hub.is_missing(exchange)
 
     def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange under way that are not on record yet."""
-        return next((each.recorder.unwritten for each in self._active if each.id == exchange), [])
+        return next((each.unwritten for each in self._active if each.id == exchange), [])
 
     async def close(self, grace: float) -> None:
         """Wait this many seconds for exchanges to end; then abort those that are left."""
@@ -339,7 +377,8 @@ class Relay:
         except TimeoutError:
             return
 
-    def _forget(self, exchange: Exchange) -> None:
+    def forget(self, exchange: Exchange | DirectExchange) -> None:
+        """It has ended."""
         self._active.discard(exchange)
         if self._is_closing and not self._active:
             self._is_empty.set()

@@ -1,5 +1,6 @@
 """How many tokens a client's request has, where its provider cannot be asked in the client's own words."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -10,9 +11,10 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
+from sightline.exchange.reply_reader import read_so_far
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, Text, ToolResult
-from sightline.model.reply import Reply, Usage, possible
+from sightline.model.reply import Reply, Usage, is_counted, possible
 from sightline.model.request import Message, Request
 from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
@@ -106,7 +108,18 @@ class RequestCounter:
             return None
         return replace(counted, input_tokens=asked, output_tokens=written, is_estimated=True)
 
-    def drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
+    def with_estimate(self, choice: ModelChoice, body: bytes, reply: Reply, response: Callable[[], bytes]) -> Reply:
+        """The reply with an estimate of what was used, where the provider has not reported it. `body` is the one that
+        was sent, `response` what came; it is read where the reply has no parts, because it was read in a hurry."""
+        reported = self._drop_odd_prompt(choice, body, reply.usage)
+        if is_counted(reported):
+            return reply
+        is_read = any(each.parts for each in reply.choices)
+        read = reply if is_read else read_so_far(choice.dialect, response())
+        usage = self.estimate_usage(choice, body, replace(read, usage=reported))
+        return reply if usage is None else replace(reply, usage=usage)
+
+    def _drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
         """The usage without its prompt where that is larger than the window of the model, and more than twice what it
         is estimated at. The window alone does not tell: the one that is known here may be out of date."""
         window = choice.facts.context_window

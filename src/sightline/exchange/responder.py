@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from typing import NamedTuple
 
 from sightline.catalog.choose import ModelChoice
-from sightline.dialects.dialect import Client
+from sightline.dialects.dialect import Client, Dialect
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import read_plain_reply
 from sightline.dialects.streaming import no_reply
@@ -199,9 +199,8 @@ class Responder:
         is_own = exchange.request.is_own  # such a caller wants the events, which the quick reader does not make
         if not (body.trouble or is_own):
             spoken = dialect(exchange.choice.dialect)
-            if body.is_one_piece and spoken.read_ending is not None:  # nothing else needs what the reply says
-                reply = spoken.read_ending(body.plain)
-            reply = reply or read_plain_reply(spoken, body.plain)
+            read = read_usual_reply if body.is_one_piece else read_plain_reply
+            reply = read(spoken, body.plain)
         if reply is None:
             reading = ReplyReader(exchange.choice.dialect, keeps_events=is_own)
             if body.trouble:
@@ -348,12 +347,19 @@ class Responder:
         )
 
     def _settle(self, exchange: Exchange, sent: SentRequest, reply: Reply) -> None:
-        if (usage := possible(reply.usage)) is None or usage.input_tokens is None:
+        # A caller that has estimated it learns by itself.
+        is_lesson = not exchange.request.tokens and not exchange.request.counts
+        self.settle(sent, possible(reply.usage), exchange.choice, exchange.sent_body if is_lesson else b"")
+
+    def settle(self, sent: SentRequest, usage: Usage | None, choice: ModelChoice, body: bytes) -> None:
+        """The provider has reported what a request took, of which only what is possible is here. The estimates learn
+        from it if this was the body."""
+        if usage is None or usage.input_tokens is None:
             return
         used = usage.input_tokens + (usage.output_tokens or 0)
         self._memory.ledger.settle(sent, used, self._clock.now())
-        if not exchange.request.tokens and not exchange.request.counts:  # else the caller has estimated it, and learns
-            self.learning.note(exchange.choice, exchange.sent_body, usage)
+        if body:
+            self.learning.note(choice, body, usage)
 
 
 async def _unwind(stack: AsyncExitStack, fault: Fault | None) -> None:
@@ -372,6 +378,13 @@ class _Body(NamedTuple):
     plain: bytes
     trouble: str
     is_one_piece: bool = False
+
+
+def read_usual_reply(spoken: Dialect, body: bytes) -> Reply | None:
+    """The reply in a body that came in one piece. Nothing needs what it says, so that how it ended may be all that is
+    read. None where only a `ReplyReader` can tell."""
+    reply = None if spoken.read_ending is None else spoken.read_ending(body)
+    return reply or read_plain_reply(spoken, body)
 
 
 def _take(response: ProviderResponse, exchange: Exchange) -> _Body | None:

@@ -37,6 +37,10 @@ _ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 class ConversationSource(Protocol):
     """Knows the conversations that clients go on from by the id of a reply."""
 
+    def may_concern(self, spoken: str, body: bytes) -> bool:
+        """Whether a body of this dialect may name a reply that is known here."""
+        ...
+
     async def expand(self, request: ClientRequest) -> ClientRequest:
         """The request with the whole conversation in place of an id that is known here; else as it is."""
         ...
@@ -76,7 +80,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
     outbound: Outbound | None = None
     released: Let | None = None
     over = None if services.caps is None or request.counts else await services.caps.reserve(exchange)
-    if interceptor.concerns(request) or over is not None:
+    if (interceptor.concerns(request) and not request.was_begun) or over is not None:
         # A request is held before it takes the embedded model's turn, which would block all others.
         outbound = _outbound_for(exchange, _preview_variables(choice.provider, services))
         digest = _record_body(exchange, outbound)

@@ -135,10 +135,14 @@ class StoredReplies:
         self._hub = hub
         self._clock = clock
 
+    def may_concern(self, spoken: str, body: bytes) -> bool:
+        """Whether a body of this dialect may name a stored reply."""
+        return dialect(spoken).rules.names_last_reply and _MARK in body
+
     async def expand(self, request: ClientRequest) -> ClientRequest:
         """The request with the whole conversation in place of the id of a stored reply; else as it is."""
         body = request.body if request.http_body is None else request.http_body
-        if not dialect(request.dialect).rules.names_last_reply or _MARK not in body:
+        if not self.may_concern(request.dialect, body):
             return request
         before = previous_of(body)
         if not exchange_in(before):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -17,6 +18,7 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, RequestHandler
+from sightline.exchange.direct import DirectLane
 from sightline.exchange.relay import Relay
 from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
@@ -26,6 +28,8 @@ from sightline.model.json import JsonObject
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
+    DirectClient,
+    DirectRequest,
     Headers,
     Receive,
     Upgradable,
@@ -218,6 +222,19 @@ def _model_and_stream(body: bytes, place: GatewayPath) -> tuple[str, bool]:
     return model, stream
 
 
+def _read_usual_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | None:
+    """The same of a body that nothing is wrong with; None where something may be."""
+    if len(body) > MOST_BYTES or is_too_deep(body):
+        return None
+    try:
+        read = _READER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if place.model:
+        return place.model, place.is_stream
+    return (read.model, read.stream is True) if read.model else None
+
+
 def _patiently_named(body: bytes) -> tuple[str, bool]:
     """The same where the quick reader gave up: for a fault that says where, or for what it is too strict about."""
     document = decode(body)
@@ -262,6 +279,8 @@ class Gateway:
         self._has_key = has_key
         self._elapsed = elapsed
         self._longest = longest_message
+        self._direct: dict[object, DirectLane | None] = {}
+        """By the object that the server has for a head. Only heads that were let in are here."""
 
     def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
@@ -278,6 +297,11 @@ class Gateway:
         if self._raw is not None and _is_raw(scope, place):
             return pass_raw(self._raw, scope, receive, send, place, received)
         return self._beside(scope, place).to(send)
+
+    def begin(self, head: object, body: bytes, client: DirectClient) -> DirectRequest | None:
+        """Answer a request with a known head and this body without a task; None where `serve` has to."""
+        lane = self._direct.get(head)
+        return None if lane is None else lane.begin(body, self._elapsed(), client)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
         """A request that is not even looked at, in its own dialect."""
@@ -297,12 +321,12 @@ class Gateway:
                 send
             )
             return
-        relayed = await self._relay.start(request)
-        if relayed.whole_body is not None:
-            send.respond(relayed.status, relayed.headers, relayed.whole_body)
-            return
-        async with relayed:
-            await _hand_over(relayed, send)
+        if request.head is not None and request.head not in self._direct and isinstance(self._relay, Relay):
+            if len(self._direct) >= _MOST_KNOWN:
+                self._direct.clear()
+            read_model = partial(_read_usual_model, place)
+            self._direct[request.head] = self._relay.direct_lane(request, read_model, _respond)
+        await _respond(await self._relay.start(request), send)
 
     async def _serve_socket(self, scope: AsgiScope, send: ClientWriter, place: GatewayPath) -> None:
         """The Responses API over a socket of the client."""
@@ -363,6 +387,15 @@ def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
     if place.kind in ("models", "model"):
         return scope["method"] not in _READING
     return True
+
+
+async def _respond(relayed: ClientResponse, send: ClientWriter) -> None:
+    """Write a response to its client."""
+    if relayed.whole_body is not None:
+        send.respond(relayed.status, relayed.headers, relayed.whole_body)
+        return
+    async with relayed:
+        await _hand_over(relayed, send)
 
 
 async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:

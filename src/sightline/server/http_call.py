@@ -60,9 +60,11 @@ class HttpCall:
         keeps_alive: bool,
         is_http_1_0: bool,
         body: bytes | None = None,
+        app: Application | None = None,
     ) -> None:
-        """With `body` the whole request is here."""
+        """With `body` the whole request is here. `app` answers it in place of the server's."""
         self.scope = scope
+        self._app = app
         self.keeps_alive = keeps_alive
         self.trailers: Headers = []
         """What followed the body of the request, in lower case. Only what is passed on as it came has a use for it."""
@@ -236,7 +238,7 @@ class HttpCall:
     async def run(self, app: Application) -> None:
         """Have it answered. Whatever the application does, the client gets a whole response or sees that it is none."""
         try:
-            await app(self.scope, self.receive, self)
+            await (self._app or app)(self.scope, self.receive, self)
         except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
             _LOG.exception("a request failed")
         if not self.has_begun:

@@ -9,6 +9,7 @@ A request that asks for another protocol is answered, but for the offer of HTTP/
 import asyncio
 import re
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -19,7 +20,7 @@ from sightline.gateway.refusal import foreign_target, head_too_large, not_http, 
 from sightline.server.hand_over import OtherProcess
 from sightline.server.heads import MOST_HEAD_BYTES, KnownHead, find_head, join_head, remember_head, split_url
 from sightline.server.http_call import Application, HttpCall
-from sightline.web.asgi import AsgiScope, Headers, UpgradeReceiver
+from sightline.web.asgi import AsgiScope, BeginDirectly, ClientWriter, DirectRequest, Headers, Receive, UpgradeReceiver
 
 _MOST_EARLY: Final = 64 * 1024
 _OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
@@ -100,9 +101,18 @@ class ClientConnection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, app: Application, connections: set["ClientConnection"]) -> None:
+    def __init__(
+        self, app: Application, connections: set["ClientConnection"], begin: BeginDirectly | None = None
+    ) -> None:
         self.other: OtherProcess | None = None
         self._app = app
+        self._begin = begin
+        self._direct: DirectRequest | None = None
+        """A request that is answered without the task. No other is read meanwhile."""
+        self._direct_parts: tuple[KnownHead, bytes, bytes] | None = None
+        """Its head, the length that this names, and its body."""
+        self._later = b""
+        """What came behind it."""
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
@@ -141,6 +151,9 @@ class ClientConnection(asyncio.Protocol):
         self._connections.discard(self)
         if self.upgrade is not None:
             self.upgrade.client_gone()
+        direct, self._direct = self._direct, None
+        if direct is not None:
+            direct.client_gone()
         self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
@@ -148,6 +161,10 @@ class ClientConnection(asyncio.Protocol):
         if self.upgrade is not None:
             self.upgrade.feed(data)
         if self._refusal is not None:
+            return
+        if self._direct is not None:
+            self._later += data
+            self.pause_reading()
             return
         if self.other is not None:
             is_between = not (self._calls or self._is_within_request or self._missing)
@@ -159,7 +176,8 @@ class ClientConnection(asyncio.Protocol):
             data = self._add_missing(data)
         elif self._reads_head and not self._head_bytes:
             if self._begin_known(data):
-                self._wake()
+                if self._direct is None:
+                    self._wake()
                 return
             is_first = not self._calls
         if data:
@@ -180,11 +198,16 @@ class ClientConnection(asyncio.Protocol):
             self._latest_head = head
         if self.is_closing_soon:
             return False
-        if self._calls:
-            self.pause_reading()  # it waits for its turn
         start, size = head.size + len(length), int(length)
         is_whole = len(data) == start + size  # as nearly always
         body = data[start:] if is_whole else None
+        if self._calls:
+            self.pause_reading()  # it waits for its turn
+        elif body is not None and self._begin is not None and not self.is_writing_paused:
+            self._direct = self._begin(head, body, self)
+            if self._direct is not None:
+                self._direct_parts = head, length, body
+                return True
         call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False, body=body)
         self._calls.append(call)
         if is_whole:
@@ -335,6 +358,36 @@ class ClientConnection(asyncio.Protocol):
 
     # --- serving ---
 
+    def respond_directly(self, data: bytes) -> None:
+        """Write the response to the request that the task does not answer."""
+        self._direct = None
+        self.transport.write(data)
+        self.idle_since = self._loop.time()
+        if self.is_closing_soon:
+            self.transport.close()
+        elif self._later:
+            self._read_later()
+
+    def continue_in_task(self, serve: Callable[[ClientWriter], Awaitable[None]]) -> None:
+        """Let the task answer that request."""
+        self._direct = None
+        assert self._direct_parts is not None
+        head, length, body = self._direct_parts
+
+        def serve_directly(_scope: AsgiScope, _receive: Receive, writer: ClientWriter) -> Awaitable[None]:
+            return serve(writer)
+
+        call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False, body=body, app=serve_directly)
+        self._calls.append(call)
+        self._wake()
+        if self._later:
+            self._read_later()
+
+    def _read_later(self) -> None:
+        later, self._later = self._later, b""
+        self.resume_reading()
+        self.data_received(later)
+
     async def _serve(self) -> None:
         """Answer one request after another, until the connection ends."""
         calls = self._calls
@@ -368,12 +421,12 @@ class ClientConnection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether no request is under way."""
-        return not self._calls
+        return not self._calls and self._direct is None
 
     def shut_down(self) -> None:
         """Close it as soon as the requests that are here have been answered."""
         self.is_closing_soon = True
-        if not self._calls:
+        if self.is_idle:
             self.transport.close()
         elif self.upgrade is not None:
             self.upgrade.shut_down()

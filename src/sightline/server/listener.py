@@ -19,7 +19,7 @@ from sightline.server.hand_over import OtherProcess
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
 from sightline.web.access import LOOPBACK, OriginGuard, host_name
-from sightline.web.asgi import AsgiScope, ClientWriter, Receive
+from sightline.web.asgi import AsgiScope, BeginDirectly, ClientWriter, Receive
 from sightline.workbench.workbench import Workbench
 
 _LOG = logging.getLogger("sightline.server")
@@ -109,9 +109,14 @@ class _Continued(ClientConnection):
     """A connection on which the client may have said something before this process got it."""
 
     def __init__(
-        self, app: Application, connections: set[ClientConnection], other: OtherProcess | None, first: bytes
+        self,
+        app: Application,
+        connections: set[ClientConnection],
+        begin: BeginDirectly | None,
+        other: OtherProcess | None,
+        first: bytes,
     ) -> None:
-        super().__init__(app, connections)
+        super().__init__(app, connections, begin)
         self._next_other = other
         self._first = first
 
@@ -127,6 +132,8 @@ class _Continued(ClientConnection):
 class ListeningServer:
     """The server. `ending` is run at a shutdown, to end what is under way; streams may finish within `grace` seconds.
 
+    `begin` answers requests without a task, where it can.
+
     `asked_by` is the signal that began the shutdown; with `force_exit` it does not wait for anything. `share` may give
     a client that connects to another process, and returns whether it did. Without `heeds_signals` only `end` ends it.
     """
@@ -138,9 +145,11 @@ class ListeningServer:
         ending: Callable[[], Awaitable[None]],
         grace: float = GRACE,
         heeds_signals: bool = True,
+        begin: BeginDirectly | None = None,
     ) -> None:
         self.share: Callable[[socket.socket], bool] | None = None
         self._app = app
+        self._begin = begin
         self._ending = ending
         self._grace = grace
         self._heeds_signals = heeds_signals
@@ -188,7 +197,7 @@ class ListeningServer:
             return
 
         def make_connection() -> ClientConnection:
-            return _Continued(self._app, self._connections, other, first)
+            return _Continued(self._app, self._connections, self._begin, other, first)
 
         accepted.setblocking(False)
         task = self._loop.create_task(self._loop.connect_accepted_socket(make_connection, accepted))
@@ -202,7 +211,7 @@ class ListeningServer:
 
     def make_connection(self) -> ClientConnection:
         """What speaks with a client that has connected."""
-        return ClientConnection(self._app, self._connections)
+        return ClientConnection(self._app, self._connections, self._begin)
 
     def _accept_from(self, listening: socket.socket) -> None:
         assert self._loop is not None

@@ -59,6 +59,11 @@ def frame_record(entries: Sequence[KeptEntry]) -> bytes:
     except UnicodeEncodeError:
         # A lone surrogate is legal in JSON and comes through in names and messages; UTF-8 cannot carry it.
         data = _ENCODER.encode(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))))
+    return frame_data(data)
+
+
+def frame_data(data: bytes) -> bytes:
+    """One record: its length, a checksum, and these entries, which are encoded."""
     return RECORD_HEAD.pack(len(data), zlib.crc32(data)) + data
 
 

@@ -143,6 +143,10 @@ class Store(Protocol):
         """Take these entries; once it returns, the end of this process cannot lose them."""
         ...
 
+    def append(self, data: bytes) -> None:
+        """The same for entries that are encoded; see `store.whole.join_entries`."""
+        ...
+
     async def settle(self) -> None:
         """Return once all that was recorded can be read."""
         ...

@@ -4,14 +4,18 @@ Such a record has the body of the request, its arrival, one attempt, what came, 
 it is read by a decoder of its own, which passes over headers and times; the rest goes into a block as it is.
 """
 
+import re
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
+from sightline.model.exchange import AttemptStarted, Received
 from sightline.model.header_names import TAG_HEADER, tag_of
 from sightline.model.reply import Usage
-from sightline.store.entries import BodyEntry, KeptEntry
+from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
 
 class _Received(msgspec.Struct, tag_field="kind", tag="received", gc=False):
@@ -138,3 +142,65 @@ def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
         else:
             entries.append(entry)  # type: ignore[arg-type]
     return entries
+
+
+# --- writing ---
+
+_ENCODER = msgspec.msgpack.Encoder()
+_FLOAT = struct.Struct(">d")
+_SHA256 = "\x01" * 64
+_MOMENT = -1.2345678901234567e-300
+_BODY = b"\x02\x03"
+_VARIABLE = 8
+"""How many values differ from one request to the next: the hash three times, id and time twice, and the body."""
+
+
+class RecordBeginning:
+    """How the records of requests begin that differ in their body alone: the body, its arrival, and the attempt with
+    it. All else of these entries is encoded once, which takes a third of the time. `named` is an example of an id."""
+
+    __slots__ = ("_id_size", "_pieces")
+
+    def __init__(self, near: str, received: Received, attempt: AttemptStarted, named: str) -> None:
+        """Raises a ValueError where they cannot be told apart from what differs, as of a client that sends the very
+        values that stand for it here."""
+        name = "\x04" * len(named)
+        entries = (
+            BodyEntry(_SHA256, _BODY, near),
+            FactEntry(name, 0, _MOMENT, replace(received, sha256=_SHA256)),
+            FactEntry(name, 1, _MOMENT, replace(attempt, sha256=_SHA256)),
+        )
+        values = [_SHA256.encode(), _ENCODER.encode(_BODY), name.encode(), _FLOAT.pack(_MOMENT)]
+        parts = re.split(b"|".join(re.escape(each) for each in values), b"".join(map(_ENCODER.encode, entries)))
+        if len(parts) != _VARIABLE + 1:
+            raise ValueError("a value of the request cannot be told apart")
+        self._pieces = tuple(parts)
+        self._id_size = len(named)
+
+    def encode(self, exchange: str, sha256: str, body: bytes, at: float) -> bytes:
+        """These three entries, with what differs."""
+        if len(exchange) != self._id_size:
+            raise ValueError("an id of another length")
+        a, b, c, d, e, f, g, h, i = self._pieces
+        name, digest, moment = exchange.encode(), sha256.encode(), _FLOAT.pack(at)
+        return b"".join(
+            (a, digest, b, _size_of(body), body, c, name, d, moment, e, digest, f, name, g, moment, h, digest, i)
+        )
+
+
+def _size_of(data: bytes) -> bytes:
+    """What stands before these bytes in msgpack."""
+    size = len(data)
+    if size < 1 << 8:
+        return b"\xc4%c" % size
+    return (b"\xc5" + size.to_bytes(2, "big")) if size < 1 << 16 else (b"\xc6" + size.to_bytes(4, "big"))
+
+
+def encode_ending(frames: FramesEntry, finished: FactEntry) -> bytes:
+    """The entries behind the beginning."""
+    return _ENCODER.encode(frames) + _ENCODER.encode(finished)
+
+
+def join_entries(count: int, *encoded: bytes) -> bytes:
+    """So many entries, encoded one by one, as those of one record."""
+    return b"".join((bytes((0x90 + count,)), *encoded))

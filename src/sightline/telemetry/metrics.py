@@ -18,6 +18,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
 from sightline.catalog.provider import OPENTELEMETRY_NAMES
 from sightline.dialects.registry import find_dialect
+from sightline.exchange.hub import Append, Record
 from sightline.model.exchange import (
     RAW_HTTP,
     AttemptStarted,
@@ -31,6 +32,7 @@ from sightline.model.json import Json
 from sightline.model.reply import Usage
 from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.summary import PriceList, find_prices
+from sightline.store.whole import decode_entries
 from sightline.telemetry.otlp import AGENT, FAILED_RUNS, attributes, nanoseconds
 from sightline.tokens.estimate import cost_of
 
@@ -173,6 +175,20 @@ class Metrics:
                         self._count(begun, fact, entry.at)
                 case _:
                     continue
+
+    def append_or_count(self, append: Append | None, record: Record) -> Append | None:
+        """What appends entries that are encoded, and gives them to `record`, which counts them, while anyone counts;
+        None where nothing appends."""
+        if append is None:
+            return None
+
+        def append_uncounted(data: bytes) -> None:
+            if self.is_counting:
+                record(decode_entries(memoryview(data)))
+            else:
+                append(data)
+
+        return append_uncounted
 
     def _count(
         self, begun: _Begun, end: ExchangeFinished | ExchangeFailed | ExchangeCancelled | Dropped, at: float

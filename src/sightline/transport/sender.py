@@ -153,6 +153,15 @@ class Sender:
         self._ledger = ledger
         self._signers = signers or {}
 
+    @property
+    def http_client(self) -> HttpClient | None:
+        """The HTTP client, if that is what sends."""
+        return self._client if isinstance(self._client, HttpClient) else None
+
+    def is_signed(self, provider: str) -> bool:
+        """Whether requests to this provider are signed."""
+        return provider in self._signers
+
     def through(self, client: RequestClient) -> "Sender":
         """The same, through another client."""
         return Sender(client, self._clock, self._jitter, self._ledger, self._signers)

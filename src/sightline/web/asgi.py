@@ -115,6 +115,30 @@ class ClientWriter(Send, ChunkWriter, Protocol):
         ...
 
 
+class DirectClient(Protocol):
+    """A client whose request is answered without a task."""
+
+    def respond_directly(self, data: bytes, /) -> None:
+        """Write a whole response with its head: the request is answered."""
+        ...
+
+    def continue_in_task(self, serve: Callable[[ClientWriter], Awaitable[None]], /) -> None:
+        """Have the task of the connection answer the request by this."""
+        ...
+
+
+class DirectRequest(Protocol):
+    """A request that is answered so."""
+
+    def client_gone(self) -> None:
+        """The connection has ended."""
+        ...
+
+
+BeginDirectly: TypeAlias = Callable[[object, bytes, DirectClient], DirectRequest | None]
+"""Answers a request with a known head and this body without a task; None, and nothing has happened, where it cannot."""
+
+
 class Upgradable(Protocol):
     """The response to a request that asks for another protocol."""
 

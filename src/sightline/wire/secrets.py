@@ -257,7 +257,7 @@ def secrets_of(headers: tuple[tuple[str, str], ...], query: str) -> tuple[str, .
 
 
 @lru_cache(maxsize=256)
-def _decode_names(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], bool]:
+def decode_names(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], bool]:
     """The names of headers as text, and whether one of the headers is a secret by its name. The answers of a provider
     have the same names again and again."""
     text = tuple(name.decode("latin-1") for name in names)
@@ -289,12 +289,20 @@ class Redaction:
         if not headers:
             return ()
         names, values = zip(*headers, strict=True)
-        known, has_secret = _decode_names(names)
+        known, has_secret = decode_names(names)
         joined = b"\n".join(values).decode("latin-1")  # no header has a line break
-        text = tuple(zip(known, joined.split("\n"), strict=True))
-        if has_secret or "@" in joined or self.words(joined) != joined:
-            return self.headers(text)
-        return text
+        found = self.named_values(known, joined, has_secret=has_secret)
+        return self.headers(tuple(zip(known, joined.split("\n"), strict=True))) if found is None else found
+
+    def named_values(
+        self, names: tuple[str, ...], values: str, *, has_secret: bool
+    ) -> tuple[tuple[str, str], ...] | None:
+        """Headers with these names, one of which may be a secret by its name, and these values, a line for each; None
+        where a value holds a secret."""
+        if self.words(values) != values:
+            return None
+        headers = tuple(zip(names, values.split("\n"), strict=True))
+        return self.headers(headers) if has_secret or "@" in values else headers
 
     def address(self, path: str, query: str) -> str:
         """A path with its query."""

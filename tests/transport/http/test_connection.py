@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.transport.http.client import ConnectionPool
 from sightline.transport.http.connection import BUFFER_LIMIT, WRITE_SIZE, HttpConnection
+from sightline.transport.http.pool import ConnectionPool
 from sightline.transport.http.target import Timeouts
 from tests.transport.http.asking import PATIENT, client, everything, failure, kind, later, post, told, turns
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces, stall

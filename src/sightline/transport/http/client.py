@@ -1,164 +1,19 @@
-"""The HTTP client: one request, one response, over a pool of connections for each origin.
-
-The connection that was used last is reused first, and waiting requests are served in order.
-"""
+"""The HTTP client: one request, one response, over a pool of connections for each origin."""
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, Self
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
-from sightline.transport.http.connection import HttpConnection, RequestBody
+from sightline.transport.http.connection import WRITE_SIZE, AnswerTaker, HttpConnection, RequestBody
 from sightline.transport.http.dialling import Trust, dial, dial_for
 from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, with_length
+from sightline.transport.http.pool import ConnectionPool
 from sightline.transport.http.straight_way import StraightWay, take_straight
 from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
-
-Dial = Callable[[float], Awaitable[HttpConnection]]
-
-
-class ConnectionPool:
-    """At most `limit` connections; those that idle longer than `keep_alive` seconds are closed."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, dial: Dial, *, limit: int, keep_alive: float) -> None:
-        self._loop = loop
-        self._dial = dial
-        self._limit = limit
-        self._keep_alive = keep_alive
-        self._taken = 0
-        self._open: set[HttpConnection] = set()
-        # In the order in which they fell idle, with the time when they did.
-        self._idle: dict[HttpConnection, float] = {}
-        # None is handed over where a place is free and no connection is.
-        self._queue: deque[asyncio.Future[HttpConnection | None]] = deque()
-        self._sweeper: asyncio.TimerHandle | None = None
-        self._is_closed = False
-
-    def take_idle(self) -> HttpConnection | None:
-        """A connection that is open and free, if there is one."""
-        while self._idle and not self._is_closed:
-            connection, since = self._idle.popitem()
-            # The timer that sweeps the others may be late.
-            if self._loop.time() - since < self._keep_alive and connection.is_usable():
-                return connection
-            connection.abort()
-        return None
-
-    async def acquire(self, connect: float) -> HttpConnection:
-        """A connection for one exchange: an idle one, or a new one made within `connect` seconds, or, where there
-        are too many, the next that becomes free."""
-        while not self._is_closed:
-            if (connection := self.take_idle()) is not None:
-                return connection
-            if self._taken < self._limit:
-                self._taken += 1
-                return await self._dial_connection(connect)
-            handed = await self._turn()
-            if handed is None:
-                return await self._dial_connection(connect)
-            if handed.is_usable():
-                return handed
-            handed.abort()
-        raise faults.client_closing()
-
-    async def _dial_connection(self, connect: float) -> HttpConnection:
-        """A new connection in a place that is taken already."""
-        connection = None
-        try:
-            connection = await self._dial(connect)
-        finally:
-            if connection is None:
-                self._give_up_place()
-        if connection.is_lost:
-            self._give_up_place()
-        else:
-            self._open.add(connection)
-            connection.on_lost = self._forget
-        if self._is_closed:
-            connection.abort()
-            raise faults.client_closing()
-        return connection
-
-    async def _turn(self) -> HttpConnection | None:
-        waiter: asyncio.Future[HttpConnection | None] = self._loop.create_future()
-        self._queue.append(waiter)
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                # It was this one's turn in the very moment in which it left.
-                handed = waiter.result()
-                if handed is None:
-                    self._give_up_place()
-                else:
-                    self._return(handed)
-            raise
-
-    def _next_in_queue(self) -> asyncio.Future[HttpConnection | None] | None:
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.done():
-                return waiter
-        return None
-
-    def release(self, connection: HttpConnection) -> None:
-        """Take a connection back after an exchange, or close it where it cannot serve another."""
-        if connection.release() and not self._is_closed:
-            self._return(connection)
-        else:
-            connection.abort()
-
-    def _return(self, connection: HttpConnection) -> None:
-        if self._queue and (waiter := self._next_in_queue()) is not None:
-            waiter.set_result(connection)
-        elif self._keep_alive > 0 and connection in self._open:
-            self._idle[connection] = self._loop.time()
-            if self._sweeper is None:
-                self._sweeper = self._loop.call_later(self._keep_alive, self._sweep)
-        else:
-            connection.abort()
-
-    def _give_up_place(self) -> None:
-        waiter = self._next_in_queue()
-        if waiter is not None:
-            waiter.set_result(None)
-        else:
-            self._taken -= 1
-
-    def _forget(self, connection: HttpConnection) -> None:
-        self._open.discard(connection)
-        self._idle.pop(connection, None)
-        self._give_up_place()
-
-    def _sweep(self) -> None:
-        """Close what has idled too long; those that fell idle first come first."""
-        self._sweeper = None
-        now = self._loop.time()
-        for connection, since in list(self._idle.items()):
-            if now - since < self._keep_alive:
-                self._sweeper = self._loop.call_at(since + self._keep_alive, self._sweep)
-                return
-            del self._idle[connection]
-            connection.abort()
-
-    async def close(self) -> None:
-        """Close every connection; tasks that wait for one get a fault."""
-        self._is_closed = True
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            self._sweeper = None
-        while (waiter := self._next_in_queue()) is not None:
-            waiter.set_exception(faults.client_closing())
-        connections = list(self._open)
-        for connection in connections:
-            connection.abort()
-        for connection in connections:
-            await connection.wait_until_closed()
-
 
 READ_LIMIT = 64 * 1024 * 1024
 
@@ -309,6 +164,34 @@ class Response:
         await self.close()
 
 
+class RequestLine:
+    """Requests to one address that differ in their body alone, sent over connections that idle, without a task. `head`
+    is what stands before and behind the length of the body."""
+
+    __slots__ = ("_after", "_before", "_pool", "_timeouts")
+
+    def __init__(self, head: tuple[bytes, bytes], pool: ConnectionPool, timeouts: Timeouts) -> None:
+        self._before, self._after = head
+        self._pool = pool
+        self._timeouts = timeouts
+
+    def begin(self, body: bytes, taker: AnswerTaker) -> HttpConnection | None:
+        """Send one, whose answer goes to the taker; None where nothing was sent, as no connection is there."""
+        if len(body) > WRITE_SIZE or (connection := self._pool.take_idle()) is None:
+            return None
+        head = b"%bContent-Length: %d\r\n%b" % (self._before, len(body), self._after)
+        connection.begin(head, body, self._timeouts, taker)
+        return connection
+
+    def release(self, connection: HttpConnection) -> None:
+        """The taker has taken the answer: the connection is free."""
+        self._pool.release(connection)
+
+    async def receive(self, connection: HttpConnection) -> "Response":
+        """The answer in place of the taker, when its head is here."""
+        return Response(connection, await connection.wait_for_head(), self._pool)
+
+
 _PROXY_AUTHENTICATION_REQUIRED = 407
 _MOST_WAYS = 1024
 _MOST_HEADS = 64
@@ -321,6 +204,17 @@ class _Way(NamedTuple):
     proxy: Proxy | None
     pool: ConnectionPool
     heads: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[bytes, bytes, str | None]]
+
+
+def _head_of(request: HttpRequest, way: _Way) -> tuple[bytes, bytes, str | None]:
+    """The head of a request, but for its length; see `around_length`."""
+    key = request.method, request.headers, request.is_passed_on
+    parts = way.heads.get(key)
+    if parts is None:
+        if len(way.heads) >= _MOST_HEADS:
+            way.heads.clear()
+        parts = way.heads[key] = around_length(request, way.aim, way.proxy)
+    return parts
 
 
 async def _refuse_proxy(response: Response, aim: HttpTarget, proxy: Proxy | None) -> None:
@@ -365,20 +259,21 @@ class HttpClient:
 
         To be cancelled closes the connection at once.
         """
-        aim, proxy, pool, heads = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
-        key = request.method, request.headers, request.is_passed_on
-        parts = heads.get(key)
-        if parts is None:
-            if len(heads) >= _MOST_HEADS:
-                heads.clear()
-            parts = heads[key] = around_length(request, aim, proxy)
-        head = with_length(request, *parts)
+        way = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
+        aim, proxy, pool, _ = way
+        head = with_length(request, *_head_of(request, way))
         connection = pool.take_idle() or await pool.acquire(timeouts.connect)
         answer = await connection.exchange(head, request.body, timeouts, bodiless=request.method == "HEAD")
         response = Response(connection, answer, pool)
         if response.status == _PROXY_AUTHENTICATION_REQUIRED:
             await _refuse_proxy(response, aim, proxy)
         return response
+
+    def line_for(self, request: HttpRequest, timeouts: Timeouts) -> RequestLine | None:
+        """What sends requests like this one, with a body of their own; None where only `send` can."""
+        way = self._ways.get((request.url, False)) or self._way(request.url, direct=False)
+        before, after, length = _head_of(request, way)
+        return None if length is not None or way.proxy is not None else RequestLine((before, after), way.pool, timeouts)
 
     async def send_open(
         self,

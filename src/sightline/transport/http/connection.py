@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from sightline.errors import Fault
 from sightline.platform.processes import readiness_check
 from sightline.transport.http import faults
-from sightline.transport.http.framing import AnswerParser, AnswerShape, OnInterim, chunk, last_chunk
+from sightline.transport.http.framing import HEAD_LIMIT, AnswerParser, AnswerShape, OnInterim, chunk, last_chunk
 from sightline.transport.http.target import Timeouts
 
 # More than this is not held for a reader that is slower than the network.
@@ -38,6 +38,20 @@ class RequestBody(Protocol):
         ...
 
 
+class AnswerTaker(Protocol):
+    """Gets an answer in the callback that reads it from the socket."""
+
+    def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes, /) -> bool:
+        """The answer came whole, in one read, with a head of this shape and these values of its headers; whether it is
+        taken."""
+        ...
+
+    def on_answer(self, answer: AnswerParser, /) -> None:
+        """Something came that was not taken so, or the connection has ended. The answer may be complete by now; then it
+        can be taken, too."""
+        ...
+
+
 def abort(transport: asyncio.Transport) -> None:
     """Close a socket at once. Early versions of 3.11 fail over a TLS transport that has ended already."""
     with contextlib.suppress(AttributeError):
@@ -55,6 +69,8 @@ class HttpConnection(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
+        """What reads the answer. For a taker there is none before it is needed."""
+        self._taker: AnswerTaker | None = None
         self._shape: AnswerShape | None = None
         """That of the last answer: the next one is likely to have it too."""
         self._waiter: asyncio.Future[None] | None = None
@@ -80,6 +96,15 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
+        if answer is None and (taker := self._taker) is not None:
+            shape = self._shape
+            if shape is not None and (at := shape.length_at) is not None:
+                found = shape.match(data, 0, HEAD_LIMIT)
+                if found is not None:
+                    body, values = data[found.end() :], found.groups()
+                    if len(body) == int(values[at]) and taker.take_whole(shape, values, body):
+                        return
+            answer = self._awaited_answer()
         if answer is None or answer.is_complete or answer.fault is not None:
             # Bytes without a request: the framing is lost, so the connection is not used again.
             self.abort()
@@ -106,7 +131,7 @@ class HttpConnection(asyncio.Protocol):
 
     def eof_received(self) -> None:
         self._has_ended = True
-        answer = self._answer
+        answer = self._awaited_answer()
         if answer is not None:
             answer.feed_eof(clean=not answer.has_begun() or self._is_end_announced())
         self._wake()
@@ -125,9 +150,9 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
         self._transport = None
-        if self._answer is not None:
+        if (answer := self._awaited_answer()) is not None:
             # An end over TLS that was not announced looks like this too, and may have been made by anyone.
-            self._answer.feed_eof(clean=exc is None and not self._answer.has_begun())
+            answer.feed_eof(clean=exc is None and not answer.has_begun())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -171,6 +196,43 @@ class HttpConnection(asyncio.Protocol):
                 self._has_sent = True
             else:
                 await self._write_large(answer, head, body)
+        except BaseException:
+            self.abort()
+            raise
+        return await self.wait_for_head(answer)
+
+    def begin(self, head: bytes, body: bytes, timeouts: Timeouts, taker: AnswerTaker) -> None:
+        """Send a request whose answer goes to the taker. The connection has to be usable, the body not longer than
+        `WRITE_SIZE`."""
+        transport = self._transport
+        assert transport is not None
+        self._taker = taker
+        self._timeouts = timeouts
+        self._buffered = 0
+        self._progress()
+        if len(body) < _SMALL:
+            transport.write(head + body)
+        else:
+            transport.writelines((head, body))
+        self._has_sent = True
+
+    def leave_taker(self) -> None:
+        """The taker waits no longer: `wait_for_head` does."""
+        self._awaited_answer()
+        self._taker = None
+
+    def _awaited_answer(self) -> AnswerParser | None:
+        """What reads the answer; None while no request is out."""
+        if self._answer is None and self._taker is not None:
+            self._answer = AnswerParser(self.place, shape=self._shape)
+        return self._answer
+
+    async def wait_for_head(self, answer: AnswerParser | None = None) -> AnswerParser:
+        """Wait for the head of the answer, by default that which a taker was to get. However this fails, the connection
+        is closed."""
+        answer = answer or self._answer
+        assert answer is not None, "no request is out"
+        try:
             while not answer.has_head:
                 if answer.fault is not None:
                     raise answer.fault
@@ -204,14 +266,10 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.write(head)
                 if not self._has_sent:
                     self._upload = self._loop.create_task(self._send_body(answer, body))
-            while not answer.has_head:
-                if answer.fault is not None:
-                    raise answer.fault
-                await self.next_change()
         except BaseException:
             self.abort()
             raise
-        return answer
+        return await self.wait_for_head(answer)
 
     async def _send_body(self, answer: AnswerParser, body: RequestBody) -> None:
         """Write what comes of a body, as fast as the other side takes it."""
@@ -307,7 +365,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _look(self) -> None:
         self._timer = None
-        answer = self._answer
+        answer = self._awaited_answer()
         if answer is None or answer.is_over():
             return
         limit = self._timeouts.idle if answer.has_begun() else self._timeouts.first_byte
@@ -323,6 +381,10 @@ class HttpConnection(asyncio.Protocol):
         if self._listener is not None:
             self._listener(b"")
             return
+        if self._taker is not None:
+            assert self._answer is not None
+            self._taker.on_answer(self._answer)
+            return
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -330,14 +392,17 @@ class HttpConnection(asyncio.Protocol):
     # --- its end ---
 
     def release(self) -> bool:
-        """End the exchange; whether another one may follow."""
+        """End the exchange; whether another one may follow. An answer that a taker took was whole."""
         answer, self._answer = self._answer, None
         if self._upload is not None:
             self._upload.cancel()
             self._upload = None
-        self._shape = None if answer is None else answer.shape
+        taker, self._taker = self._taker, None
         transport = self._transport
-        if transport is None or answer is None or not answer.is_complete or not answer.keeps_alive:
+        if answer is not None:
+            self._shape = answer.shape
+        is_over = taker is not None if answer is None else answer.is_complete and answer.keeps_alive
+        if transport is None or not is_over:
             return False
         # What is sent next would be taken for the rest of a request that is not out.
         if not self._has_sent or transport.get_write_buffer_size():

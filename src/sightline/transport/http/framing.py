@@ -131,6 +131,8 @@ class AnswerParser:
     is_between_chunks = False
     """Whether llhttp has read exactly to the end of a chunk. It need not see chunks that come whole then."""
     _llhttp: HttpResponseParser | None = None
+    values: tuple[bytes, ...] | None = None
+    """The values of the headers, if their names were known by the `shape`."""
 
     def __init__(
         self,
@@ -211,6 +213,7 @@ class AnswerParser:
         if shape.length_at is not None and len(data) - end != int(values[shape.length_at]):
             return False
         self.status, self.reason = shape.status, shape.reason
+        self.values = values
         self.headers = list(zip(shape.names, values, strict=True))
         self.named = dict(zip(shape.low, values, strict=True))
         self.has_head = self.keeps_alive = True

@@ -1,0 +1,398 @@
+"""Direct exchanges: nothing is to be waited for but the provider, and no task does so.
+
+Most requests are of one kind. The client sends a head that it sent before, with another body; the provider speaks the
+client's dialect; no one holds or changes anything; and the response comes whole. Such an exchange takes the steps of
+`run_exchange` in two callbacks: `DirectLane.begin` when the request is here, `DirectExchange.take_whole` when the
+response is. What is the same for all requests of one head and model is worked out once (`DirectRoute`), and so is what
+is the same for all responses of one shape (`ResponsePlan`).
+
+Whatever else turns up makes it a usual exchange. As long as nothing is sent, `begin` returns None. Later `run_exchange`
+goes on with the request that is out (`_continue`). A law compares the records and the responses of both ways.
+"""
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from sightline.dialects.registry import dialect
+from sightline.dialects.signatures import may_hold_signatures
+from sightline.errors import Fault
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse, passed_places
+from sightline.exchange.lane import Lane, LaneRoute
+from sightline.exchange.phase import CancelledEnd, cancel_reason
+from sightline.exchange.recorder import holds_secret, plain_usage, tools_of
+from sightline.exchange.redaction import FrameMasking
+from sightline.exchange.responder import read_usual_reply
+from sightline.model.exchange import AttemptStarted, ExchangeFinished
+from sightline.model.reply import Reply, possible
+from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
+from sightline.store.whole import RecordBeginning, decode_entries, encode_ending, join_entries
+from sightline.transport.http.client import HttpClient, RequestLine
+from sightline.transport.http.connection import HttpConnection
+from sightline.transport.http.framing import AnswerParser, AnswerShape
+from sightline.transport.http.target import Timeouts
+from sightline.transport.sender import ProviderResponse, RequestClient
+from sightline.web.asgi import ClientWriter, DirectClient
+from sightline.wire.call import HttpRequest
+from sightline.wire.secrets import bytes_of, decode_names
+
+if TYPE_CHECKING:
+    from sightline.exchange.exchange import Exchange
+    from sightline.exchange.relay import Relay
+
+_MOST_MODELS = 256
+_MOST_PLANS = 64
+_OK = 200
+_TYPE, _EVENTS = b"content-type", b"text/event-stream"
+
+ReadModel: TypeAlias = Callable[[bytes], tuple[str, bool] | None]
+"""The model that a body asks for, and whether it wants a stream; None where only the gateway can tell what is wrong."""
+Respond: TypeAlias = Callable[[ClientResponse, ClientWriter], Awaitable[None]]
+"""Writes a response to its client."""
+
+
+class ResponsePlan:
+    """What becomes of responses whose heads have one shape. `head` is the head for the client, with a place for each
+    value that differs; `pick` takes those of the provider's. `type_at` is where the type of the content is."""
+
+    __slots__ = ("has_secret", "head", "names", "pick", "raw_names", "type_at", "with_id")
+
+    def __init__(self, shape: AnswerShape, id_header: str, *, is_stream: bool) -> None:
+        self.raw_names = tuple(shape.names)
+        self.names, self.has_secret = decode_names(self.raw_names)
+        self.type_at = shape.low.index(_TYPE) if _TYPE in shape.low else None
+        places = passed_places(self.raw_names)
+        low = [shape.low[place] for place in places]
+        self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
+            itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[place] for place in places)
+        )
+        self.with_id = bool(id_header) and id_header.encode() not in low
+        lines = [name.replace(b"%", b"%%") + b": %b" for name in low]
+        lines += [] if is_stream else [b"content-length: %d"]
+        lines += [b"x-sightline-exchange: %b", b"x-sightline-overhead-ms: %.3f"]
+        lines += [id_header.encode() + b": %b"] if self.with_id else []
+        lines += [b"transfer-encoding: chunked"] if is_stream else []
+        self.head = b"HTTP/1.1 200 OK\r\n" + b"\r\n".join([*lines, b"", b""])
+
+
+class DirectRoute:
+    """Where the requests of one head for one model go, and what is the same for all of them."""
+
+    __slots__ = (
+        "beginning", "choice", "is_coded", "is_stream", "keys", "line", "model", "plans", "redaction", "secrets",
+        "spoken",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        lane: Lane,
+        route: LaneRoute,
+        line: RequestLine,
+        keys: tuple[str, ...],
+        named: str,
+    ) -> None:
+        """`keys` are the configured ones; `named` is an example of an id. Raises a ValueError where no record can begin
+        so; see `RecordBeginning`."""
+        assert route.outgoing is not None
+        assert route.outgoing.seen is not None
+        choice, seen = route.choice, route.outgoing.seen
+        attempt = AttemptStarted(
+            1, choice.provider_name, "", "", "", 0.0, choice.model, choice.dialect, seen.url, seen.headers, seen.key
+        )
+        caller = lane.caller
+        self.beginning = RecordBeginning(caller.near(request), caller.received_fact(request, ""), attempt, named)
+        self.choice = choice
+        self.model = request.model
+        self.line = line
+        self.spoken = dialect(choice.dialect)
+        self.is_coded = self.spoken.rules.codes_signatures
+        self.is_stream = request.is_stream
+        self.redaction = caller.redaction
+        self.secrets = bytes_of(self.redaction.secrets)
+        self.keys = keys
+        self.plans: dict[AnswerShape, ResponsePlan | None] = {}
+
+    def read_reply(self, body: bytes, kind: bytes) -> Reply | None:
+        """The reply in a whole response, whose content is of this type; None where `run_exchange` has to see it."""
+        is_framed = kind.lower().startswith(_EVENTS)
+        if is_framed != self.is_stream or (self.secrets is not None and self.secrets.mask(body)[1]):
+            return None
+        if self.is_stream:
+            stream = self.spoken.plain_stream
+            reply = None if stream is None else stream.read(body)
+            if reply is not None and self.keys:
+                masking = FrameMasking(self.keys)
+                reply = reply if masking.feed(body) + masking.close() == body else None
+        else:
+            reply = read_usual_reply(self.spoken, body)
+        if reply is None or reply.fault is not None:
+            return None
+        is_read = len(reply.choices) != 1 or reply.choices[0].parts
+        return None if is_read and holds_secret(reply, self.redaction) else reply
+
+    def plan_for(self, shape: AnswerShape) -> ResponsePlan | None:
+        """What becomes of a response of this shape; None where `run_exchange` has to see it."""
+        if len(self.plans) >= _MOST_PLANS:
+            self.plans.clear()
+        is_usual = shape.status == _OK and b"content-encoding" not in shape.low and b"connection" not in shape.low
+        plan = ResponsePlan(shape, self.spoken.clients.request_id, is_stream=self.is_stream) if is_usual else None
+        self.plans[shape] = plan
+        return plan
+
+
+class DirectLane:
+    """Begins direct exchanges for one head of a client. `request` is what all of its requests have in common."""
+
+    def __init__(
+        self, request: ClientRequest, relay: "Relay", client: HttpClient, read_model: ReadModel, respond: Respond
+    ) -> None:
+        self.relay = relay
+        self.client = client
+        self.respond = respond
+        self.request = request
+        self._read_model = read_model
+        self._lane = relay.lanes.lane_of(request)
+        self._routes: dict[tuple[str, bool], DirectRoute | None] = {}
+        """By the model, and whether a stream is asked for."""
+
+    def begin(self, body: bytes, received: float, client: DirectClient) -> "DirectExchange | None":
+        """Send a request with this body at once; None where that is not to be, and nothing has happened."""
+        relay = self.relay
+        if not relay.is_direct or (asked := self._read_model(body)) is None:
+            return None
+        route = self._routes[asked] if asked in self._routes else self._open_route(*asked)
+        if route is None or may_hold_signatures(body, is_coded=route.is_coded) or relay.may_expand(self.request, body):
+            return None
+        exchange = DirectExchange(self, route, body, received, client)
+        return exchange if exchange.send() else None
+
+    def _open_route(self, model: str, is_stream: bool) -> DirectRoute | None:  # noqa: FBT001 - as the body says it
+        """What follows from the head for requests to this model; None as long as `run_exchange` has sent none of them,
+        because what it has kept of that is used, and where they are not sent as they come."""
+        relay, request = self.relay, replace(self.request, model=model, is_stream=is_stream)
+        try:
+            found = self._lane.route_for(request, relay.router)
+        except Fault:
+            return None
+        sent, choice = found.sent.get(True), found.choice
+        if sent is None or found.outgoing is None or found.outgoing.seen is None:
+            return None
+        if len(self._routes) >= _MOST_MODELS:
+            self._routes.clear()
+        line = None
+        is_own = choice.dialect == request.dialect and (choice.model == model or dialect(choice.dialect).model_in_path)
+        is_plain = not choice.provider.embedded and not choice.provider.sign
+        if is_own and is_plain and (choice.route is None or choice.route.system == "in_place"):
+            line = self.client.line_for(sent, found.outgoing.timeouts)
+        try:
+            route = (
+                None if line is None else DirectRoute(request, self._lane, found, line, relay.secrets, relay.make_id())
+            )
+        except ValueError:
+            route = None
+        self._routes[model, is_stream] = route
+        return route
+
+
+class BegunRequest(NamedTuple):
+    """A request that is out, for the exchange that goes on with it. `entries` say how it began, and are on record if
+    `is_recorded`; `attempted` is when it was sent, by the monotonic clock."""
+
+    request: ClientRequest
+    entries: list[KeptEntry]
+    is_recorded: bool
+    attempted: float
+    client: RequestClient
+
+
+class _BegunClient:
+    """Sends the first attempt by waiting for the answer to what is out, and all others as usual."""
+
+    def __init__(self, line: RequestLine, connection: HttpConnection, client: RequestClient) -> None:
+        self._line = line
+        self._connection: HttpConnection | None = connection
+        self._client = client
+
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> ProviderResponse:
+        """The answer, when its head is here."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return await self._client.send(request, timeouts, direct=direct)
+        return await self._line.receive(connection)
+
+
+class DirectExchange:
+    """One of them, from the moment when its request is sent."""
+
+    __slots__ = (
+        "_at", "_begun", "_body", "_client", "_connection", "_is_recorded", "_lane", "_received", "_route", "_sent",
+        "_sent_at", "id",
+    )  # fmt: skip
+
+    def __init__(
+        self, lane: DirectLane, route: DirectRoute, body: bytes, received: float, client: DirectClient
+    ) -> None:
+        self._lane = lane
+        self._route = route
+        self._body = body
+        self._received = received
+        self._client = client
+        self._is_recorded = False
+
+    def send(self) -> bool:
+        """Send the request; False where no connection is there, and nothing has happened."""
+        lane, route, body = self._lane, self._route, self._body
+        relay = lane.relay
+        self.id = relay.make_id()
+        self._at = at = relay.clock.now()
+        # Encoded before it is sent: what cannot be recorded is no direct exchange.
+        self._begun = route.beginning.encode(self.id, sha256(body).hexdigest(), body, at)
+        self._sent_at = relay.clock.monotonic()
+        connection = route.line.begin(body, self)
+        if connection is None:
+            return False
+        self._connection = connection
+        choice = route.choice
+        self._sent = relay.ledger.add_request(choice.provider_name, choice.model, 0, at)
+        relay.hub.expect(self)
+        relay.add(self)
+        return True
+
+    # --- the response ---
+
+    def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes) -> bool:
+        """Record a response that came whole, and pass it on; False, and nothing has happened, where it is not usual."""
+        lane, route = self._lane, self._route
+        relay, clock = lane.relay, lane.relay.clock
+        arrived = clock.monotonic()
+        plan = route.plans[shape] if shape in route.plans else route.plan_for(shape)
+        if plan is None:
+            return False
+        reply = route.read_reply(body, b"" if plan.type_at is None else values[plan.type_at])
+        joined = b"\n".join(values).decode("latin-1")
+        headers = route.redaction.named_values(plan.names, joined, has_secret=plan.has_secret)
+        if reply is None or headers is None:
+            return False
+        counted = relay.counter.with_estimate(route.choice, self._body, reply, lambda: body)
+        usage = plain_usage(counted.usage)
+        after = arrived - self._sent_at
+        now = clock.now()
+        finished = ExchangeFinished(
+            reply.choice.finish or "stop",
+            _OK,
+            headers,
+            sha256(body).hexdigest(),
+            reply.model or "",
+            usage,
+            tools_of(reply),
+            arrived - self._received,
+            clock.monotonic() - self._received,
+        )
+        ending = encode_ending(
+            FramesEntry(self.id, 2, [self._at + after], [after], [body]), FactEntry(self.id, 3, now, finished)
+        )
+        try:
+            relay.hub.append(join_entries(2, ending) if self._is_recorded else join_entries(5, self._begun, ending))
+        except Exception:  # noqa: BLE001 - the recorder of a usual exchange says what is wrong, and tries again later
+            return False
+        relay.hub.stop_expecting(self)
+        route.line.release(self._connection)
+        relay.ledger.keep_headers(self._sent, tuple(zip(plan.raw_names, values, strict=True)), now)
+        relay.responder.settle(
+            self._sent, usage if counted is reply else possible(reply.usage), route.choice, self._body
+        )
+        relay.forget(self)
+        self._client.respond_directly(self._response(plan, values, body, clock.monotonic() - self._received - after))
+        return True
+
+    def _response(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, own: float) -> bytes:
+        """The response as the client gets it; `own` are the seconds that were Sightline's."""
+        name = self.id.encode()
+        ids = (name, own * 1000, name) if plan.with_id else (name, own * 1000)
+        if self._route.is_stream:
+            return b"%b%x\r\n%b\r\n0\r\n\r\n" % (plan.head % (*plan.pick(values), *ids), len(body), body)
+        return plan.head % (*plan.pick(values), len(body), *ids) + body
+
+    def on_answer(self, answer: AnswerParser) -> None:
+        """Something came that was not whole in one piece, or is a fault. What came in chunks may be whole by now."""
+        if answer.is_complete and answer.values is not None and answer.shape is not None and answer.fault is None:
+            body = answer.pieces[0] if len(answer.pieces) == 1 else b"".join(answer.pieces)
+            if self.take_whole(answer.shape, answer.values, body):
+                return
+        self._continue()
+
+    # --- what makes it a usual exchange ---
+
+    def _continue(self) -> None:
+        """Let `run_exchange` do the rest, in the task of the client's connection."""
+        lane, exchange = self._lane, self._usual_exchange()
+        lane.relay.add(exchange)
+
+        async def serve(writer: ClientWriter) -> None:
+            await lane.respond(await lane.relay.resume(exchange), writer)
+
+        self._client.continue_in_task(serve)
+
+    def _usual_exchange(self) -> "Exchange":
+        """The exchange that `run_exchange` would have made of this one by now."""
+        lane, route = self._lane, self._route
+        relay = lane.relay
+        relay.hub.stop_expecting(self)
+        relay.forget(self)
+        relay.ledger.unsent(self._sent, relay.clock.now())  # it is counted once more
+        self._connection.leave_taker()
+        client = _BegunClient(route.line, self._connection, lane.client)
+        request = replace(
+            lane.request,
+            body=self._body,
+            model=route.model,
+            is_stream=route.is_stream,
+            received=self._received,
+            exchange=self.id,
+            was_begun=True,
+        )
+        return relay.take_over(BegunRequest(request, self._entries(), self._is_recorded, self._sent_at, client))
+
+    def _entries(self) -> list[KeptEntry]:
+        return decode_entries(memoryview(join_entries(3, self._begun)))
+
+    def client_gone(self) -> None:
+        """The client has disconnected."""
+        exchange = self._usual_exchange()
+        self._connection.abort()
+        exchange.end(CancelledEnd(cancel_reason()))
+
+    def abort(self, reason: Fault) -> None:
+        """End it now and tell its client why."""
+        lane, exchange = self._lane, self._usual_exchange()
+        self._connection.abort()
+        response = exchange.refuse(reason)
+
+        async def serve(writer: ClientWriter) -> None:
+            await lane.respond(response, writer)
+
+        self._client.continue_in_task(serve)
+
+    # --- its record ---
+
+    def commit(self) -> None:
+        """Write how it began, because its response takes a while."""
+        hub = self._lane.relay.hub
+        hub.stop_expecting(self)
+        if self._is_recorded:
+            return
+        try:
+            hub.append(join_entries(3, self._begun))
+            self._is_recorded = True
+        except Exception:  # noqa: BLE001 - as above
+            self._continue()
+
+    @property
+    def unwritten(self) -> list[FactEntry]:
+        """Facts that are not on record yet."""
+        return [] if self._is_recorded else [each for each in self._entries() if isinstance(each, FactEntry)]

@@ -1,0 +1,372 @@
+"""Exchanges that no task serves: they are recorded and answered as those of `run_exchange` are."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.catalog.provider import Route
+from sightline.exchange import hub as hubs
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Fact, Received
+from tests.exchange.direct_stage import JSON, NEVER, REPLIES, DirectStage, at_once, open_direct_stage, reply_of
+from tests.relay_stage import DIALECTS, KEY
+from tests.upstream import LAST, Play, chunk, cut, head, pieces
+
+CHAT = "openai-chat"
+CLIENT_KEY = "sk-of-the-client-99"
+
+
+def said(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
+    return reply_of(CHAT, choices=[{"index": 0, "message": message, "finish_reason": "stop"}])
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+CALLS = [{"index": 0, "message": {"role": "assistant", "tool_calls": [CALL]}, "finish_reason": "tool_calls"}]
+ERROR = {"error": {"message": "no", "type": "server_error", "code": None}}
+
+ANSWERS: dict[str, Callable[[], Play]] = {
+    "usual": lambda: at_once(said("hello")),
+    "with the headers of a real provider": lambda: at_once(
+        said("hello"),
+        [
+            ("Date", "Tue, 17 Nov 2026 10:00:00 GMT"),
+            *JSON,
+            ("x-request-id", "req_1"),
+            ("openai-version", "1"),
+            ("x-ratelimit-remaining-requests", "9"),
+            ("x-ratelimit-limit-requests", "10"),
+            ("Set-Cookie", "a=b; path=/"),
+        ],
+    ),
+    "with an address in a header": lambda: at_once(said("hello"), [*JSON, ("x-who", "me@example.org")]),
+    "with a header of ours": lambda: at_once(said("hello"), [*JSON, ("x-sightline-exchange", "x_9")]),
+    "with calls of tools": lambda: at_once(reply_of(CHAT, choices=CALLS)),
+    "without usage": lambda: at_once(reply_of(CHAT, usage=None)),
+    "with impossible usage": lambda: at_once(reply_of(CHAT, usage={"prompt_tokens": 0, "completion_tokens": 3})),
+    "with an error in place of a reply": lambda: at_once(json.dumps(ERROR).encode()),
+    "of two choices": lambda: at_once(reply_of(CHAT, choices=[*CALLS, {**CALLS[0], "index": 1}])),
+    "that is no JSON": lambda: at_once(b"<html>hello</html>", [("Content-Type", "text/html")]),
+    "that is JSON of another kind": lambda: at_once(b"[1, 2]"),
+    "without a body": lambda: at_once(b""),
+    "of white space": lambda: at_once(b"  \n "),
+    "with the key of the client": lambda: at_once(said(f"you are {CLIENT_KEY}")),
+    "with a configured key": lambda: at_once(said(f"we are {KEY}")),
+    "with an escaped key": lambda: at_once(said("we are X").replace(b"X", KEY.replace("s", "\\u0073", 1).encode())),
+    "with a key in a header": lambda: at_once(said("hello"), [*JSON, ("x-echo", CLIENT_KEY)]),
+    "with a configured key in a header": lambda: at_once(said("hello"), [*JSON, ("x-echo", KEY)]),
+    "in gzip": lambda: at_once(gzip.compress(said("hello"), mtime=0), [*JSON, ("Content-Encoding", "gzip")]),
+    "in chunks": lambda: pieces(head(200, JSON) + chunk(said("hello")) + LAST),
+    "in two pieces": lambda: pieces(head(200, JSON, framing=str(len(said("hello")))), said("hello")),
+    "that ends its connection": lambda: pieces(head(200, JSON, framing="close") + said("hello"), then="eof"),
+    "cut off": lambda: cut(head(200, JSON, framing="5000") + said("hello"), how="eof"),
+    "that never comes": lambda: cut(how="eof"),
+    "of another length": lambda: pieces(head(200, JSON, framing="2") + said("hello"), then="eof"),
+    "with status 201": lambda: at_once(said("hello"), status=201),
+    "with status 204": lambda: pieces(head(204, JSON, framing="0")),
+    "with status 302": lambda: at_once(b"", [("Location", "http://elsewhere.test/")], 302),
+    "with status 400": lambda: at_once(json.dumps(ERROR).encode(), status=400),
+    "with status 401": lambda: at_once(json.dumps(ERROR).encode(), status=401),
+    "with status 407": lambda: at_once(json.dumps(ERROR).encode(), status=407),
+    "with status 500": lambda: at_once(json.dumps(ERROR).encode(), status=500),
+    "that is no HTTP": lambda: cut(b"SSH-2.0-OpenSSH_9.6\r\n", how="eof"),
+    "of events that no one asked for": lambda: at_once(b"data: [DONE]\n\n", [("Content-Type", "text/event-stream")]),
+}
+
+
+def frame(**more: Any) -> bytes:
+    return (
+        b"data: "
+        + json.dumps({"id": "c_1", "object": "chat.completion.chunk", "model": "m-1", **more}).encode()
+        + b"\n\n"
+    )
+
+
+def delta(text: str, finish: str | None = None) -> bytes:
+    return frame(choices=[{"index": 0, "delta": {"content": text}, "finish_reason": finish}])
+
+
+COUNTED = frame(choices=[], usage={"prompt_tokens": 8, "completion_tokens": 2, "total_tokens": 10})
+DONE = b"data: [DONE]\n\n"
+EVENTS = [("Content-Type", "text/event-stream")]
+
+
+def stream_at_once(*frames: bytes) -> Play:
+    return pieces(head(200, EVENTS) + b"".join(map(chunk, frames)) + LAST)
+
+
+STREAMS: dict[str, Callable[[], Play]] = {
+    "at once": lambda: stream_at_once(delta("hel"), delta("lo"), delta("", "stop"), COUNTED, DONE),
+    "at once, not counted": lambda: stream_at_once(delta("hel"), delta("lo", "stop"), DONE),
+    "at once, without its end": lambda: stream_at_once(delta("hel"), delta("lo", "stop")),
+    "at once, with a call": lambda: stream_at_once(
+        frame(choices=[{"index": 0, "delta": {"tool_calls": [{"index": 0, **CALL}]}, "finish_reason": None}]),
+        delta("", "tool_calls"),
+        DONE,
+    ),
+    "at once, with an error": lambda: stream_at_once(delta("hel"), frame(**ERROR)),
+    "at once, with a key in two frames": lambda: stream_at_once(delta(KEY[:9]), delta(KEY[9:], "stop"), DONE),
+    "at once, with the client's key in two frames": lambda: stream_at_once(
+        delta(CLIENT_KEY[:9]), delta(CLIENT_KEY[9:], "stop"), DONE
+    ),
+    "at once, with a key": lambda: stream_at_once(delta(f"we are {KEY}", "stop"), DONE),
+    "empty": lambda: stream_at_once(DONE),
+    "of no events": lambda: at_once(said("hello")),
+    "that is refused": lambda: at_once(json.dumps(ERROR).encode(), status=429),
+    "cut off": lambda: cut(head(200, EVENTS) + chunk(delta("hel")), how="eof"),
+    "with a length": lambda: at_once(delta("hello", "stop") + DONE, EVENTS),
+}
+
+
+async def outcome(
+    folder: Path, spoken: str, step: Play, *, is_direct: bool, **more: Any
+) -> tuple[bytes, list[str], Any, int]:
+    """What the client got, what was recorded, what the ledger says, and how many exchanges were direct."""
+    async with open_direct_stage(
+        folder, spoken, is_direct=is_direct, routes=(Route(provider="acme", retries=0),)
+    ) as opened:
+        await opened.warm_up()
+        before = len(opened.direct)
+        for _ in range(3):  # of a shape that is seen the third time, the head is not parsed
+            opened.stage.upstream.script = [step]
+            response = await opened.ask(**more)
+            if b"connection: close" in response or b"<cut>" in response:
+                opened.writer.close()
+                await opened.connect()
+        usage = opened.stage.memory.ledger.usage("acme", "m", opened.stage.clock.now())
+        recorded = [str(fact).replace(str(opened.stage.upstream.port), "PORT") for fact in opened.facts()]
+        port = str(opened.stage.upstream.port).encode()
+        return response.replace(port, b"PORT"), recorded, usage, len(opened.direct) - before
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_an_answer_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, kind: str) -> None:
+    async def story() -> None:
+        usual = await outcome(tmp_path / "usual", CHAT, ANSWERS[kind](), is_direct=False)
+        direct = await outcome(tmp_path / "direct", CHAT, ANSWERS[kind](), is_direct=True)
+        assert direct[:3] == usual[:3]
+        assert (usual[3], direct[3] > 0) == (0, True)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_stream_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, kind: str) -> None:
+    async def story() -> None:
+        usual = await outcome(tmp_path / "usual", CHAT, STREAMS[kind](), is_direct=False, stream=True)
+        direct = await outcome(tmp_path / "direct", CHAT, STREAMS[kind](), is_direct=True, stream=True)
+        assert direct[:3] == usual[:3]
+        assert (usual[3], direct[3] > 0) == (0, True)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_every_dialect_has_direct_exchanges_with_the_same_outcome(tmp_path: Path, spoken: str) -> None:
+    async def story() -> None:
+        step = at_once(reply_of(spoken))
+        usual = await outcome(tmp_path / "usual", spoken, step, is_direct=False)
+        direct = await outcome(tmp_path / "direct", spoken, step, is_direct=True)
+        assert direct[:3] == usual[:3]
+        assert (usual[3], direct[3]) == (0, 3)
+        assert direct[1][-1].startswith("ExchangeFinished")
+
+    asyncio.run(story())
+
+
+Story = Callable[[DirectStage], Awaitable[None]]
+
+
+def play(story: Story, folder: Path, **settings: Any) -> None:
+    async def played() -> None:
+        async with open_direct_stage(folder, **settings) as opened:
+            await opened.warm_up()
+            await story(opened)
+
+    asyncio.run(played())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - the record has no event to wait for
+            await asyncio.sleep(0.001)
+
+
+def kinds(facts: list[Fact]) -> list[type]:
+    return [type(fact) for fact in facts]
+
+
+def test_the_bytes_that_leave_are_those_of_a_usual_exchange(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        seen = opened.stage.upstream.seen
+        usual, direct = seen[0], seen[-1]
+        assert opened.direct
+        assert [name for name, _ in usual.headers] == [name for name, _ in direct.headers]
+        assert direct.json()["user"] == "number 00004"
+
+    play(story, tmp_path)
+
+
+def test_a_failed_attempt_is_made_again_within_the_budget_of_its_route(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        opened.stage.upstream.script = [at_once(json.dumps(ERROR).encode(), status=500), at_once(said("at last"))]
+        opened.stage.upstream._played = 0
+        assert b"at last" in await opened.ask()
+        assert kinds(opened.facts()) == [Received, AttemptStarted, AttemptStarted, ExchangeFinished]
+
+    play(story, tmp_path, routes=(Route(provider="acme", retries=2),))
+
+
+def test_a_client_that_leaves_ends_the_exchange_and_its_connection(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        upstream = opened.stage.upstream
+        upstream.script = [pieces(then="stall")]
+        count = len(upstream.seen)
+        opened.writer.write(opened.request())
+        await until(lambda: len(upstream.seen) > count)
+        opened.writer.close()
+        await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled))
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeCancelled]
+        await upstream.connections[-1].gone.wait()
+        assert not opened.stage.relay._active
+
+    play(story, tmp_path)
+
+
+def test_a_shutdown_tells_the_client(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        upstream = opened.stage.upstream
+        upstream.script = [pieces(then="stall")]
+        count = len(upstream.seen)
+        opened.writer.write(opened.request())
+        await until(lambda: len(upstream.seen) > count)
+        opened.listening.end()
+        response = await opened.read_response()
+        assert response.startswith(b"HTTP/1.1 503 ")
+        assert b"shutting down" in response
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFailed]
+
+    play(story, tmp_path)
+
+
+def test_what_takes_longer_is_on_record_before_its_answer(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        upstream, answered = opened.stage.upstream, asyncio.Event()
+        upstream.script = [pieces(answered, head(200, JSON, framing=str(len(said("late")))) + said("late"))]
+        commits = len(opened.stage.commits)
+        opened.writer.write(opened.request())
+        await until(lambda: len(opened.stage.commits) > commits)
+        assert kinds(opened.facts()) == [Received, AttemptStarted]
+        answered.set()
+        assert b"late" in await opened.read_response()
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
+        assert len(opened.stage.commits) == commits + 2
+
+    play(story, tmp_path)
+
+
+def test_a_fault_that_comes_late_follows_what_is_on_record(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        upstream, answered = opened.stage.upstream, asyncio.Event()
+        body = json.dumps(ERROR).encode()
+        upstream.script = [pieces(answered, head(500, JSON, framing=str(len(body))) + body)]
+        commits = len(opened.stage.commits)
+        opened.writer.write(opened.request())
+        await until(lambda: len(opened.stage.commits) > commits)
+        answered.set()
+        assert (await opened.read_response()).startswith(b"HTTP/1.1 500 ")
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFailed]
+
+    play(story, tmp_path, routes=(Route(provider="acme", retries=0),))
+
+
+def test_the_record_that_fails_is_written_later_and_the_client_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hubs, "TRY_AGAIN", 0.01)
+
+    async def story(opened: DirectStage) -> None:
+        def full(_entries: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        hub = opened.stage.hub
+        hub._record = full
+        response = await opened.ask()
+        assert b"hello" in response
+        assert b"x-sightline-exchange" not in response
+        hub._record = opened.stage.record
+        await until(lambda: isinstance(opened.facts()[-1], ExchangeFinished))
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
+
+    play(story, tmp_path)
+
+
+def test_requests_that_come_ahead_are_answered_in_their_order(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        first, second, third = opened.request(), opened.request(), opened.request()
+        opened.writer.write(first)
+        await asyncio.sleep(0)
+        opened.writer.write(second + third)
+        for _ in range(3):
+            assert (await opened.read_response()).startswith(b"HTTP/1.1 200 ")
+        users = [each.json()["user"] for each in opened.stage.upstream.seen[-3:]]
+        assert users == sorted(users)
+
+    play(story, tmp_path)
+
+
+def test_who_watches_sees_the_facts_of_a_direct_exchange(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        count = len(opened.direct)
+        with opened.stage.hub.watch() as watch:
+            await opened.ask()
+            shown = watch.take_waiting()
+        assert len(opened.direct) == count + 1
+        assert [getattr(each, "n", None) for each in shown] == [0, 1, 2, 3]
+
+    play(story, tmp_path)
+
+
+def test_a_rule_holds_from_the_next_request_on(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        count = len(opened.direct)
+        opened.stage.relay.holds.set_rules([NEVER])
+        opened.stage.relay.holds.set_mode("rules")
+        await opened.ask()
+        assert len(opened.direct) == count
+        opened.stage.relay.holds.set_mode("off")
+        opened.stage.relay.holds.set_rules([])
+        await opened.ask()
+        assert len(opened.direct) == count + 1
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("more", [{"model": 3}, {"model": ""}, {"deep": json.loads("[" * 40 + "]" * 40)}])
+def test_what_is_not_usual_about_a_request_is_for_a_task(tmp_path: Path, more: dict[str, Any]) -> None:
+    async def story(opened: DirectStage) -> None:
+        count = len(opened.direct)
+        opened.writer.write(opened.request(**more))
+        assert (await opened.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 ")
+        assert len(opened.direct) == count + ("deep" in more)
+
+    play(story, tmp_path)
+
+
+def test_a_connection_that_the_provider_closed_is_not_taken(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        for talk in opened.stage.upstream.connections:
+            talk.end("eof")
+        await asyncio.sleep(0.01)
+        assert b"hello" in await opened.ask()
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
+
+    play(story, tmp_path)
+
+
+def test_the_replies_of_the_tests_are_what_each_dialect_says() -> None:
+    assert set(REPLIES) == set(DIALECTS)
