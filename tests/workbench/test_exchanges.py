@@ -396,6 +396,9 @@ def test_lines_are_sorted_by_a_column_with_unknown_values_last_and_in_pages() ->
     assert sorted_ids(texts, "model") == ["x_3", "x_1", "x_2"]
     assert sorted_ids(texts, "-client") == ["x_3", "x_2", "x_1"]
     assert sorted_ids([line_of("x_1", output_tokens=3), line_of("x_2", input_tokens=9)], "-tokens") == ["x_2", "x_1"]
+    tries = [line_of("x_1"), line_of("x_2", attempts=1, tools=("b",)), line_of("x_3", attempts=3, tools=("A", "c"))]
+    assert sorted_ids(tries, "attempts") == ["x_2", "x_3", "x_1"]
+    assert sorted_ids(tries, "tool") == ["x_3", "x_2", "x_1"]
 
 
 def test_a_column_that_does_not_exist_is_refused(store: ListStore) -> None:

@@ -191,7 +191,8 @@ class Caps:
 
     def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
         now = self.now()
-        subject = RuleSubject(exchange.id, exchange.request, exchange.choice, at=now, losses=exchange.losses)
+        received = exchange.recorder.received
+        subject = RuleSubject(received, exchange.request, exchange.choice, at=now, losses=exchange.losses)
         return [cap for cap, wanted in self._caps if matches(wanted, subject, now=now)]
 
     async def _measure_request(self, exchange: Exchange) -> RequestBound:

@@ -46,8 +46,9 @@ class FilterScope(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FilterField:
     """`letter` is its short form, `aliases` are other names, `values` the only values there are, if they are few. It is
-    refused outside of its `scopes`: there nothing has a value, so that a rule with it would never match. A field that
-    was added has `read`, which makes its value of the other fields."""
+    refused outside of its `scopes`: there nothing has a value, so that a rule with it would never match. `column` names
+    the column of the record with its value, unless it has the field's own name. A field that was added has `read`,
+    which makes its value of the other fields."""
 
     name: str
     kind: Kind
@@ -56,6 +57,7 @@ class FilterField:
     aliases: tuple[str, ...] = ()
     values: Callable[[], tuple[str, ...]] = tuple
     scopes: frozenset[FilterScope] = frozenset(FilterScope)
+    column: str = ""
     read: "Callable[[FilterSubject], Value] | None" = None
 
     @property
@@ -93,31 +95,47 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("fault", Kind.TEXT, "the code of the error that it ended in", scopes=_LISTS),
     FilterField("error", Kind.YES_NO, "it failed, or the client got a status of 400 or more", "e", scopes=_LISTS),
     FilterField("ok", Kind.YES_NO, "it is finished, with a status below 400", scopes=_LISTS),
-    FilterField("tool", Kind.TEXT, "a tool that the reply calls", aliases=("tools",)),
+    FilterField("tool", Kind.TEXT, "a tool that the reply calls", aliases=("tools",), column="tools"),
     FilterField("text", Kind.WORDS, "what was said, by either side", "c", ("content",)),
     FilterField("age", Kind.AGE, "how long ago it came", "d"),
     FilterField("date", Kind.DATE, "the day, or the minute, on which it came", aliases=("at",)),
     FilterField("tokens", Kind.NUMBER, "tokens in and out together", scopes=_LISTS),
-    FilterField("input", Kind.NUMBER, "tokens of the whole prompt", scopes=_LISTS),
-    FilterField("output", Kind.NUMBER, "tokens of the reply", scopes=_LISTS),
-    FilterField("cached", Kind.NUMBER, "tokens of the prompt that came from the provider's cache", scopes=_LISTS),
+    FilterField("input", Kind.NUMBER, "tokens of the whole prompt", scopes=_LISTS, column="input_tokens"),
+    FilterField("output", Kind.NUMBER, "tokens of the reply", scopes=_LISTS, column="output_tokens"),
+    FilterField(
+        "cached",
+        Kind.NUMBER,
+        "tokens of the prompt that came from the provider's cache",
+        scopes=_LISTS,
+        column="cached_tokens",
+    ),
     FilterField("cost", Kind.MONEY, "US dollars, where the prices are known", scopes=_TRAFFIC),
     FilterField("losses", Kind.NUMBER, "how much a translation did not carry", aliases=("loss",), scopes=_EXCHANGES),
     FilterField("saved", Kind.MONEY, "US dollars that reading from the cache saved", scopes=_TRAFFIC),
     FilterField("tag", Kind.TEXT, "the tag that the client gave the request", scopes=_TRAFFIC),
     FilterField("attempts", Kind.NUMBER, "how often it was sent", scopes=_TRAFFIC),
-    FilterField("time", Kind.SECONDS, "from the request to the end of the reply", aliases=("elapsed",), scopes=_LISTS),
+    FilterField(
+        "time",
+        Kind.SECONDS,
+        "from the request to the end of the reply",
+        aliases=("elapsed",),
+        scopes=_LISTS,
+        column="elapsed",
+    ),
     FilterField(
         "first",
         Kind.SECONDS,
         "from the request to the first byte of the reply",
         aliases=("first_byte",),
         scopes=_TRAFFIC,
+        column="first_byte",
     ),
-    FilterField("stream", Kind.YES_NO, "the reply was asked for as a stream", scopes=_EXCHANGES),
-    FilterField("side", Kind.YES_NO, "a side request of the client, such as for a title", scopes=_EXCHANGES),
-    FilterField("masked", Kind.YES_NO, "kept edits changed the request", scopes=_TRAFFIC),
-    FilterField("estimated", Kind.YES_NO, "tokens and cost are an estimate", scopes=_TRAFFIC),
+    FilterField("stream", Kind.YES_NO, "the reply was asked for as a stream", scopes=_EXCHANGES, column="is_stream"),
+    FilterField(
+        "side", Kind.YES_NO, "a side request of the client, such as for a title", scopes=_EXCHANGES, column="is_side"
+    ),
+    FilterField("masked", Kind.YES_NO, "kept edits changed the request", scopes=_TRAFFIC, column="is_masked"),
+    FilterField("estimated", Kind.YES_NO, "tokens and cost are an estimate", scopes=_TRAFFIC, column="is_estimated"),
     FilterField("origin", Kind.TEXT, "the id of the exchange that this one replays", scopes=_EXCHANGES),
     FilterField("latest", Kind.LATEST, "the newest so many of the whole list", "r", ("last",), scopes=_LISTS),
     FilterField("topic", Kind.TOPIC, "the topic that a pair belongs to", "t", scopes=_CHAT),

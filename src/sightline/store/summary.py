@@ -1,7 +1,8 @@
 """The summary of an exchange: folded from its facts, stored as a row, and matched by filters.
 
 The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
-needs a field and a line of `_step` here, and a migration for each database; `FIELDS` only if filters give it a name.
+needs a field and a line of `_step` here, and a migration for each database. A line of `filters/fields.py` with its name
+makes it a field of filters and of rules, and what lists can be sorted by.
 What only the request itself tells is in `DIGESTED`: it needs a field of `Digest` and a line of `with_digest` instead of
 `_step`, and each database stores it by itself, later than the facts (`sqlite_digest.py`, `postgres_digest.py`).
 """
@@ -15,6 +16,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog, facts_of, prices_at_address
 from sightline.catalog.facts import Prices
+from sightline.filters import fields
 from sightline.filters.predicate import Value
 from sightline.model.exchange import (
     Answered,
@@ -95,13 +97,8 @@ FOLDED = tuple(name for name in NAMES if name not in ("id", *DIGESTED))
 """The columns that follow from facts alone."""
 
 FIELDS: Mapping[str, str] = {
-    "id": "id", "at": "at", "model": "model", "provider": "provider", "dialect": "dialect", "session": "session",
-    "client": "client", "path": "path", "status": "status", "state": "state", "finish": "finish", "fault": "fault",
-    "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
-    "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
-    "origin": "origin", "tool": "tools", "method": "method", "transport": "transport", "stored": "stored",
-    "tag": "tag", "saved": "saved", "masked": "is_masked", "estimated": "is_estimated",
-}  # fmt: skip
+    field.name: field.column or field.name for field in fields.FIELDS if (field.column or field.name) in NAMES
+} | {"at": "at"}
 """What a filter calls them."""
 _VALUES = itemgetter(*FOLDED)
 _UNTOLD = {each.name: each.default for each in msgspec.structs.fields(Summary) if each.name in FOLDED} | {"at": 0.0}

@@ -4,10 +4,11 @@ documents to edit, and forgetting."""
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import fields
 
 from sightline.dialects.registry import dialect, find_dialect, names
 from sightline.dialects.translate import translate_request
@@ -33,7 +34,7 @@ from sightline.filters.predicate import find_word, sought_words
 from sightline.model.exchange import RAW_HTTP, Received
 from sightline.model.json import JsonObject
 from sightline.store.digest import digest_of, words_of
-from sightline.store.summary import Summary
+from sightline.store.summary import FIELDS, Summary
 from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query, read_body
@@ -136,24 +137,32 @@ class Exchanges:
         return replies.data(body, b"text/plain; charset=utf-8" if is_raw else b"application/json")
 
 
-SORTS: Final[Mapping[str, Callable[[Summary], str | float | None]]] = {
-    "at": lambda line: line.at,
-    "state": lambda line: line.state,
-    "title": lambda line: line.title.lower(),
+def _by_column(column: str) -> "_SortKey":
+    """Sorts by a column; what is as in a request that has just come is no value, unless it is a text."""
+    usual = next((each.default for each in fields(Summary) if each.name == column), None)
+
+    def key(line: Summary) -> str | float | None:
+        value = getattr(line, column)
+        if isinstance(value, str | tuple):
+            return (value if isinstance(value, str) else " ".join(value)).lower()
+        return None if value == usual else float(value)
+
+    return key
+
+
+_SortKey: TypeAlias = Callable[[Summary], str | float | None]
+SORTS: Final[Mapping[str, _SortKey]] = {
+    **{name: _by_column(column) for name, column in FIELDS.items()},
+    "title": _by_column("title"),
     "client": lambda line: (line.session or line.client).lower(),
-    "model": lambda line: line.model.lower(),
-    "route": lambda line: line.provider.lower(),
+    "route": _by_column("provider"),
     "tokens": lambda line: (
         None
         if line.input_tokens is None and line.output_tokens is None
         else (line.input_tokens or 0) + (line.output_tokens or 0)
     ),
-    "cost": lambda line: line.cost,
-    "first": lambda line: line.first_byte,
-    "time": lambda line: line.elapsed,
-    "losses": lambda line: line.losses or None,
 }
-"""What a list can be sorted by: the columns of the page."""
+"""What a list can be sorted by: every column that filters have a field for, and what the page shows of several."""
 
 
 def sort_lines(summaries: Iterable[Summary], sort: str, *, before: str, limit: int) -> list[Summary]:

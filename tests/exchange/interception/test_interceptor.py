@@ -14,6 +14,8 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.interception.interceptor import Interceptor, RuleSubject
 from sightline.exchange.outbound import outbound_for
+from sightline.exchange.recorder import received_fact
+from sightline.exchange.redaction import identify_caller
 from sightline.exchange.routing import route_for
 from sightline.filters.fields import FIELDS, FilterScope, Kind
 from sightline.filters.parsing import parse
@@ -29,6 +31,7 @@ from sightline.model.exchange import (
     Released,
     Translated,
 )
+from sightline.store.entries import FactEntry
 from tests.holding import JSON, SSE, asking, held, let_go, promptly, said_by
 from tests.relay_stage import DIALECTS, Stage, asks, is_error_of, play
 from tests.reply_samples import SAYS, streamed, whole
@@ -530,7 +533,9 @@ BODY = json.dumps(
 def stopped(asked: ClientRequest, tools: tuple[str, ...] = ()) -> RuleSubject:
     catalog = Catalog(providers={"acme": Provider(dialect="openai-chat")}, routes=(Route(provider="acme"),))
     choice = route_for(catalog, asked, lambda _: True)
-    return RuleSubject("x_1", asked, choice, at=5.0, losses=2, tools=tools)
+    caller = identify_caller(asked.headers, asked.path, asked.query, ())
+    received = FactEntry("x_1", 0, 4.0, received_fact(asked, caller, ""))
+    return RuleSubject(received, asked, choice, at=5.0, losses=2, tools=tools)
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,22 @@ from sightline.exchange.reply_reader import ReplyReader, decode_body
 from sightline.filters.predicate import Value, occurs
 from sightline.model.reply import Reply
 from sightline.store.digest import Digest, digest_of
+from sightline.store.entries import FactEntry
+from sightline.store.summary import DIGESTED, FIELDS, ExchangeSubject, summary_of, with_digest
 from sightline.transport.clock import Clock
 
 
 class RuleSubject:
-    """What the filters of rules can ask about a request. Its text is read only if a filter asks for it.
+    """What the filters of rules can ask about a request: its line in the traffic list, as far as it is known. Its text
+    is read only if a filter asks for it.
 
-    `tools` are the tools that the reply calls, once it has arrived.
+    `received` is the first fact of the exchange, `at` the time of the decision. `tools` are the tools that the reply
+    calls, once it has arrived.
     """
 
     def __init__(
         self,
-        exchange: str,
+        received: FactEntry,
         request: ClientRequest,
         choice: ModelChoice,
         *,
@@ -48,27 +52,19 @@ class RuleSubject:
         tools: tuple[str, ...] = (),
     ) -> None:
         self._request = request
-        self._values: dict[str, Value] = {
-            "id": exchange,
-            "model": request.model,
-            "provider": choice.provider_name,
-            "dialect": request.dialect,
-            "session": request.session,
-            "client": request.headers_by_name().get("user-agent", "").partition(" ")[0],
-            "path": request.path,
-            "method": request.method,
-            "transport": request.transport,
-            "state": "received",
-            "stream": request.is_stream,
-            "origin": request.origin,
-            "losses": float(losses),
-            "at": at,
-            "tool": tools,
-        }
+        self._line = msgspec.structs.replace(
+            summary_of(received.exchange, (received,), lambda _provider, _model: None),
+            at=at,
+            path=request.path,
+            provider=choice.provider_name,
+            losses=losses,
+            tools=tools,
+        )
 
     def value(self, name: str) -> Value:
         """The value of a field."""
-        return self._digest.is_side if name == "side" else self._values.get(name)
+        line = with_digest(self._line, self._digest) if FIELDS.get(name) in DIGESTED else self._line
+        return ExchangeSubject(line, self.says).value(name)
 
     def says(self, pattern: str) -> bool:
         """Whether the pattern occurs in the request."""
@@ -238,7 +234,8 @@ class Interceptor:
 
     def _subject(self, exchange: Exchange, tools: tuple[str, ...] = ()) -> RuleSubject:
         now, losses = self._clock.now(), exchange.losses
-        return RuleSubject(exchange.id, exchange.request, exchange.choice, at=now, losses=losses, tools=tools)
+        received = exchange.recorder.received
+        return RuleSubject(received, exchange.request, exchange.choice, at=now, losses=losses, tools=tools)
 
     def _write_reply(self, exchange: Exchange, reply: Reply) -> bytes:
         """A reply that a user wrote or changed, in the client's dialect."""
