@@ -10,6 +10,7 @@ import { Menu } from "../../kit/menu.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { computed, h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { COLUMNS, WIDTHS, headClass } from "./columns.js";
 import { flatRows, mostTokens, nextSort, rowsOf } from "./core/lines.js";
 import {
   condition,
@@ -26,7 +27,7 @@ import {
   words,
 } from "./feed.js";
 import { EVERYTHING, Forget } from "./forget.js";
-import { COLUMNS, TrafficRow } from "./row.js";
+import { TrafficRow } from "./row.js";
 import { FilterMenu } from "./saved-filters.js";
 import { Share, chooseImport } from "./share.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
@@ -176,7 +177,7 @@ export function Traffic({ filter, onConnect }) {
     ${deleting.value ? h(Forget, { ...deleting.value, onClose: () => (deleting.value = null) }) : null}
     ${
       bodyFor(filter, onConnect) ??
-      html`<div class="traffic-table">
+      html`<div class="traffic-table" style=${WIDTHS}>
         ${h(VirtualList, {
           header: isNarrow
             ? null
@@ -206,7 +207,7 @@ export function Traffic({ filter, onConnect }) {
   </main>`;
 }
 
-/** @param {{ column: (typeof COLUMNS)[number], key?: string }} props */
+/** @param {{ column: import("./columns.js").Column, key?: string }} props */
 function ColumnHead({ column }) {
   const { name, label, help, isNumber } = column;
   const isSorted = sort.value.replace("-", "") === name;
@@ -214,7 +215,7 @@ function ColumnHead({ column }) {
   const way = isDown ? "descending" : "ascending";
   return html`<span
     role="columnheader"
-    class=${`cell c-${name}${isSorted ? " is-sorted" : ""}`}
+    class=${`${headClass(column)}${isSorted ? " is-sorted" : ""}`}
     aria-sort=${isSorted || (name === "at" && !sort.value) ? way : null}
   >
     <button

@@ -1,16 +1,11 @@
 // @ts-check
 /** The list of exchanges: its lines, conversations, and the rows that show them. */
 
+/** @import { Line as ServedLine } from "../../../api-types.d.ts" */
+
 /**
- * One exchange in a list, as the server gives it; what is nothing is left out.
- * @typedef {{
- *   id: string, at: number, state: string, dialect?: string, provider?: string, model?: string, session?: string,
- *   client?: string, path?: string, status?: number | null, finish?: string, fault?: string, message?: string,
- *   is_stream?: boolean, input_tokens?: number, output_tokens?: number, cached_tokens?: number, cost?: number,
- *   losses?: number, attempts?: number, tools?: string[], first_byte?: number, elapsed?: number, origin?: string,
- *   previous?: string, is_side?: boolean, is_masked?: boolean, is_estimated?: boolean, title?: string,
- *   method?: string, transport?: string, stored?: string
- * }} Line
+ * One exchange in a list, as the server gives it or as the first facts tell it.
+ * @typedef {Partial<ServedLine> & Pick<ServedLine, "id" | "at" | "state">} Line
  */
 
 /** @typedef {{ key: string, lines: Line[], sides: Line[], at: number }} Conversation newest first */
@@ -352,7 +347,8 @@ export function titleOf(conversation) {
 /** The state that stands for a conversation: the liveliest of its newest. @param {Conversation} conversation */
 export function stateOf(conversation) {
   const all = [...conversation.lines, ...conversation.sides];
-  for (const state of ["held", "sending", "received"]) if (all.some((line) => line.state === state)) return state;
+  for (const state of /** @type {const} */ (["held", "sending", "received"]))
+    if (all.some((line) => line.state === state)) return state;
   return (conversation.lines[0] ?? conversation.sides[0])?.state ?? "finished";
 }
 
