@@ -119,7 +119,7 @@ def test_wrong_orders_and_files_are_refused_and_change_nothing(stage: DeskStage)
 
 def test_an_archive_a_har_and_a_file_of_a_plug_in_come_back(stage: DeskStage, tmp_path: Path) -> None:
     files = {form: share(stage, **{"as": form})[0] for form in ("jsonl", "har", "url-list")}
-    assert stage.person.get("/api/about")["formats"] == ["url-list"]
+    assert stage.person.get("/api/about")["formats"][-1]["name"] == "url-list"
     (tmp_path / "plugins").mkdir()
     shutil.copy(Path("examples/plugins/url_list.py"), tmp_path / "plugins")
     with desk_stage(tmp_path, config='[plugins]\nuse = ["url_list.py"]\n') as other:

@@ -146,7 +146,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
             toolsets=parts.toolsets,
             workers=1 if parts.workers is None else parts.workers.serving,
             panels=list_panels(parts.plugins),
-            formats=sharing.formats,
+            formats=sharing.formats.values(),
         ),
         deciding=None if sending is None else HoldDecisions(holds, records, viewing, showing),
         interceptions=None if sending is None else Interceptions(holds, parts.hub),

@@ -291,7 +291,7 @@ def add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument(
         "--as",
         dest="form",
-        default=next(iter(FORMS)),
+        default="jsonl",
         metavar="FORMAT",
         help=f"{', '.join(FORMS)}, or the format of a plug-in (default: %(default)s)",
     )

@@ -3,7 +3,7 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that plug-ins add. `program` is how a shell starts Sightline. */
+/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add, `formats` the file formats for sharing. `program` is how a shell starts Sightline. */
 export interface About {
   version: string;
   address: string;
@@ -15,7 +15,7 @@ export interface About {
   toolsets: string[];
   workers: number;
   panels: PanelShown[];
-  formats: string[];
+  formats: ExportFormat[];
   program: string;
 }
 
@@ -775,6 +775,17 @@ export interface Excluded {
 /** The whole conversation in place of the reference to a response that the provider keeps. */
 export interface ExpandOperation {
   op: "expand";
+}
+
+/** `label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its files. One of a plug-in is not `is_built_in`. */
+export interface ExportFormat {
+  name: string;
+  label: string;
+  about: string;
+  suffix: string;
+  media_type: string;
+  is_text: boolean;
+  is_built_in: boolean;
 }
 
 /** What happened, and what to do next. */

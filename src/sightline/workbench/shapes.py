@@ -11,6 +11,7 @@ from sightline.editing.section import Section
 from sightline.editing.validity import Validity
 from sightline.errors import CancelReason
 from sightline.exchange.interception.core.rules import Mode, OnTimeout, Phase
+from sightline.exchange.recording.formats import ExportFormat
 from sightline.model.exchange import State
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Addition, Loss
@@ -225,8 +226,8 @@ class PluginShown(msgspec.Struct, frozen=True):
 
 class About(msgspec.Struct, frozen=True):
     """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers`
-    is how many processes serve clients at the moment, `panels` are the tabs and `formats` the file formats that
-    plug-ins add. `program` is how a shell starts Sightline."""
+    is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add, `formats`
+    the file formats for sharing. `program` is how a shell starts Sightline."""
 
     version: str
     address: str
@@ -238,5 +239,5 @@ class About(msgspec.Struct, frozen=True):
     toolsets: tuple[str, ...] = ()
     workers: int = 1
     panels: tuple[PanelShown, ...] = ()
-    formats: tuple[str, ...] = ()
+    formats: tuple[ExportFormat, ...] = ()
     program: str = "sightline"

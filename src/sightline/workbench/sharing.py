@@ -11,7 +11,7 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.archives import ExchangeExport, Imported, WriteFormat, import_archive
-from sightline.exchange.recording.formats import FORMS
+from sightline.exchange.recording.formats import FORMS, ExportFormat, plugin_format
 from sightline.exchange.recording.records import read_selection
 from sightline.exchange.recording.section_texts import SectionKind
 from sightline.exchange.recording.sharing import Redactor
@@ -92,7 +92,7 @@ class SharingPlugins(Protocol):
 
 class SharingCalls:
     """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration. `formats` are
-    those of plug-ins."""
+    all formats of files, by name."""
 
     def __init__(
         self,
@@ -106,14 +106,17 @@ class SharingCalls:
         self._patterns = patterns
         self._finders = {} if plugins is None else plugins.redactors()
         self._read_foreign = None if plugins is None else plugins.read_foreign
-        self.formats = {} if plugins is None else plugins.exporters()
+        self._exporters = {} if plugins is None else plugins.exporters()
+        added = {name: plugin_format(name) for name in self._exporters}
+        self.formats: Mapping[str, ExportFormat] = {**FORMS, **added}
 
     async def share(self, receive: Receive) -> SharePreview | WebResponse:
         """The preview, or the file."""
         order = await read_body(receive, ShareOrder, status=400)
         wanted = read_selection(order.filter, order.exchanges)
-        if order.form not in (*FORMS, *self.formats):
-            hint = f"Formats are {', '.join((*FORMS, *self.formats))}."
+        form = self.formats.get(order.form)
+        if form is None:
+            hint = f"Formats are {', '.join(self.formats)}."
             raise Fault(Code.INVALID_REQUEST, f"there is no format {order.form[:80]!r}", hint=hint, status=400)
         await self._store.settle()
         redactor = None
@@ -126,7 +129,7 @@ class SharingCalls:
                     kept=order.keep,
                     lists_sections=order.preview,
                 )
-            export = ExchangeExport(self._store, wanted, self._now(), self._catalog, redactor, self.formats)
+            export = ExchangeExport(self._store, wanted, self._now(), self._catalog, redactor, self._exporters)
             count = await export.look_through() if order.preview or redactor is not None else 1
         except Fault as fault:
             fault.status = 422
@@ -136,10 +139,9 @@ class SharingCalls:
         if not count:
             raise Fault(Code.INVALID_REQUEST, "no exchange matches", hint="Change the filter.", status=404)
         data = b"".join([piece async for piece in export.write(order.form)])
-        suffix, media_type = FORMS.get(order.form, (order.form, "application/octet-stream"))
-        name = f"sightline-{datetime.fromtimestamp(self._now(), UTC):%Y%m%d-%H%M%S}.{suffix}"
+        name = f"sightline-{datetime.fromtimestamp(self._now(), UTC):%Y%m%d-%H%M%S}.{form.suffix}"
         # A page of ours must not run what is in it: it is saved, never shown here.
-        response = replies.data(data, media_type.encode())
+        response = replies.data(data, form.media_type.encode())
         response.headers.append((b"content-disposition", f'attachment; filename="{name}"'.encode()))
         return response
 

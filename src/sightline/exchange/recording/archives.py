@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from html import unescape
 from importlib.metadata import version
 from typing import IO, TypeAlias
@@ -33,6 +34,7 @@ from sightline.store.entries import Entry, FactEntry, join_frames
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.wire import snippet
+from sightline.wire.call import RequestTemplate
 from sightline.wire.jsontext import encode
 
 _FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
@@ -176,7 +178,7 @@ class ExchangeExport:
             else:
                 recorded.append(found)
         write = self.formats.get(form)
-        data = await asyncio.to_thread(self._document, recorded, "har" if write else form)
+        data = await asyncio.to_thread(_WRITERS["har" if write else form], self, recorded)
         if write is not None:
             data = await asyncio.to_thread(write, json.loads(data))
         if self.redactor is not None:
@@ -199,29 +201,43 @@ class ExchangeExport:
             for entry in entries:
                 yield entry
 
-    def _document(self, recorded: Sequence[RecordedExchange], form: str) -> bytes:
-        if form == "html":
-            return page(*recorded)
-        if form == "markdown":
-            return markdown(recorded)
-        sent = [each for each in recorded if each.summary.provider]
+    def keep_sent(self, recorded: Sequence[RecordedExchange]) -> list[RecordedExchange]:
+        """Those that were sent; the others get a note."""
         for each in recorded:
             if not each.summary.provider:
                 self.notes.append(f"{each.id} was not sent, and this format has no place for it")
-        if form == "har":
-            return har([(each, call_of(each, self.catalog)) for each in sent], version("sightline"))
-        write = snippet.curl if form == "curl" else snippet.python
-        pieces = []
-        for each in sent:
-            try:
-                each.need_whole_request()
-                call = write(call_of(each, self.catalog))
-            except Fault as fault:
-                self.notes.append(f"{each.id} is left out: {fault.message}")
-                continue
-            title = " ".join(each.summary.title.split())
-            pieces.append(call if len(sent) == 1 else f"# {each.id}  {title}\n{call}")
-        return "\n".join(pieces).encode()
+        return [each for each in recorded if each.summary.provider]
+
+
+def _write_har(export: ExchangeExport, recorded: Sequence[RecordedExchange]) -> bytes:
+    sent = export.keep_sent(recorded)
+    return har([(each, call_of(each, export.catalog)) for each in sent], version("sightline"))
+
+
+def _write_calls(
+    write: Callable[[RequestTemplate], str], export: ExchangeExport, recorded: Sequence[RecordedExchange]
+) -> bytes:
+    sent, pieces = export.keep_sent(recorded), []
+    for each in sent:
+        try:
+            each.need_whole_request()
+            call = write(call_of(each, export.catalog))
+        except Fault as fault:
+            export.notes.append(f"{each.id} is left out: {fault.message}")
+            continue
+        title = " ".join(each.summary.title.split())
+        pieces.append(call if len(sent) == 1 else f"# {each.id}  {title}\n{call}")
+    return "\n".join(pieces).encode()
+
+
+_WRITERS: Mapping[str, Callable[[ExchangeExport, Sequence[RecordedExchange]], bytes]] = {
+    "html": lambda _export, recorded: page(*recorded),
+    "markdown": lambda _export, recorded: markdown(recorded),
+    "har": _write_har,
+    "curl": partial(_write_calls, snippet.curl),
+    "python": partial(_write_calls, snippet.python),
+}
+"""What writes each format of `FORMS`, except for `jsonl`, which is written piece by piece."""
 
 
 def _texts_of(data: bytes, form: str) -> Iterator[str]:

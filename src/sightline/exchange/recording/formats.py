@@ -7,12 +7,51 @@ importing `archives` takes a third of a second.
 from collections.abc import Mapping
 from typing import Final
 
-FORMS: Final[Mapping[str, tuple[str, str]]] = {
-    "jsonl": ("jsonl", "application/x-ndjson"),
-    "har": ("har", "application/json"),
-    "html": ("html", "text/html; charset=utf-8"),
-    "markdown": ("md", "text/markdown; charset=utf-8"),
-    "curl": ("sh", "text/x-shellscript; charset=utf-8"),
-    "python": ("py", "text/x-python; charset=utf-8"),
-}
-"""The suffix and the media type of a file in each format; the first is the usual one."""
+import msgspec
+
+
+class ExportFormat(msgspec.Struct, frozen=True):
+    """`label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its
+    files. One of a plug-in is not `is_built_in`."""
+
+    name: str
+    label: str
+    about: str
+    suffix: str
+    media_type: str
+    is_text: bool = False
+    is_built_in: bool = True
+
+
+_TEXT = "; charset=utf-8"
+_FORMATS = (
+    ExportFormat(
+        "html", "HTML", "One page that anyone can open, offline and without scripts.", "html", f"text/html{_TEXT}"
+    ),
+    ExportFormat(
+        "markdown", "Markdown", "Text for issues, mails and notes.", "md", f"text/markdown{_TEXT}", is_text=True
+    ),
+    ExportFormat("har", "HAR", "An HTTP archive for browsers and other tools.", "har", "application/json"),
+    ExportFormat(
+        "curl",
+        "curl",
+        "Commands that send the requests again, with keys as variables.",
+        "sh",
+        f"text/x-shellscript{_TEXT}",
+        is_text=True,
+    ),
+    ExportFormat(
+        "python", "Python", "Scripts that send the requests again.", "py", f"text/x-python{_TEXT}", is_text=True
+    ),
+    ExportFormat(
+        "jsonl", "JSON lines", "An archive that Sightline reads back unchanged.", "jsonl", "application/x-ndjson"
+    ),
+)
+FORMS: Final[Mapping[str, ExportFormat]] = {each.name: each for each in _FORMATS}
+"""The formats by name, in the order in which they are offered."""
+
+
+def plugin_format(name: str) -> ExportFormat:
+    """The format of a plug-in."""
+    about, media_type = "A format of a plug-in.", "application/octet-stream"
+    return ExportFormat(name, name, about, name, media_type, is_built_in=False)

@@ -18,20 +18,6 @@ import { filter as shown, showFilter } from "./feed.js";
 /** @import { SectionShown, SharePreview } from "../../api-types.d.ts" */
 /** @import { Selection } from "./forget.js" */
 
-/** @type {readonly { value: string, label: string, about: string, isText: boolean }[]} */
-const FORMS = [
-  { value: "html", label: "HTML", about: "One page that anyone can open, offline and without scripts.", isText: false },
-  { value: "markdown", label: "Markdown", about: "Text for issues, mails and notes.", isText: true },
-  { value: "har", label: "HAR", about: "An HTTP archive for browsers and other tools.", isText: false },
-  {
-    value: "curl",
-    label: "curl",
-    about: "Commands that send the requests again, with keys as variables.",
-    isText: true,
-  },
-  { value: "python", label: "Python", about: "Scripts that send the requests again.", isText: true },
-  { value: "jsonl", label: "JSON lines", about: "An archive that Sightline reads back unchanged.", isText: false },
-];
 const SECTIONS = /** @type {const} */ ([
   ["system", "system prompts"],
   ["user", "what users wrote"],
@@ -43,9 +29,6 @@ const SECTIONS = /** @type {const} */ ([
   ["attachments", "pictures and files"],
 ]);
 const SOON = 300;
-
-/** @param {string} name */
-const ofPlugin = (name) => ({ value: name, label: name, about: "A format of a plug-in.", isText: false });
 
 /** @param {object} order */
 const ask = (order) => postForFile("/api/share", order);
@@ -130,12 +113,12 @@ export function Share({ wanted, what, onClose }) {
       toast(`${name} is saved.`);
     });
   const copy = () => make(async (answer) => void (await copyText(await answer.text())));
-  const forms = [...FORMS, ...(about.value.formats ?? []).map(ofPlugin)];
-  const chosen = forms.find((each) => each.value === form);
+  const forms = about.value.formats ?? [];
+  const chosen = forms.find((each) => each.name === form);
   const isReady = Boolean(preview?.exchanges) && !isBusy && !trouble;
   const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
     ${
-      chosen?.isText
+      chosen?.is_text
         ? html`<button type="button" class="button" disabled=${!isReady} onClick=${() => void copy()}>Copy</button>`
         : null
     }
@@ -148,7 +131,12 @@ export function Share({ wanted, what, onClose }) {
     onClose,
     footer: buttons,
     children: html`<div data-view="traffic"><div class="share">
-      ${segmentControl({ label: "Format", value: form, choices: forms, onChange: setForm })}
+      ${segmentControl({
+        label: "Format",
+        value: form,
+        choices: forms.map(({ name, label }) => ({ value: name, label })),
+        onChange: setForm,
+      })}
       <p class="soft">${chosen?.about}</p>
       <label class="check">
         <input type="checkbox" checked=${isRedacted} onChange=${() => setRedacted(!isRedacted)} />
@@ -315,7 +303,7 @@ export function chooseImport() {
   const field = document.createElement("input");
   field.type = "file";
   // Which names the files of a plug-in’s format have is not known.
-  if (!about.value.formats?.length) field.accept = ".jsonl,.har,.json,application/json";
+  if (about.value.formats?.every((each) => each.is_built_in)) field.accept = ".jsonl,.har,.json,application/json";
   field.addEventListener("change", () => field.files?.[0] && void importFile(field.files[0]));
   field.click();
 }
