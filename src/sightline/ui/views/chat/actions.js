@@ -37,8 +37,6 @@ export const dialog = signal(/** @type {Opened | null} */ (null));
 export const isPosting = signal(false);
 /** Whether each request of a tool loop waits for a person. */
 export const isStepping = signal(false);
-/** Whether the HUD is shown. */
-export const hasHud = signal(readStored("hud") === "yes");
 
 /** What the answer on its way waits for, where that is a person. */
 export const waitsFor = computed(() => {
@@ -46,25 +44,6 @@ export const waitsFor = computed(() => {
   if (waitingRuns.value.size) return "waits for you";
   return held.value.some((line) => line.session === sessionOfChat()) ? "held: waits for you" : "";
 });
-
-/** @param {string} name */
-function readStored(name) {
-  try {
-    return localStorage.getItem(`sightline.chat.${name}`) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-/** @param {boolean} on */
-export function showHud(on) {
-  hasHud.value = on;
-  try {
-    localStorage.setItem("sightline.chat.hud", on ? "yes" : "");
-  } catch {
-    // Then it is closed again next time.
-  }
-}
 
 /** Until the chat is shown, or cannot be: what is sent is what is shown, also for who types ahead of it. */
 async function whenShown() {

@@ -9,7 +9,7 @@ import { Menu } from "../../kit/menu.js";
 import { route } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, signal, useRef } from "../../vendor/preact.js";
-import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
+import { dialog, runCommand, tryCommand } from "./actions.js";
 import { beginChat, ChatListButton } from "./chat-list.js";
 import { chat, current, goToChat, inChat } from "./chats.js";
 import { hasCommand } from "./core/chat.js";
@@ -17,6 +17,7 @@ import { addToMemory, stepThrough } from "./core/memory.js";
 import { Counter } from "./counter.js";
 import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
+import { panelChoices, showPanel } from "./panels.js";
 
 /** @import { CommandShown, Mode } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
@@ -82,7 +83,7 @@ async function execute(text) {
 /** @param {string} text @param {CommandShown} outcome */
 async function applyOutcome(text, outcome) {
   toHistory();
-  if (outcome.hud != null) return showHud(outcome.hud);
+  if (outcome.hud != null) return showPanel("hud", outcome.hud);
   if (outcome.export) return download(outcome.export);
   if (outcome.compact)
     return void (outcome.compact.length
@@ -222,7 +223,7 @@ function ChatMenu() {
       "line",
       { label: "Topics…", run: open("topics"), keys: h(KeyCaps, { keys: "alt+shift+t" }) },
       { label: "Settings…", run: open("settings"), keys: h(KeyCaps, { keys: "ctrl+," }) },
-      { label: "Show the HUD", run: () => showHud(true), keys: h(KeyCaps, { keys: "H" }) },
+      ...panelChoices(),
       "line",
       { label: "Export…", run: open("export") },
       { label: "Import…", run: open("import") },

@@ -15,6 +15,7 @@ import { about } from "./core/chat.js";
 import { isEmpty, items, replaces, size, text, write } from "./draft.js";
 import { rows, sending, view } from "./feed.js";
 import { INPUT, toCommand, toInput, toView } from "./modes.js";
+import { isPanelOpen, showPanel } from "./panels.js";
 
 export function pickModel() {
   dialog.value = {
@@ -34,8 +35,7 @@ export function pickTopicOfNext() {
   };
 }
 
-/** @param {{ isPreviewing: boolean, onPreview: () => void }} props */
-export function Input({ isPreviewing, onPreview }) {
+export function Input() {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [isOver, setOver] = useState(false);
   const words = text.value;
@@ -122,9 +122,9 @@ export function Input({ isPreviewing, onPreview }) {
         type="button"
         class="button quiet preview-button"
         aria-label="Preview of the request"
-        aria-pressed=${isPreviewing}
+        aria-pressed=${isPanelOpen("preview")}
         title="Preview of the request (p)"
-        onClick=${onPreview}
+        onClick=${() => showPanel("preview")}
       >
         ${h(Icon, { name: "columns" })}
         <span>Preview</span>

@@ -4,7 +4,7 @@
 import { copyText } from "../../kit/copy.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";
-import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, undoLast } from "./actions.js";
+import { cancel, dialog, mark as mark_, remove, swap, undoLast } from "./actions.js";
 import { beginChat, isListOpen, showList } from "./chat-list.js";
 import { nextStar, standingOf } from "./core/chat.js";
 import { heights, idsOf, rows, sending, view } from "./feed.js";
@@ -22,6 +22,7 @@ import {
   toCommand,
   toInput,
 } from "./modes.js";
+import { panelKeys, showPanel } from "./panels.js";
 import { bothSides, forkFrom, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "./core/chat.js" */
@@ -126,12 +127,11 @@ function digitShortcuts(key, label, run) {
   }));
 }
 
-/** @param {{ onPreview: () => void }} props */
-export function useChatKeys({ onPreview }) {
+export function useChatKeys() {
   // What is registered last is listed first.
-  useShortcuts("Chat: anywhere", generalKeys(onPreview));
+  useShortcuts("Chat: anywhere", generalKeys());
   useShortcuts("Chat: copy and look", copyKeys());
-  useShortcuts("Chat: asking (VIEW)", askKeys(onPreview));
+  useShortcuts("Chat: asking (VIEW)", askKeys());
   useShortcuts("Chat: marking (VIEW)", markKeys());
   useShortcuts("Chat: moving (VIEW)", movementKeys());
 }
@@ -245,8 +245,8 @@ function markKeys() {
   ];
 }
 
-/** @param {() => void} onPreview @returns {Wanted[]} */
-function askKeys(onPreview) {
+/** @returns {Wanted[]} */
+function askKeys() {
   const withPair = (/** @type {(pair: PairShown) => void} */ run) => () => {
     const pair = current();
     if (pair) run(pair);
@@ -266,7 +266,7 @@ function askKeys(onPreview) {
     { keys: "w", label: "Edit the texts", run: withPair((pair) => void (dialog.value = { kind: "edit", pair })) },
     { keys: "", label: "Make a case of this pair for evals", run: withPair(makeCaseOf) },
     { keys: "", label: "Fork the chat from this pair", run: withPair((pair) => void forkFrom(pair)) },
-    { keys: "p", label: "Preview of the next request", run: onPreview },
+    { keys: "p", label: "Preview of the next request", run: () => showPanel("preview") },
     { keys: "T", label: "Topic of the next question", run: pickTopicOfNext },
     { keys: "M", label: "Model of the next question", run: pickModel },
   ];
@@ -324,8 +324,8 @@ function copyKeys() {
   ];
 }
 
-/** @param {() => void} onPreview @returns {Wanted[]} */
-function generalKeys(onPreview) {
+/** @returns {Wanted[]} */
+function generalKeys() {
   const whileTyping = true;
   return [
     { keys: "alt+c", label: "List of chats", run: () => showList(!isListOpen.value), whileTyping },
@@ -336,7 +336,13 @@ function generalKeys(onPreview) {
     { keys: "ctrl+m", label: "Model of the next question", run: pickModel, whileTyping, isHidden: true },
     { keys: "alt+t", label: "Topic of the next question", run: pickTopicOfNext, whileTyping, isHidden: true },
     { keys: "alt+shift+t", label: "Topics", run: () => void (dialog.value = { kind: "topics" }), whileTyping },
-    { keys: "alt+p", label: "Preview of the next request", run: onPreview, whileTyping, isHidden: true },
+    {
+      keys: "alt+p",
+      label: "Preview of the next request",
+      run: () => showPanel("preview"),
+      whileTyping,
+      isHidden: true,
+    },
     {
       keys: "alt+a",
       label: "Attach files",
@@ -356,7 +362,7 @@ function generalKeys(onPreview) {
       whileTyping,
       isHidden: true,
     },
-    { keys: "H", also: ["ctrl+shift+d"], label: "Show or hide the HUD", run: () => showHud(!hasHud.value) },
+    ...panelKeys(),
     { keys: "", label: "Import a history", run: () => void (dialog.value = { kind: "import" }) },
     { keys: "", label: "Export the history", run: () => void (dialog.value = { kind: "export" }) },
   ];

@@ -1,19 +1,18 @@
 // @ts-check
-/** The chat view: command line, history and input, with the preview and the HUD beside them. */
+/** The chat view: command line, history and input, with panels beside them. */
 
 import { ApiError } from "../../kit/api.js";
 import { toastError } from "../../kit/toast.js";
-import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { hasHud, send, waitsFor } from "./actions.js";
+import { h, html, signal, useEffect, useLayoutEffect } from "../../vendor/preact.js";
+import { waitsFor } from "./actions.js";
 import { ChatList, goToFound, isListOpen } from "./chat-list.js";
 import { MAIN } from "./chats.js";
 import { CommandLine, refused } from "./command-line.js";
 import { takesFocus } from "./core/chat.js";
 import { Dialogs } from "./dialogs.js";
-import { isEmpty, items, replaces, text } from "./draft.js";
+import { isEmpty } from "./draft.js";
 import { startChat, changeView, onChat, openChat, preferences, rows, sending, view } from "./feed.js";
 import { History } from "./history.js";
-import { Hud } from "./hud.js";
 import { Input } from "./input.js";
 import { useChatKeys } from "./keys.js";
 import {
@@ -26,10 +25,9 @@ import {
   pairElement,
   pressesSoFar,
   toInput,
-  toView,
   useModes,
 } from "./modes.js";
-import { PreviewPanel } from "./preview.js";
+import { Panels } from "./panels.js";
 
 /** Who touches the screen has the keyboard only when they ask for it. */
 const TOUCHES = matchMedia("(pointer: coarse)");
@@ -39,7 +37,6 @@ const hasAnswered = signal(false);
 
 /** @param {{ filter: string, chat?: string }} props */
 export function Chat({ filter, chat: name = MAIN }) {
-  const [isPreviewing, setPreviewing] = useState(false);
   useModes();
   // Before the next key: users who open the chat write at once.
   useLayoutEffect(() => {
@@ -66,37 +63,13 @@ export function Chat({ filter, chat: name = MAIN }) {
       },
     );
   }, [name, filter]);
-  const preview = () => setPreviewing((before) => !before);
-  useChatKeys({ onPreview: preview });
-  const shown = view.value;
+  useChatKeys();
   return html`<main class="chat" aria-label="Chat">
     ${h(CommandLine, {})}
     <div class="chat-middle">
       ${isListOpen.value ? h(ChatList, {}) : null}
-      <div class="chat-column">${h(History, { key: name })}${h(Input, { isPreviewing, onPreview: preview })}</div>
-      ${
-        isPreviewing &&
-        shown &&
-        h(PreviewPanel, {
-          view: shown,
-          text: text.value,
-          attachments: items.value,
-          replaces: replaces.value,
-          onClose: () => {
-            setPreviewing(false);
-            toView();
-          },
-          onEdit: () => {
-            setPreviewing(false);
-            void send({ hold: true });
-          },
-          onSend: (/** @type {string} */ sha256) => {
-            if (!isEmpty()) setPreviewing(false);
-            void send({ expect: sha256 });
-          },
-        })
-      }
-      ${hasHud.value ? h(Hud, {}) : null}
+      <div class="chat-column">${h(History, { key: name })}${h(Input, {})}</div>
+      ${h(Panels, {})}
     </div>
     <p class="unseen" role="status" aria-live="polite">
       ${announcement()}

@@ -7,9 +7,13 @@ import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { Bytes, sha256Of } from "../request/wire.js";
+import { send } from "./actions.js";
 import { inChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { about } from "./core/chat.js";
+import { isEmpty, items, replaces, text } from "./draft.js";
+import { view } from "./feed.js";
+import { toView } from "./modes.js";
 
 /** @import { Item } from "./core/attachments.js" */
 /** @typedef {import("../../api-types.d.ts").PreviewShown} Shown */
@@ -97,6 +101,29 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
       }
     </footer>
   </section>`;
+}
+
+/** The preview beside the history. @param {{ close: () => void }} props */
+export function NextSend({ close }) {
+  if (!view.value) return null;
+  return h(PreviewPanel, {
+    view: view.value,
+    text: text.value,
+    attachments: items.value,
+    replaces: replaces.value,
+    onClose: () => {
+      close();
+      toView();
+    },
+    onEdit: () => {
+      close();
+      void send({ hold: true });
+    },
+    onSend: (/** @type {string} */ sha256) => {
+      if (!isEmpty()) close();
+      void send({ expect: sha256 });
+    },
+  });
 }
 
 /**
