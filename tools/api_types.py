@@ -4,93 +4,38 @@ With `--check` nothing is written, and the status says whether the file is what 
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import msgspec
+from api_calls import api_answers
 from msgspec import inspect
 
-from sightline.agent.api.runs import ApprovalShown
-from sightline.agent.service import shapes as runs
-from sightline.app.example import ExampleShown
-from sightline.chat.api import shapes as chat
-from sightline.chat.service.chats import ChatBrief
 from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
-from sightline.evals.api import shapes as evals
 from sightline.exchange.interception.core.rules import InterceptionRule
 from sightline.exchange.interception.holds import Expand
-from sightline.exchange.recording.archives import Imported
-from sightline.exchange.recording.records import ForgetResult
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
-from sightline.web.filter_help import FilterShown
+from sightline.web.asgi import WebResponse
 from sightline.workbench import shapes
-from sightline.workbench.api import ForgottenShown, LearnedShown
-from sightline.workbench.cache_report import CacheReport
-from sightline.workbench.costs import CostsShown
 from sightline.workbench.exchange_views import ALWAYS
-from sightline.workbench.exchanges import SnippetsShown
-from sightline.workbench.page_settings import CapsShown, RecordShown, TrafficFilters
-from sightline.workbench.session_lines import SessionBrief
-from sightline.workbench.sessions import SessionPlace, SessionShown, TurnDetails
 from sightline.workbench.sharing import SharePreview
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
-ANSWERS = (
-    shapes.Changed,
-    shapes.ExchangeDetails,
-    shapes.ReplyShown,
-    shapes.ConversationShown,
-    shapes.Diff,
-    FilterShown,
-    shapes.Intercepting,
-    shapes.HoldDecided,
-    shapes.About,
-    ExampleShown,
-    CacheReport,
-    CostsShown,
-    SnippetsShown,
-    TrafficFilters,
-    RecordShown,
-    SharePreview,
-    Imported,
-    ForgetResult,
-    CapsShown,
-    LearnedShown,
-    ForgottenShown,
-    SessionShown,
-    SessionBrief,
-    SessionPlace,
-    TurnDetails,
-    ChatBrief,
-    chat.PairOpened,
-    chat.RowsShown,
-    chat.PlaceShown,
-    chat.ViewShown,
-    chat.EstimateShown,
-    chat.PreviewShown,
-    chat.AskedShown,
-    chat.Versioned,
-    chat.CommandShown,
-    chat.ImportShown,
-    chat.TopicShown,
-    chat.PreferencesShown,
-    chat.ComparisonShown,
-    chat.DraftShown,
-    runs.RunBrief,
-    runs.RunShown,
-    evals.EvalBrief,
-    evals.EvalShown,
-    evals.CaseShown,
-    evals.CompareShown,
-    evals.TrendPoint,
-    evals.SuitesShown,
-    evals.SuiteOpened,
-    evals.SuiteChecked,
-    evals.MadeShown,
-    evals.SavedShown,
-    ApprovalShown,
-)
+OTHERS = (shapes.Changed, shapes.ExchangeDetails, SharePreview, Summary, InterceptionRule, Mask)
+"""Values of the API that no annotation of a call names."""
+SHAPED = {
+    "GET health": "{ version: string }",
+    "GET exchanges": "{ exchanges: Line[] }",
+    "POST exchanges": "{ id: string }",
+    "GET exchanges/*": "View",
+    "POST exchanges/*/edits": "Changed",
+    "POST exchanges/*/replay": "{ id: string }",
+    **{f"{method} masks": "Mask[]" for method in ("GET", "PUT", "POST")},
+}
+"""What calls answer with that are annotated as plain JSON."""
 SUFFIXES = {
     "sightline.model.exchange": "Fact",
     "sightline.editing.operations": "Operation",
@@ -132,14 +77,37 @@ export interface Refusal {
 
 def written() -> str:
     """The whole file."""
-    kinds = inspect.multi_type_info([*ANSWERS, Summary, InterceptionRule, Mask, HoldOperation | Expand, Fact])
+    calls = [each for each in api_answers() if each.method in TABLES]
+    typed = [each for each in calls if f"{each.method} {each.path}" not in SHAPED and _is_typed(each.kind)]
+    kinds = inspect.multi_type_info([*OTHERS, HoldOperation | Expand, Fact, *(each.kind for each in typed)])
     found: dict[str, inspect.StructType] = {}
     for kind in kinds:
         _collect(kind, found)
     pieces = [HEAD, *(_interface(name, found[name]) for name in sorted(found))]
-    for name, union in (("Operation", kinds[-2]), ("Fact", kinds[-1])):
+    for name, union in zip(("Operation", "Fact"), kinds[len(OTHERS) :], strict=False):
         pieces.append(f"export type {name} = {_type(union)};\n")
-    return "\n".join([*pieces, TAIL])
+    answers = {
+        f"{each.method} {each.path}": _type(kind) for each, kind in zip(typed, kinds[-len(typed) :], strict=True)
+    }
+    return "\n".join([*pieces, TAIL, *_tables(answers | SHAPED)])
+
+
+TABLES = {"GET": "GetAnswers", "PUT": "PutAnswers", "POST": "PostAnswers"}
+
+
+def _tables(answers: dict[str, str]) -> Iterator[str]:
+    """What calls answer with, by method. A `*` is any text, also with a slash: so the longest paths come first, and
+    those with a name before those with any."""
+    for method, name in TABLES.items():
+        paths = [call.split(" ")[1] for call in answers if call.startswith(f"{method} ")]
+        paths.sort(key=lambda path: (-path.count("/"), [part == "*" for part in path.split("/")], path))
+        lines = [f"  [`/api/{path.replace('*', '${string}')}`, {answers[f'{method} {path}']}]," for path in paths]
+        yield "\n".join([f"/** What `{method}` answers with, by path. */", f"export type {name} = [", *lines, "];", ""])
+
+
+def _is_typed(kind: Any) -> bool:
+    """Whether an annotation says more than that it is JSON or a whole response."""
+    return kind not in (Any, object, WebResponse) and all(_is_typed(each) for each in get_args(kind))
 
 
 def _collect(kind: inspect.Type, found: dict[str, inspect.StructType]) -> None:

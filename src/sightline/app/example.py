@@ -104,7 +104,7 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
 
 
 def _calls(places: dict[str, str]) -> Calls:
-    async def show(_call: ApiCall) -> object:
+    async def show(_call: ApiCall) -> ExampleShown:
         return ExampleShown(places)
 
     return {"example": {"GET": show}}

@@ -546,6 +546,25 @@ export interface ContextRow {
   results: number;
 }
 
+/** The latest request of a session. `tokens` is what is thought or known to be its prompt, between `low` and `high`; `counted` is the provider's own count. `free` is what would still fit beside the reserve for the reply. */
+export interface ContextShown {
+  exchange: string;
+  session: string;
+  client: string;
+  model: string;
+  tokens: number;
+  low: number;
+  high: number;
+  counted: number | null;
+  cached: number | null;
+  window: number | null;
+  reserve: number | null;
+  free: number | null;
+  kinds: ContextRow[];
+  tools: ContextRow[];
+  servers: ContextRow[];
+}
+
 /** The request that was sent, section by section. */
 export interface ConversationShown {
   sections: Section[];
@@ -1243,6 +1262,14 @@ export interface PlaceShown {
   index: number | null;
 }
 
+/** A plug-in that the user has named: where it is from, what it adds, and what of it has failed in this process and why. The key of a failure is empty where nothing of the plug-in could be loaded. */
+export interface PluginShown {
+  name: string;
+  place: string;
+  adds: string[];
+  failures: { [key: string]: string };
+}
+
 /** The user's preferences, and the configured settings below them. */
 export interface PreferencesShown {
   settings: SettingsShown;
@@ -1283,6 +1310,13 @@ export interface ProviderShown {
   name: string;
   ready: boolean;
   why: string;
+}
+
+/** The proxy of a run. `url` has its password, `certificate` is what its children are to trust, as PEM; `hosts` are those whose connections are opened. */
+export interface ProxyShown {
+  url: string;
+  certificate: string;
+  hosts: string[];
 }
 
 /** A body that passed as it was. `size` and `sha256` are of all of it, after content decoding unless a `coding` is named; the first `kept` bytes are on record. With `is_whole` unset it broke off. */
@@ -1350,6 +1384,18 @@ export interface RedoOperation {
 export interface RefusalBlock {
   type: "refusal";
   text: string;
+}
+
+/** A client did not accept our certificate for this host; `why` is what its TLS said. With `is_tunnelled` its further connections there are tunnelled. */
+export interface RefusalShown {
+  host: string;
+  why: string;
+  is_tunnelled: boolean;
+}
+
+/** The hosts for which the clients of a run did not accept our certificate. */
+export interface RefusalsShown {
+  refused: RefusalShown[];
 }
 
 /** A person let it go, having seen the body with this hash. */
@@ -2141,3 +2187,119 @@ export type Block = AnswerShown["blocks"][number];
 export interface Refusal {
   error: { code: string; message: string; hint: string; details?: { [key: string]: Json } };
 }
+
+/** What `GET` answers with, by path. */
+export type GetAnswers = [
+  [`/api/chat/views/${string}/place`, PlaceShown],
+  [`/api/chat/views/${string}/rows`, RowsShown],
+  [`/api/chat/pairs/${string}`, PairOpened],
+  [`/api/chat/views/${string}`, ViewShown],
+  [`/api/evals/${string}/case`, CaseShown],
+  [`/api/exchanges/${string}/conversation`, ConversationShown],
+  [`/api/exchanges/${string}/diff`, Diff],
+  [`/api/exchanges/${string}/place`, SessionPlace],
+  [`/api/exchanges/${string}/reply`, ReplyShown],
+  [`/api/chat/filter`, FilterShown],
+  [`/api/chat/preferences`, PreferencesShown],
+  [`/api/chat/topics`, TopicShown[]],
+  [`/api/evals/compare`, CompareShown],
+  [`/api/evals/suite`, SuiteOpened],
+  [`/api/evals/suites`, SuitesShown],
+  [`/api/evals/trend`, TrendPoint[]],
+  [`/api/chats/${string}`, ChatBrief],
+  [`/api/evals/${string}`, EvalShown],
+  [`/api/exchanges/${string}`, View],
+  [`/api/runs/${string}`, RunShown],
+  [`/api/sessions/${string}`, SessionShown],
+  [`/api/about`, About],
+  [`/api/approvals`, ApprovalShown[]],
+  [`/api/cache`, CacheReport],
+  [`/api/caps`, CapsShown],
+  [`/api/chats`, ChatBrief[]],
+  [`/api/context`, ContextShown],
+  [`/api/costs`, CostsShown],
+  [`/api/evals`, EvalBrief[]],
+  [`/api/example`, ExampleShown],
+  [`/api/exchanges`, { exchanges: Line[] }],
+  [`/api/filter`, FilterShown],
+  [`/api/filters`, TrafficFilters],
+  [`/api/health`, { version: string }],
+  [`/api/holds`, string[]],
+  [`/api/interception`, Intercepting],
+  [`/api/learned`, LearnedShown],
+  [`/api/masks`, Mask[]],
+  [`/api/plugins`, PluginShown[]],
+  [`/api/providers`, ProviderShown[]],
+  [`/api/proxy`, RefusalsShown],
+  [`/api/record`, RecordShown],
+  [`/api/rules`, InterceptionRule[]],
+  [`/api/runs`, RunBrief[]],
+  [`/api/sessions`, { [key: string]: SessionBrief[] }],
+  [`/api/snippets`, SnippetsShown],
+  [`/api/turns`, { [key: string]: TurnDetails[] }],
+];
+
+/** What `PUT` answers with, by path. */
+export type PutAnswers = [
+  [`/api/chat/topics/${string}`, TopicShown],
+  [`/api/chat/views/${string}`, ViewShown],
+  [`/api/chat/preferences`, PreferencesShown],
+  [`/api/chat/topics`, TopicShown],
+  [`/api/evals/suite`, SuiteChecked],
+  [`/api/chats/${string}`, ChatBrief],
+  [`/api/caps`, CapsShown],
+  [`/api/filters`, TrafficFilters],
+  [`/api/interception`, Intercepting],
+  [`/api/masks`, Mask[]],
+  [`/api/record`, RecordShown],
+  [`/api/rules`, InterceptionRule[]],
+];
+
+/** What `POST` answers with, by path. */
+export type PostAnswers = [
+  [`/api/chat/pairs/${string}/edit`, PairOpened],
+  [`/api/chat/pairs/${string}/reask`, AskedShown],
+  [`/api/chat/pairs/${string}/swap`, PairOpened],
+  [`/api/evals/${string}/case/adopt`, SavedShown],
+  [`/api/evals/${string}/case/save`, SavedShown],
+  [`/api/evals/${string}/case/undo`, SavedShown],
+  [`/api/chat/compaction/compare`, ComparisonShown],
+  [`/api/chat/compaction/draft`, DraftShown],
+  [`/api/chat/compaction/undo`, Versioned],
+  [`/api/chats/${string}/fork`, ChatBrief],
+  [`/api/evals/${string}/rerun`, EvalShown],
+  [`/api/evals/${string}/stop`, EvalShown],
+  [`/api/exchanges/${string}/answer`, HoldDecided],
+  [`/api/exchanges/${string}/drop`, HoldDecided],
+  [`/api/exchanges/${string}/edits`, Changed],
+  [`/api/exchanges/${string}/release`, HoldDecided],
+  [`/api/exchanges/${string}/replay`, { id: string }],
+  [`/api/runs/${string}/confirm`, RunShown],
+  [`/api/runs/${string}/decide`, RunShown],
+  [`/api/runs/${string}/resume`, RunShown],
+  [`/api/runs/${string}/step`, RunShown],
+  [`/api/runs/${string}/stop`, RunShown],
+  [`/api/approvals/forget`, ApprovalShown[]],
+  [`/api/chat/cancel`, Versioned],
+  [`/api/chat/command`, CommandShown],
+  [`/api/chat/compaction`, AskedShown],
+  [`/api/chat/delete`, Versioned],
+  [`/api/chat/estimate`, EstimateShown],
+  [`/api/chat/import`, ImportShown],
+  [`/api/chat/mark`, Versioned],
+  [`/api/chat/preview`, PreviewShown],
+  [`/api/chat/restore`, Versioned],
+  [`/api/chat/resume`, Versioned],
+  [`/api/chat/send`, AskedShown],
+  [`/api/chat/topics`, TopicShown],
+  [`/api/evals/make`, MadeShown],
+  [`/api/evals/save`, SavedShown],
+  [`/api/learned/forget`, ForgottenShown],
+  [`/api/chats`, ChatBrief],
+  [`/api/evals`, EvalShown],
+  [`/api/exchanges`, { id: string }],
+  [`/api/forget`, ForgetResult],
+  [`/api/import`, Imported],
+  [`/api/masks`, Mask[]],
+  [`/api/proxy`, ProxyShown],
+];

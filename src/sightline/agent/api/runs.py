@@ -66,10 +66,10 @@ class Approvals:
 def approval_calls(approvals: Approvals) -> Calls:
     """All calls below `/api/approvals`."""
 
-    async def list_approvals(_call: ApiCall) -> object:
+    async def list_approvals(_call: ApiCall) -> list[ApprovalShown]:
         return approvals.list_all()
 
-    async def forget(call: ApiCall) -> object:
+    async def forget(call: ApiCall) -> list[ApprovalShown]:
         return approvals.forget(await read_body(call.receive, ApprovalGone))
 
     return {"approvals": {"GET": list_approvals}, "approvals/forget": {"POST": forget}}

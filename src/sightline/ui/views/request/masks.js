@@ -43,8 +43,7 @@ export function Masks({ desk, onClose }) {
   }, [kept]);
   const save = async (/** @type {Mask[]} */ wanted) => {
     try {
-      const answer = await put("/api/masks", wanted);
-      setMasks(answer?.masks ?? (Array.isArray(answer) ? answer : wanted));
+      setMasks(await put("/api/masks", wanted));
       return true;
     } catch (error) {
       toastError(error);
