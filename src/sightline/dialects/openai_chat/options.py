@@ -1,5 +1,7 @@
 """Options of Chat Completions: where each stands, and the two that have a shape, output format and reasoning."""
 
+from collections.abc import Mapping
+
 from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of, unknown
 from sightline.dialects.json_schemas import fit_strict
@@ -37,6 +39,11 @@ READ_TABLE: Table = {**TABLE, "top_k": (("top_k",),)}
 """Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is understood and never introduced."""
 
 OPTION_KEYS = top_level_keys(READ_TABLE)
+
+RENAMED: Mapping[str, str] = {"max_tokens_field": "max_completion_tokens"}
+"""The quirks that give a field another name, each with the usual one. Both are in the table, so that either is read."""
+OTHER_NAMES = tuple((name, path[0]) for name, paths in READ_TABLE.items() for path in paths[1:])
+"""The second names of options."""
 
 RESPONSE_NAME = "response"
 

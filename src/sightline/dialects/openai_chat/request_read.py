@@ -27,7 +27,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING,
     THINKING_TEXT,
 )
-from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format
+from sightline.dialects.openai_chat.options import OPTION_KEYS, OTHER_NAMES, READ_TABLE, read_format
 from sightline.dialects.openai_chat.tools import read_tool_choice, read_tools
 from sightline.dialects.option_table import options_of, read_options
 from sightline.model.json import Json, JsonObject
@@ -102,8 +102,9 @@ def read_request(document: Json) -> Request:
     messages = as_list(body.get("messages"), "/messages")
     # Fields that we do not model; of two spellings of one option the one that was not used.
     extras = rest(body, _REQUEST)
-    if body.get("max_tokens") is not None and places.get("max_tokens") != "/max_tokens":
-        extras = {**extras, "max_tokens": body["max_tokens"]}
+    for option, key in OTHER_NAMES:
+        if body.get(key) is not None and places.get(option) != f"/{key}":
+            extras = {**extras, key: body[key]}
     if body.get("tool_choice") is not None and body.get("function_call") is not None:
         extras = {**extras, "function_call": body["function_call"]}
     stream_options = opt_object(body, "stream_options", "")

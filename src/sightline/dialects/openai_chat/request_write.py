@@ -10,7 +10,7 @@ from sightline.dialects.fields import compact, merge
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SIGNATURE, SIGNATURE_ID, THINKING_TEXT
-from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
+from sightline.dialects.openai_chat.options import READ_TABLE, RENAMED, TABLE, write_format, write_reasoning
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
@@ -50,8 +50,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     write_options(options, table, document, report, dialect=NAME, same=same, skip=frozenset())
     if same:
         document = merge(document, request.extras)
-    if target.quirks.max_tokens_field == "max_tokens":
-        _rename_limit(document, report, same=same)
+    for quirk, usual in RENAMED.items():
+        _rename(document, usual, getattr(target.quirks, quirk), report, same=same)
     if same:
         return document
     if options.stream and options.include_usage is None and target.quirks.stream_usage:
@@ -61,15 +61,14 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     return document
 
 
-def _rename_limit(document: JsonObject, report: Report, *, same: bool) -> None:
-    """Give the limit of the reply its older name; a request that has both says two things, and one is kept."""
-    limit = document.pop("max_completion_tokens", None)
-    if limit is None:
+def _rename(document: JsonObject, field: str, name: str, report: Report, *, same: bool) -> None:
+    """Give a field the provider's name for it; a request that has both says two things, and one is kept."""
+    if name == field or (value := document.pop(field, None)) is None:
         return
-    if document.setdefault("max_tokens", limit) != limit:
-        report.lose("/max_completion_tokens", "max_completion_tokens", "the provider reads max_tokens", "option")
+    if document.setdefault(name, value) != value:
+        report.lose(f"/{field}", field, f"the provider reads {name}", "option")
     elif same:
-        report.add("/max_tokens", "another name for max_completion_tokens", "the provider knows this one", "identity")
+        report.add(f"/{name}", f"another name for {field}", "the provider knows this one", "identity")
 
 
 def _fit_options(options: Options, report: Report) -> Options:
