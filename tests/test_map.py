@@ -1,4 +1,5 @@
-"""The walks in the map name files and functions that exist. The table of changes is checked with the architecture."""
+"""The walks in the map name files and functions that exist, and frequent changes take few files. That the files in the
+table of changes exist is checked with the architecture."""
 
 import ast
 import re
@@ -36,3 +37,23 @@ def test_a_walk_is_true_and_short(walk: str) -> None:
         if name not in set(names_in(ROOT / "src" / "sightline" / file))
     ]
     assert not missing
+
+
+MOST_FILES = {
+    "a provider quirk": 2,
+    "a column of the record": 3,
+    "a panel beside the chat": 3,
+    "a call of the chat": 2,
+    "a built-in tool": 2,
+    "an export of eval results": 3,
+    "a format of `export` and **Share**": 2,
+}
+"""How many files of the program a change takes as a rule: tests, documentation, migrations and what is generated come
+on top, and what the sentences after the first say of special cases."""
+
+
+@pytest.mark.parametrize("change", MOST_FILES)
+def test_a_frequent_change_takes_few_files(change: str) -> None:
+    row = MAP.partition(f"\n| {change} | ")[2].partition("\n")[0].partition(". If ")[0]
+    files = {name for name in re.findall(r"`([\w./-]+)`", row) if (ROOT / "src" / "sightline" / name).is_file()}
+    assert 0 < len(files) <= MOST_FILES[change], sorted(files)

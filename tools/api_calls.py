@@ -53,8 +53,11 @@ class _Reader:
                 if isinstance(pattern, ast.Constant) and isinstance(table, ast.Dict):
                     for method, handler in zip(table.keys, table.values, strict=True):
                         if isinstance(method, ast.Constant) and method.value in _METHODS:
-                            path = below + str(pattern.value)
-                            yield ApiAnswer(str(method.value), path, self._answer(handler, scope))
+                            kind = self._answer(handler, scope)
+                            if kind is None:
+                                where = f"{self._module.__name__}:{handler.lineno}"
+                                raise SystemExit(f"{where}: it cannot be told what this call answers with")
+                            yield ApiAnswer(str(method.value), below + str(pattern.value), kind)
         for child in ast.iter_child_nodes(node):
             yield from self.read(child, scope, below)
 
@@ -69,7 +72,7 @@ class _Reader:
         return found
 
     def _answer(self, handler: ast.expr, scope: Mapping[str, Any]) -> Any:
-        """What a handler, or a function that one is made of, returns."""
+        """What a handler, or a function that one is made of, returns; None where it cannot be told."""
         match handler:
             case ast.Lambda(body=body, args=arguments):
                 # The calls of one chat are lambdas of their own: it is their first parameter.
@@ -84,7 +87,7 @@ class _Reader:
             case ast.Name() | ast.Attribute():
                 return self._returned(handler, scope)
             case _:
-                raise self._unreadable(handler)
+                return None
 
     def _kind(self, value: ast.expr, scope: Mapping[str, Any]) -> Any:
         """The kind of a value: what a call returns, or how an attribute is annotated. None where it cannot be told."""
@@ -117,9 +120,6 @@ class _Reader:
 
     def _hint(self, annotation: ast.expr | None) -> Any:
         return None if annotation is None else _resolve(ast.unparse(annotation), vars(self._module))
-
-    def _unreadable(self, node: ast.expr) -> SystemExit:
-        return SystemExit(f"{self._module.__name__}:{node.lineno}: it cannot be told what this call answers with")
 
 
 def _attribute(owner: Any, name: str) -> Any:

@@ -1,6 +1,7 @@
 import asyncio
 import http.client
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
@@ -29,6 +30,7 @@ from sightline.store.summary import Summary
 from sightline.web.bodies import Query
 from sightline.workbench.exchange_views import body_sha256, fact_shown, line, original_sha256, reply_of, view
 from sightline.workbench.exchanges import Exchanges, sort_lines
+from sightline.workbench.workbench import FOLDER
 from tests.desk_stage import DeskStage, desk_stage
 from tests.server.running import ListStore, Running, running
 
@@ -399,6 +401,13 @@ def test_lines_are_sorted_by_a_column_with_unknown_values_last_and_in_pages() ->
     tries = [line_of("x_1"), line_of("x_2", attempts=1, tools=("b",)), line_of("x_3", attempts=3, tools=("A", "c"))]
     assert sorted_ids(tries, "attempts") == ["x_2", "x_3", "x_1"]
     assert sorted_ids(tries, "tool") == ["x_3", "x_2", "x_1"]
+
+
+def test_every_column_of_the_page_can_be_sorted_by() -> None:
+    names = re.findall(r'^    name: "(\w+)",$', (FOLDER / "views/traffic/columns.js").read_text("utf-8"), re.MULTILINE)
+    assert len(names) > 10
+    for name in names:
+        assert sorted_ids([line_of("x_1"), line_of("x_2")], name) == ["x_1", "x_2"]
 
 
 def test_a_column_that_does_not_exist_is_refused(store: ListStore) -> None:

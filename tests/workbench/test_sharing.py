@@ -117,9 +117,17 @@ def test_wrong_orders_and_files_are_refused_and_change_nothing(stage: DeskStage)
     assert len(stage.person.get("/api/exchanges")["exchanges"]) == before
 
 
+def test_every_format_that_is_offered_is_written(stage: DeskStage) -> None:
+    offered = stage.person.get("/api/about")["formats"]
+    assert [each["name"] for each in offered if not each["is_built_in"]] == ["url-list"]
+    for each in offered:
+        data, headers = share(stage, **{"as": each["name"]})
+        assert data
+        assert headers["content-disposition"].endswith(f'.{each["suffix"]}"')
+
+
 def test_an_archive_a_har_and_a_file_of_a_plug_in_come_back(stage: DeskStage, tmp_path: Path) -> None:
     files = {form: share(stage, **{"as": form})[0] for form in ("jsonl", "har", "url-list")}
-    assert stage.person.get("/api/about")["formats"][-1]["name"] == "url-list"
     (tmp_path / "plugins").mkdir()
     shutil.copy(Path("examples/plugins/url_list.py"), tmp_path / "plugins")
     with desk_stage(tmp_path, config='[plugins]\nuse = ["url_list.py"]\n') as other:
