@@ -37,7 +37,7 @@ import { labelOf, transportWord } from "./core/lines.js";
  * numbers are sorted from the largest on. `class` is that of its cells: `cut` where a text may not fit, `number` where
  * they are aligned to the right. `widths` are its widths on screens of each of `SCREENS`; on those behind them it does
  * not show. `show` and `tip` are for an exchange, `showAll` and `tipAll` for the row of a conversation.
- * @typedef {{ name: string, label: string, help: string, isNumber: boolean, class: "cut" | "number" | "",
+ * @typedef {{ name: string, label: string, help: string, isNumber?: boolean, class?: "cut" | "number",
  *   widths: readonly string[], tag?: "time", show: (row: LineRow, props: CellProps) => unknown,
  *   tip?: (line: Line) => string | null | undefined, showAll?: (all: All) => unknown,
  *   tipAll?: (all: All) => string | null | undefined }} Column
@@ -52,8 +52,6 @@ export const COLUMNS = [
     name: "state",
     label: "State",
     help: "State of the exchange",
-    isNumber: false,
-    class: "",
     widths: ["92px", "84px", "84px", "84px"],
     show: ({ line }) => showState(line),
   },
@@ -61,7 +59,6 @@ export const COLUMNS = [
     name: "title",
     label: "Request",
     help: "What was asked",
-    isNumber: false,
     class: "cut",
     widths: ["minmax(320px, 1fr)", "minmax(200px, 1fr)", "minmax(140px, 1fr)", "minmax(120px, 1fr)"],
     show: ({ line, label }, props) => showTitle(line, label, props),
@@ -71,7 +68,6 @@ export const COLUMNS = [
     name: "client",
     label: "Client",
     help: "The program that asked",
-    isNumber: false,
     class: "cut",
     widths: ["170px", "minmax(84px, 104px)", "minmax(80px, 110px)"],
     show: ({ line, isInside }) => (isInside ? "" : showClient(line)),
@@ -83,7 +79,6 @@ export const COLUMNS = [
     name: "model",
     label: "Model",
     help: "The model that was asked for",
-    isNumber: false,
     class: "cut",
     widths: ["220px", "minmax(100px, 136px)", "minmax(90px, 148px)", "minmax(80px, 140px)"],
     show: ({ line }) => line.model,
@@ -94,7 +89,6 @@ export const COLUMNS = [
     name: "route",
     label: "Route",
     help: "The client's dialect and the provider that it went to",
-    isNumber: false,
     class: "cut",
     widths: ["180px", "minmax(84px, 124px)"],
     show: ({ line }) => showRoute(line),
@@ -106,7 +100,6 @@ export const COLUMNS = [
     label: "Tokens in → out",
     help: "Tokens of the whole prompt and of the reply, as the provider counts them",
     isNumber: true,
-    class: "",
     widths: ["150px", "104px", "104px", "86px"],
     show: ({ line }, { most }) => showTokens(line, most),
     showAll: ({ sums }) => html`<span class="token-words number">${tokenWords(sums)}</span>`,

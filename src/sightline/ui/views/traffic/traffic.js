@@ -209,7 +209,7 @@ export function Traffic({ filter, onConnect }) {
 
 /** @param {{ column: import("./columns.js").Column, key?: string }} props */
 function ColumnHead({ column }) {
-  const { name, label, help, isNumber } = column;
+  const { name, label, help, isNumber = false } = column;
   const isSorted = sort.value.replace("-", "") === name;
   const isDown = sort.value.startsWith("-") || (name === "at" && !sort.value);
   const way = isDown ? "descending" : "ascending";
