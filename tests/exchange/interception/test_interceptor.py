@@ -14,7 +14,6 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.interception.interceptor import Interceptor, RuleSubject
 from sightline.exchange.outbound import outbound_for
-from sightline.exchange.recorder import received_fact
 from sightline.exchange.redaction import identify_caller
 from sightline.exchange.routing import route_for
 from sightline.filters.fields import FIELDS, FilterScope, Kind
@@ -534,7 +533,7 @@ def stopped(asked: ClientRequest, tools: tuple[str, ...] = ()) -> RuleSubject:
     catalog = Catalog(providers={"acme": Provider(dialect="openai-chat")}, routes=(Route(provider="acme"),))
     choice = route_for(catalog, asked, lambda _: True)
     caller = identify_caller(asked.headers, asked.path, asked.query, ())
-    received = FactEntry("x_1", 0, 4.0, received_fact(asked, caller, ""))
+    received = FactEntry("x_1", 0, 4.0, caller.received_fact(asked, ""))
     return RuleSubject(received, asked, choice, at=5.0, losses=2, tools=tools)
 
 
