@@ -24,7 +24,7 @@ from sightline.agent.core.approval import Policy
 from sightline.agent.core.run import RunPlan
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.tools.callables import Callables
+from sightline.agent.tools.tools import Callables
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.tools import open_runner
 from sightline.catalog.choose import choose

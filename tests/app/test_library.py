@@ -7,7 +7,7 @@ import pytest
 import sightline
 from sightline.agent.core.rounds import Round
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools.callables import Callables
+from sightline.agent.tools.tools import Callables
 from sightline.app.library import run_async, usage_of
 from sightline.errors import Code
 from sightline.model.events import StreamEvent, TextReceived

@@ -1,6 +1,8 @@
 import pytest
 
-from sightline.catalog.capabilities import (
+from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
+from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import (
     HOSTED_TOOLS,
     HostedTool,
     make_native_tool,
@@ -8,8 +10,6 @@ from sightline.catalog.capabilities import (
     refusals,
     refuse,
 )
-from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
-from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, PlainText, Text, ToolResult
 from sightline.model.request import (

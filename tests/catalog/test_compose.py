@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
-from sightline.catalog.capabilities import make_native_tool
 from sightline.catalog.compose import EFFORTS, Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
+from sightline.catalog.fitting import make_native_tool
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.registry import dialect as find
 from sightline.errors import Code, Fault

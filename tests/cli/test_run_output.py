@@ -9,7 +9,7 @@ from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.service.shapes import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
+from sightline.agent.service.run_view import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
 from sightline.cli.program import main
 from sightline.cli.run_control import RunView, call_line, clip, fold, record_lines, result_lines
 from sightline.model.events import TextReceived, ThinkingReceived

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import configuration
-from sightline.catalog.capabilities import make_native_tool
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import make_native_tool
 from sightline.catalog.loading import load
 from sightline.catalog.toml import TomlText
 from sightline.dialects import registry

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import read_answer
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody, refusal
+from sightline.exchange.engine import read_answer
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.parts import Text
 from sightline.model.reply import Reply

@@ -18,10 +18,9 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.service.approvers import Approval, Judging, deny_unattended
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
-from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened
-from sightline.agent.tools.tools import Tools, together
+from sightline.agent.tools.tools import Callables, Tools, together
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import counter, open_record
 from sightline.app.evals import open_evaluation, root_of, targets_for, with_targets
@@ -36,7 +35,7 @@ from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.suite_files import SuiteFiles, suite_in
 from sightline.evals.service.suite_targets import KnownTargets
-from sightline.exchange.answer_reading import EventObserver
+from sightline.exchange.engine import EventObserver
 from sightline.filters.parsing import parse
 from sightline.model.parts import Text
 from sightline.model.reply import Usage

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.catalog.capabilities import HostedTool, native_tool_kind, refuse
 from sightline.catalog.facts import Facts, Family
+from sightline.catalog.fitting import HostedTool, native_tool_kind, refuse
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject

@@ -15,8 +15,8 @@ from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import ToolOutcome, words_of
 from sightline.agent.service.approvers import Approver
 from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.run_view import RunShown
 from sightline.agent.service.runner import Runner
-from sightline.agent.service.shapes import RunShown
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.app.library import usage_of

@@ -13,8 +13,8 @@ from sightline.cli.terminal import harmless, many, read, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
+    from sightline.agent.service.run_view import RunBrief, RunShown
     from sightline.agent.service.runner import Runner
-    from sightline.agent.service.shapes import RunBrief, RunShown
     from sightline.app.configuration import Configuration
     from sightline.cli.terminal import Keyboard
     from sightline.testing.script import Script
@@ -173,7 +173,7 @@ def run_resume(arguments: argparse.Namespace) -> int:
 
 async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
-    from sightline.agent.service.shapes import MidFlightPending
+    from sightline.agent.service.run_view import MidFlightPending
     from sightline.agent.service.toolsets import KeptRules
     from sightline.app.configuration import data_folder
     from sightline.app.tools import open_runner, tools_of_run

@@ -179,7 +179,7 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
     """The exchange in one of the formats."""
     match form:
         case "curl" | "python":
-            from sightline.exchange.recording.replay_request import call_of
+            from sightline.exchange.resend import call_of
             from sightline.wire import snippet
 
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
@@ -210,7 +210,7 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
             from importlib.metadata import version
 
             from sightline.exchange.recording.har import har
-            from sightline.exchange.recording.replay_request import call_of
+            from sightline.exchange.resend import call_of
 
             return har([(exchange, call_of(exchange, catalog))], version("sightline"))
         case "html":
@@ -296,7 +296,7 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
     from sightline.app.engine import open_relay
     from sightline.app.machine import SystemClock
     from sightline.cli.answer import AnswerView
-    from sightline.exchange.answer_reading import read_answer
+    from sightline.exchange.engine import read_answer
     from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
     from sightline.exchange.resend import ResendSources
     from sightline.model.exchange import AttemptStarted, Translated

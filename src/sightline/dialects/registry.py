@@ -16,7 +16,7 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from sightline.catalog.capabilities import HostedTool
+    from sightline.catalog.fitting import HostedTool
     from sightline.dialects.dialect import Dialect
     from sightline.model.request import OpaqueTool
 

@@ -197,7 +197,7 @@ class AskedExchange:
 
 
 def _add_grader(name: str, grade: GradeAnswer, owner: LoadedPlugin) -> None:
-    from sightline.agent.tools.callables import call_function
+    from sightline.agent.tools.tools import call_function
     from sightline.evals.core.graders.grade import add_grader
 
     what = f"grader {name}"

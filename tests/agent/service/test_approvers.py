@@ -12,8 +12,8 @@ from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.approvers import Approval, Approver, Judging, Questions, Said, deny_unattended
+from sightline.agent.service.run_view import RunPaused
 from sightline.agent.service.runner import Runner
-from sightline.agent.service.shapes import RunPaused
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Fault
 from sightline.model.parts import Text

@@ -13,7 +13,7 @@ from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, RunnableCall
 from sightline.agent.service.approvers import Judging
-from sightline.agent.service.shapes import RunShown
+from sightline.agent.service.run_view import RunShown
 from sightline.agent.service.tool_calls import CallApproval
 from sightline.agent.tools.hooks import Event, Hook, Hooks, HookVerdict
 from sightline.errors import Code

@@ -10,8 +10,8 @@ from sightline.agent.core.rounds import Round
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.run_view import ApprovePending, ConfirmPending, MidFlightPending, RunShown
 from sightline.agent.service.runner import NewRun
-from sightline.agent.service.shapes import ApprovePending, ConfirmPending, MidFlightPending, RunShown
 from sightline.catalog.facts import Model
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall
 from tests.loop_stage import calls, count, limited, plan, reply, says

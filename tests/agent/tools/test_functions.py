@@ -12,7 +12,7 @@ import pytest
 
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.tools.callables import Callables, convert_arguments, failure_of, last_line, outcome_of, part_of
+from sightline.agent.tools.tools import Callables, convert_arguments, failure_of, last_line, outcome_of, part_of
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 

@@ -8,9 +8,8 @@ import pytest
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets
-from sightline.agent.tools.tools import Tools, together, unknown
+from sightline.agent.tools.tools import Callables, Tools, together, unknown
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
 from sightline.settings import Toolset

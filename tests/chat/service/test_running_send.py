@@ -8,7 +8,7 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import EventObserver
+from sightline.exchange.engine import EventObserver
 from sightline.exchange.recorder import FactObserver
 from sightline.model.request import Tool
 from tests.chat.core.stage import answered

@@ -24,7 +24,7 @@ from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.chat.service.chat import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import EventObserver
+from sightline.exchange.engine import EventObserver
 from sightline.exchange.memory import Memory
 from sightline.exchange.recorder import FactObserver
 from sightline.filters.fields import FilterScope

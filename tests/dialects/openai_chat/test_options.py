@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.openai_chat.options import read_format, write_format, write_reasoning
+from sightline.dialects.openai_chat.settings import read_format, write_format, write_reasoning
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.model.request import JsonFormat, Options, PlainFormat, Reasoning, Request, SchemaFormat

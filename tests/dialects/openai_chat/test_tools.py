@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.openai_chat.tools import read_tool_choice, read_tools
+from sightline.dialects.openai_chat.settings import read_tool_choice, read_tools
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report

@@ -7,8 +7,7 @@ import pytest
 from sightline.catalog.problem import Path as DocumentPath
 from sightline.errors import Fault
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.service.suite_files import SuiteFiles, suite_in
-from sightline.evals.service.suite_writing import SuiteWriter
+from sightline.evals.service.suite_files import SuiteFiles, SuiteWriter, suite_in
 from sightline.model.json import Json, JsonObject
 
 SUITE = """\

@@ -8,7 +8,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.har import har
-from sightline.exchange.recording.replay_request import again, call_of, elsewhere, had_credential
+from sightline.exchange.resend import again, call_of, elsewhere, had_credential
 from sightline.model.exchange import ExchangeCancelled, Fact, Received
 from sightline.store.entries import BodyEntry
 from sightline.wire.call import Variable

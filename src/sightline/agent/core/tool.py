@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from sightline.catalog.capabilities import HostedTool, make_native_tool
+from sightline.catalog.fitting import HostedTool, make_native_tool
 from sightline.dialects.registry import kind_of_hosted_tool
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject

@@ -38,14 +38,13 @@ from sightline.agent.service.round_sender import (
     recall_reply,
 )
 from sightline.agent.service.run_log import FactListener, RunLog, conversation_of
-from sightline.agent.service.shapes import RunPaused
+from sightline.agent.service.run_view import RunPaused
 from sightline.agent.service.tool_calls import CallApproval, HookPoints, ToolRunner, refusal_fault
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.answer_reading import EventObserver
-from sightline.exchange.engine import Engine
+from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.phase import Cancellation, cancel_reason, cancellation
 from sightline.exchange.recorder import FactObserver
 from sightline.journal.journal import StopSignal, drive

@@ -11,8 +11,7 @@ from sightline.agent.core.steps import Replied
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
-from sightline.exchange.answer_reading import EventObserver
-from sightline.exchange.engine import Engine
+from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.outbound import Prepared, write_prepared
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import load_exchange, read_request

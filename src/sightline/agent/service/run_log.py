@@ -10,8 +10,7 @@ import msgspec
 from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, stand, write
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.service.run_view import Looked, brief, show_run
-from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
+from sightline.agent.service.run_view import Looked, RunBrief, RunShown, SpentShown, State, brief, show_run
 from sightline.errors import Code, Fault
 from sightline.journal.journal import CONFLICT, FactFormat, Journal
 from sightline.store.store import Line, Logbook

@@ -17,8 +17,7 @@ from sightline.agent.service.approvers import Approver, Questions, Watcher
 from sightline.agent.service.driver import RunDriver, RunnerContext, RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
-from sightline.agent.service.run_view import Looked, show_run, so_far
-from sightline.agent.service.shapes import RunBrief, RunShown, State
+from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, show_run, so_far
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog, facts_of, family_of
@@ -26,8 +25,7 @@ from sightline.catalog.choose import ModelChoice, prices_of
 from sightline.catalog.compose import Prompt
 from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.answer_reading import EventObserver
-from sightline.exchange.engine import Engine
+from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.hub import RUN_PREFIX, Hub
 from sightline.exchange.outbound import compose_request, write_prepared
 from sightline.exchange.recorder import FactObserver

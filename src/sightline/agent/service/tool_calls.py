@@ -13,8 +13,8 @@ from sightline.agent.core.tool import Cap, ResultPart, ToolOutcome, cap_outcome,
 from sightline.agent.service.run_log import RunLog
 from sightline.agent.tools.hooks import Hooks, HookVerdict
 from sightline.agent.tools.tools import Tools
-from sightline.catalog.capabilities import refusals
 from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import refusals
 from sightline.errors import Code, Fault
 from sightline.journal.journal import StopSignal
 from sightline.model.json import Json

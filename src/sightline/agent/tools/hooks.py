@@ -11,8 +11,8 @@ import msgspec
 
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.commands import Commands
+from sightline.agent.tools.tools import call_function
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Reply

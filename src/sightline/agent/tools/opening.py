@@ -11,12 +11,11 @@ import msgspec
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome
-from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.commands import without
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
 from sightline.agent.tools.mcp.config import McpNetwork, open_mcp_file
 from sightline.agent.tools.python_file import PythonFile
-from sightline.agent.tools.tools import Progress, Tools, together
+from sightline.agent.tools.tools import Callables, Progress, Tools, together
 from sightline.errors import Code, Fault
 from sightline.platform.support import require
 from sightline.settings import Toolset

@@ -1,12 +1,35 @@
-"""The interface of tool sources, and several sources combined."""
+"""Sources of tools: their interface, several combined into one, and Python functions as one (arguments by their hints,
+outcomes of what they return or raise), called in this process for a program that uses Sightline as a library.
+
+An async function is awaited and can be cancelled. Any other runs in a thread, which cannot be ended: after a timeout or
+a cancellation it is abandoned and ends with the program at the latest. A tool that may hang belongs in a file of its
+own.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+import base64
+import contextvars
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from inspect import signature
+from pathlib import Path, PurePath
+from threading import Thread
+from traceback import walk_tb
+from types import TracebackType
+from typing import Protocol, TypeAlias, cast, get_type_hints
 
+import msgspec
+
+from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
+from sightline.agent.core.tool import Definition, ResultPart, Toolbox, ToolOutcome, text_outcome
 from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Audio, Document, Image, Inline, Text
+from sightline.wire.jsontext import encode
+from sightline.wire.media_type import encoding_of, is_text, sniff
 
 TIMEOUT = 60.0
 """Seconds that one call may take, unless its toolset says otherwise."""
@@ -69,3 +92,196 @@ class _CombinedTools:
         async with asyncio.TaskGroup() as group:
             for source in self._sources:
                 group.create_task(source.close())
+
+
+def convert_arguments(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
+    """Convert arguments to the types of the function's hints, such as a dataclass, a date or a set. A text is the only
+    argument of a free-text tool.
+
+    The agent loop has validated them against the schema of the same hints; what still does not fit raises
+    msgspec.ValidationError.
+    """
+    if isinstance(arguments, str):
+        return {next(iter(signature(function).parameters)): arguments}
+    hints = get_type_hints(function)
+    return {name: msgspec.convert(value, hints[name]) if name in hints else value for name, value in arguments.items()}
+
+
+_Picture: TypeAlias = Callable[[], bytes | None]
+_READABLE_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_LONGEST_COMPLAINT = 4000
+
+
+def outcome_of(value: object) -> ToolOutcome:
+    """The outcome of a returned value.
+
+    Text is text; an object (a dict, a dataclass, a struct) is structured; None is empty; any other JSON is its text.
+    Bytes become an image, a PDF, audio or text by their content. A list with bytes becomes one part for each member.
+    Anything else raises TypeError.
+    """
+    if isinstance(value, ToolOutcome):
+        return value
+    if value is None:
+        return ToolOutcome()
+    if isinstance(value, list | tuple) and any(_bytes_of(each) is not None for each in value):
+        return ToolOutcome(tuple(_part(each) for each in value))
+    if isinstance(value, str) or _bytes_of(value) is not None:
+        return ToolOutcome((_part(value),))
+    plain = _plain(value)
+    return ToolOutcome(structured=plain) if isinstance(plain, dict) else text_outcome(encode(plain).decode())
+
+
+def failure_of(error: BaseException, file: str, shown: str) -> ToolOutcome:
+    """The outcome of an exception, with the line in the function's file; `shown` is the file's name for the model."""
+    words = str(error) or "it gave no reason"
+    place = _place(error.__traceback__, file)
+    where = f" ({shown}, line {place[0]}, in {place[1]})" if place else ""
+    return text_outcome(f"{type(error).__name__}: {words[:_LONGEST_COMPLAINT]}{where}", is_error=True)
+
+
+def last_line(error: BaseException, file: str) -> int:
+    """The last line of this file in the exception's traceback; 0 if there is none."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno or 0
+    place = _place(error.__traceback__, file)
+    return place[0] if place else 0
+
+
+def part_of(data: bytes, name: str = "") -> ResultPart | None:
+    """Bytes as a part for a model; None if their type is not supported."""
+    kind = sniff(data, name)
+    inline = Inline(kind, base64.b64encode(data).decode())
+    if kind in _READABLE_IMAGES:
+        return Image(inline)
+    if kind == "application/pdf":
+        return Document(inline, title=name or None)
+    if kind.startswith("audio/"):
+        return Audio(inline)
+    return Text(data.decode(encoding_of(data))) if is_text(kind) or kind == "image/svg+xml" else None
+
+
+def _part(value: object) -> ResultPart:
+    if isinstance(value, str):
+        return Text(value)
+    data = _bytes_of(value)
+    if data is None:
+        plain = _plain(value)
+        return Text(encode(plain).decode())
+    part = part_of(data)
+    if part is None:
+        raise TypeError(f"the tool returned {len(data)} bytes of {sniff(data, '')}, which no model can read")
+    return part
+
+
+def _bytes_of(value: object) -> bytes | None:
+    """The value's bytes, or its image by the `_repr_png_` protocol of notebooks."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    draw = None if isinstance(value, type) else cast("_Picture | None", getattr(value, "_repr_png_", None))
+    return draw() if callable(draw) else None
+
+
+def _plain(value: object) -> Json:
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_encode_unusual)
+    return cast("Json | JsonObject", plain)
+
+
+def _encode_unusual(value: object) -> object:
+    if isinstance(value, PurePath | complex | BaseException):
+        return str(value)
+    raise TypeError(f"the tool returned a value that JSON cannot say: {type(value).__name__}")
+
+
+def _place(traceback: TracebackType | None, file: str) -> tuple[int, str] | None:
+    places = [(line, frame.f_code.co_name) for frame, line in walk_tb(traceback) if frame.f_code.co_filename == file]
+    return places[-1] if places else None
+
+
+class Callables:
+    """The functions as tools. Those in `parallel` may run concurrently with others."""
+
+    def __init__(
+        self,
+        functions: Sequence[Callable[..., object]],
+        *,
+        timeout: float = TIMEOUT,
+        parallel: Sequence[Callable[..., object]] = (),
+    ) -> None:
+        self._timeout = timeout
+        self._functions: dict[str, Callable[..., object]] = {}
+        definitions = []
+        for function in functions:
+            definition = definition_of(function, is_parallel=function in parallel)
+            if definition.name in self._functions:
+                raise Fault(Code.CONFIG, f"two tools are named {definition.name!r}", hint="Rename one of them.")
+            self._functions[definition.name] = function
+            definitions.append(definition)
+        self._definitions = tuple(definitions)
+
+    def __str__(self) -> str:
+        return "the functions of this program"
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        return self._definitions
+
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+        function = self._functions.get(call.name)
+        if function is None:
+            return unknown(call.name, self._definitions)
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                return outcome_of(await call_function(partial(function, **convert_arguments(function, call.arguments))))
+        except Exception as error:  # noqa: BLE001 - any exception of a tool becomes an outcome
+            if limit.expired():
+                return text_outcome(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
+            file = _file(function)
+            return failure_of(error, file, Path(file).name)
+
+    async def close(self) -> None:
+        """Does nothing."""
+
+
+async def call_function(function: Callable[[], object]) -> object:
+    """Call a function, async or not. One that is not async runs in a thread, without blocking the event loop."""
+    target = function.func if isinstance(function, partial) else function
+    if inspect.iscoroutinefunction(target):
+        return await function()  # type: ignore[misc]
+    value = await _in_thread(function)
+    return await value if inspect.isawaitable(value) else value
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """Like asyncio.to_thread, in a daemon thread: the program's exit does not wait for it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: object, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value: object = None
+        problem: Exception | None = None
+        try:
+            value = context.run(function)
+        except StopIteration as error:  # a future cannot hold a StopIteration
+            problem = RuntimeError(f"StopIteration: {error}")
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised where it is awaited
+            problem = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+        with suppress(RuntimeError):  # the loop is closed, so no one waits for the result
+            loop.call_soon_threadsafe(settle, value, problem)
+
+    Thread(target=work, name="tool", daemon=True).start()
+    return await future
+
+
+def _file(function: Callable[..., object]) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code.co_filename if code else ""

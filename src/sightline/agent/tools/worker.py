@@ -21,7 +21,7 @@ import msgspec
 
 from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, definition_problems
-from sightline.agent.tools.callables import convert_arguments, failure_of, last_line, outcome_of
+from sightline.agent.tools.tools import convert_arguments, failure_of, last_line, outcome_of
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.platform.processes import kill_own_group

@@ -18,8 +18,7 @@ from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.service.toolsets import KeptRules, ToolOpener, answer_of, messages_of
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import EventObserver
-from sightline.exchange.engine import Engine
+from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.outbound import Prepared
 from sightline.exchange.phase import cancel_reason
 from sightline.exchange.recorder import FactObserver

@@ -23,7 +23,7 @@ from sightline.evals.core.suite import SuitePlace
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, score_or_reason, summarize
 from sightline.evals.service.eval_log import PREFIX, State
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.suite_writing import replace_file
+from sightline.evals.service.suite_files import replace_file
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,

@@ -28,9 +28,15 @@ from sightline.evals.core.statistics.paired import pluralize
 from sightline.evals.core.suite import Suite, SuiteProblem
 from sightline.evals.core.target import SuiteTarget, TargetSpec
 from sightline.evals.service.evaluation import CasePreview
-from sightline.evals.service.suite_files import SuiteFiles, conversation, make_masked_case, run_reader, suite_in
+from sightline.evals.service.suite_files import (
+    SuiteFiles,
+    SuiteWriter,
+    conversation,
+    make_masked_case,
+    run_reader,
+    suite_in,
+)
 from sightline.evals.service.suite_targets import KnownTargets, own_provider_name
-from sightline.evals.service.suite_writing import SuiteWriter
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 

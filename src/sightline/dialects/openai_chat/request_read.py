@@ -27,8 +27,14 @@ from sightline.dialects.openai_chat.names import (
     THINKING,
     THINKING_TEXT,
 )
-from sightline.dialects.openai_chat.options import OPTION_KEYS, OTHER_NAMES, READ_TABLE, read_format
-from sightline.dialects.openai_chat.tools import read_tool_choice, read_tools
+from sightline.dialects.openai_chat.settings import (
+    OPTION_KEYS,
+    OTHER_NAMES,
+    READ_TABLE,
+    read_format,
+    read_tool_choice,
+    read_tools,
+)
 from sightline.dialects.option_table import options_of, read_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (

@@ -10,9 +10,17 @@ from sightline.dialects.fields import compact, merge
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SIGNATURE, SIGNATURE_ID, THINKING_TEXT
-from sightline.dialects.openai_chat.options import READ_TABLE, RENAMED, TABLE, write_format, write_reasoning
 from sightline.dialects.openai_chat.rules import MOST_STOPS
-from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
+from sightline.dialects.openai_chat.settings import (
+    READ_TABLE,
+    RENAMED,
+    TABLE,
+    write_format,
+    write_parallel,
+    write_reasoning,
+    write_tool_choice,
+    write_tools,
+)
 from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, CacheBreakpoint, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult

@@ -7,8 +7,8 @@ sister `openai_chat` what the two APIs have in common: the shape of errors, of l
 
 from collections.abc import Mapping
 
-from sightline.catalog.capabilities import HOSTED_TOOLS
 from sightline.catalog.compose import DialectSupport
+from sightline.catalog.fitting import HOSTED_TOOLS
 from sightline.dialects.dialect import (
     KEEP_ALIVE_COMMENT,
     CacheDiagnosis,

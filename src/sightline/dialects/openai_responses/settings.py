@@ -11,7 +11,7 @@ from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
-from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
+from sightline.dialects.openai_chat.settings import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.client_tools import read_tool
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import (

@@ -29,9 +29,17 @@ from sightline.evals.core.run_state import EvalBegan, EvalState, RunOptions, bud
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Suite, SuitePlace, SuiteProblem
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.suite_files import conversation, make_masked_case, sound, suite_in, turns_in
+from sightline.evals.service.suite_files import (
+    ENDINGS,
+    SuiteWrite,
+    SuiteWriter,
+    conversation,
+    make_masked_case,
+    sound,
+    suite_in,
+    turns_in,
+)
 from sightline.evals.service.suite_targets import KnownTargets, SuiteTargets
-from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request
 from sightline.model.exchange import Edited
 from sightline.model.json import Json, JsonObject

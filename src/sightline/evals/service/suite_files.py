@@ -1,21 +1,33 @@
-"""Suite files: reading them below one root folder, parsing suites, and making cases from the record."""
+"""Suite files below one root folder: read and parsed, made from the record, and changed, with everything else in them
+left as it is.
+"""
 
+import errno
 import hashlib
 import os
+import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from sightline.catalog.problem import Path as DocumentPath
+from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.grade import check_graders
 from sightline.evals.core.making.case import CaseExchange, MadeCase, join_exchanges, make_case, turns_of
-from sightline.evals.core.reading.files import Need, SuiteReading, candidates
+from sightline.evals.core.making.case_writer import MadeFile
+from sightline.evals.core.reading.files import Need, SuiteReading, candidates, folder_of, join_path, refusal_of
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.suite import Suite, SuiteProblem
+from sightline.evals.core.reading.yaml_edit import append_case, case_path, cases_in, write_value
+from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
+from sightline.evals.core.suite import Case, Suite, SuiteProblem
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
+from sightline.model.json import Json, JsonObject
 from sightline.store.store import Store
+from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Redaction
 
 LONGEST_FILE = 64 << 20
@@ -195,3 +207,262 @@ def _case_exchange_of(exchange: RecordedExchange) -> CaseExchange:
         hint = "Name an exchange in which the model was asked."
         raise Fault(Code.USAGE, f"{exchange.id} only counts tokens", hint=hint, status=422)
     return CaseExchange(exchange.request(), exchange.reply() if exchange.frames else None)
+
+
+ENDINGS = (".yaml", ".yml", ".jsonl")
+_RUNNING = frozenset({"command", "script", "python"})
+_WRITABLE = 0o222
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteWrite:
+    """A write to a suite: the file, its new hash, and the ids of new or changed cases."""
+
+    file: str
+    sha256: str
+    cases: tuple[str, ...]
+
+
+class SuiteWriter:
+    """Writes below one folder. Refuses to write a suite that could not be parsed afterwards, or a command that was not
+    in the file before: only users with access to the files, not to the page, decide what is run."""
+
+    def __init__(self, files: SuiteFiles, environment: Mapping[str, str]) -> None:
+        self._files = files
+        self._environment = environment
+        self._read: tuple[str, str, dict[str, Json]] = "", "", {}
+
+    def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> SuiteWrite:
+        """Append the cases of a text to a suite, which is created if it does not exist. `beside` are files that they
+        name, by their path relative to the suite."""
+        self._check(file)
+        if not is_whole(text):
+            hint = "Write both halves, or leave it out."
+            raise Fault(Code.USAGE, "the text contains half of a surrogate pair", hint=hint, status=422)
+        cases = _cases_of(text, file)
+        others = self._beside(file, beside)
+        before = self._files.read(file)
+        data = text.encode() if before is None else before
+        if before is not None:
+            for case in cases:
+                name = case.get("id")
+                if isinstance(name, str) and case_path(before, file, name) is not None:
+                    hint = "Give it another id."
+                    raise Fault(Code.USAGE, f"{file} has a case {quote_word(name)} already", hint=hint, status=409)
+                data = append_case(data, file, case)
+        suite = sound(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
+        self._check_commands(file, before, suite)
+        self._check_same(file, before)
+        for path, content in others.items():
+            self._write(path, content)
+        self._write(file, data)
+        return SuiteWrite(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
+
+    def read(self, file: str) -> tuple[str, str]:
+        """The text of a suite's file and its hash; a fault if there is none."""
+        self._check(file)
+        data = self._files.read(file)
+        if data is None:
+            raise Fault(Code.USAGE, f"there is no suite {file}", hint="Check the path.", status=404)
+        return data.decode("utf-8", "replace"), _hash(data)
+
+    def write_text(self, file: str, text: str, sha256: str, *, is_dry: bool = False) -> tuple[SuiteReading, str]:
+        """Write a whole suite, and return how it reads and its hash, which is empty if nothing was written: on a dry
+        run, or because of its problems. `sha256` is the hash of the file that the user saw, empty for a new one; a
+        fault if the file has another one by now."""
+        self._check(file)
+        if not is_whole(text):
+            hint = "Write both halves, or leave it out."
+            raise Fault(Code.USAGE, "the text contains half of a surrogate pair", hint=hint, status=422)
+        data, before = text.encode(), self._files.read(file)
+        reading = read_text(self._files, file, data, self._environment)
+        if is_dry or reading.suite is None:
+            return reading, ""
+        if before is not None and not sha256:
+            hint = "Give the new suite another name, or open that one."
+            raise Fault(Code.USAGE, f"there is a file {file} already", hint=hint, status=409)
+        if sha256 and (before is None or _hash(before) != sha256):
+            raise _change_fault(file)
+        self._check_commands(file, before, reading.suite)
+        self._check_same(file, before)
+        self._write(file, data)
+        return reading, _hash(data)
+
+    def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
+        """Set one value of a case. Raises a fault if the file no longer has this hash, so that no other change is
+        lost."""
+        _, after = self.preview_change(file, case, [(path, value)], sha256)
+        return self.replace(file, after, sha256, (case,))
+
+    def preview_change(
+        self, file: str, case: str, changes: Sequence[tuple[DocumentPath, Json]], sha256: str
+    ) -> tuple[bytes, bytes]:
+        """The file's content now, and with these values in a case. Nothing is written."""
+        data = self._read_unchanged(file, sha256)
+        where = case_path(data, file, case)
+        if where is None:
+            hint = "It is in another file, or has another id there."
+            raise Fault(Code.USAGE, f"{file} has no case {quote_word(case)}", hint=hint, status=409)
+        changed = data
+        for path, value in changes:
+            changed = write_value(changed, file, (*where, *path), value)
+        suite = sound(read_text(self._files, file, changed, self._environment), file)
+        self._check_commands(file, data, suite)
+        return data, changed
+
+    def replace(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> SuiteWrite:
+        """Replace a file, which must still have this hash."""
+        self._read_unchanged(file, sha256)
+        self._write(file, data)
+        return SuiteWrite(file, _hash(data), cases)
+
+    def source(self, case: Case) -> tuple[str, str, Json]:
+        """The file of a case, the file's hash and the case as written there. Empty if the file cannot be parsed any
+        more."""
+        file = case.place.file
+        data = self._files.read(file) if file else None
+        if data is None or not file.lower().endswith(ENDINGS):
+            return "", "", None
+        sha256 = _hash(data)
+        # Parsing is slow, and a user who looks at one case looks at its neighbours next.
+        known = self._read
+        if known[:2] != (file, sha256):
+            try:
+                known = file, sha256, cases_in(data, file)
+            except Fault:
+                known = file, sha256, {}
+            self._read = known
+        found = known[2].get(case.id)
+        return ("", "", None) if found is None else (file, sha256, found)
+
+    def _read_unchanged(self, file: str, sha256: str) -> bytes:
+        self._check(file)
+        data = self._files.read(file)
+        if data is None or _hash(data) != sha256:
+            raise _change_fault(file)
+        return data
+
+    def _check(self, file: str) -> None:
+        refusal = refusal_of(file)
+        if refusal is None and not file.lower().endswith(ENDINGS):
+            refusal = f"{quote_word(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
+        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
+            refusal = (
+                f"{quote_word(file)} is hidden",
+                "Name a file that does not begin with a dot, in folders that do not.",
+            )
+        if refusal is None and join_path("", file) is None:
+            refusal = f"{quote_word(file)} leads out of the folder", "Name a file in it."
+        if refusal is not None or self._files.path(file) is None:
+            message, hint = refusal or (f"{quote_word(file)} leads out of the folder", "Name a file in it.")
+            raise Fault(Code.USAGE, message, hint=hint, status=422)
+
+    def _check_commands(self, file: str, before: bytes | None, after: Suite) -> None:
+        wanted = commands_of(after)
+        if not wanted:
+            return
+        was = None if before is None else read_text(self._files, file, before, self._environment).suite
+        if was is None or not wanted <= commands_of(was):
+            hint = "Write the grader into the file itself; after that the rest of it can be changed here."
+            raise Fault(Code.USAGE, f"{file} would run a command that it does not run now", hint=hint, status=422)
+
+    def _check_same(self, file: str, before: bytes | None) -> None:
+        """Check that the file was not saved by an editor while it was parsed."""
+        if self._files.read(file) != before:
+            raise _change_fault(file)
+
+    def _beside(self, file: str, made: Sequence[MadeFile]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for each in made:
+            path = None if refusal_of(each.path) else join_path(folder_of(file), each.path)
+            if not path or self._files.path(path) is None:
+                message = f"{quote_word(each.path)} is not a valid path for a file of the suite"
+                raise Fault(Code.USAGE, message, hint="Name it relative to the suite.", status=422)
+            there = self._files.read(path)
+            if there is not None and there != each.data:
+                message = f"there is another file {quote_word(path)} already"
+                raise Fault(Code.USAGE, message, hint="Give the case another name.", status=409)
+            found[path] = each.data
+        return found
+
+    def _write(self, path: str, data: bytes) -> None:
+        place = self._files.path(path)
+        assert place is not None  # it was checked above
+        try:
+            replace_file(place, data)
+        except OSError as error:
+            hint = "Check who may write there, and the space left."
+            raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace a file atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    if not mode & _WRITABLE:
+        raise PermissionError(errno.EACCES, "the file is read-only")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    other = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        other.chmod(mode)
+        other.replace(path)
+    except OSError:
+        other.unlink(missing_ok=True)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Overlaid:
+    """Files, some of which are overlaid with contents that are not written yet."""
+
+    files: SuiteFiles
+    others: Mapping[str, bytes]
+
+    def bring(self, need: Need) -> bytes | None:
+        """The bytes that a suite parser needs: a file, or a folder's listing."""
+        if need.wanted != "listing" and need.path in self.others:
+            return self.others[need.path]
+        return self.files.bring(need)
+
+
+def _cases_of(text: str, file: str) -> list[JsonObject]:
+    tree = read_yaml(text.encode(), file)
+    if isinstance(tree, SuiteProblem):
+        raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion, status=422)
+    tests = tree.get("tests") or tree
+    cases = [each.json for each in tests.items]
+    if not cases or not all(isinstance(each, dict) for each in cases):
+        hint = "Write tests: and a list of cases."
+        raise Fault(Code.USAGE, "there is no case in the text", hint=hint, status=422)
+    return [each for each in cases if isinstance(each, dict)]
+
+
+def commands_of(suite: Suite) -> set[bytes]:
+    """The commands that a suite's graders run, as written."""
+    held = (graders for case in suite.cases for graders in (case.graders, *(turn.graders for turn in case.turns)))
+    specs = (spec for graders in held for spec in graders)
+    return {encode(command) for spec in specs for command in _commands({"type": spec.type, **spec.config})}
+
+
+def _commands(config: Json) -> Iterator[JsonObject]:
+    if isinstance(config, list):
+        for each in config:
+            yield from _commands(each)
+    # The expected arguments of a tool call are not commands that are run.
+    elif isinstance(config, dict) and config.get("type") != "tool-trajectory":
+        if not _RUNNING.isdisjoint(config):
+            yield {key: config[key] for key in sorted({*_RUNNING, "cwd", "type"} & config.keys())}
+        yield from _commands(list(config.values()))
+
+
+def _change_fault(file: str) -> Fault:
+    hint = "Look at it again, and change what is there now."
+    return Fault(Code.USAGE, f"{file} changed since it was looked at", hint=hint, status=409)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -25,8 +25,8 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.har import har, is_har, read_har
 from sightline.exchange.recording.page import cost_words, page, pretty
 from sightline.exchange.recording.records import Selection, read_summaries
-from sightline.exchange.recording.replay_request import call_of
 from sightline.exchange.recording.sharing import Redactor, exchange_of, texts_of
+from sightline.exchange.resend import call_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.store.archive import load, read, write_archive

@@ -16,10 +16,17 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.searching import ListFilesTool, SearchFilesTool
-from sightline.agent.tools.callables import call_function, convert_arguments, outcome_of, part_of
 from sightline.agent.tools.commands import Commands, minimal
-from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
-from sightline.catalog.capabilities import HostedTool
+from sightline.agent.tools.tools import (
+    TIMEOUT,
+    Progress,
+    call_function,
+    convert_arguments,
+    outcome_of,
+    part_of,
+    unknown,
+)
+from sightline.catalog.fitting import HostedTool
 from sightline.errors import Code, Fault
 from sightline.settings import BuiltinName
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff

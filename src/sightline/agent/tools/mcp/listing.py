@@ -25,8 +25,8 @@ from mcp_types import (
 )
 
 from sightline.agent.core.tool import Definition, ResultPart, ToolOutcome, definition_problems, truncate
-from sightline.agent.tools.callables import part_of
 from sightline.agent.tools.mcp.config import ServerLimits, mask_values
+from sightline.agent.tools.tools import part_of
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Text
