@@ -261,7 +261,7 @@ def test_a_hook_gets_every_kind_of_event_but_frames() -> None:
 
 
 def test_a_check_that_does_not_end_is_a_broken_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.plugins.rules.CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("sightline.plugins.checks.CHECK_SECONDS", 0.2)
     plugin = Plugin(name="p", hooks=(lambda _event: time.sleep(3600),))
     assert broken(plugin) == {"takes events of every kind": "it did not return within 0.2 s"}
 

@@ -25,7 +25,7 @@ from sightline.filters.predicate import Known
 from sightline.model.exchange import Fact
 from sightline.model.json import Json, JsonObject
 from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_name
-from sightline.plugins.dialect_checks import dialect_checks
+from sightline.plugins.checks import BrokenRuleError, Check, PluginFinding, dialect_checks, require, run_checks
 from sightline.plugins.guard import PLAIN
 from sightline.plugins.hooks import event_of
 from sightline.plugins.loading import check_catalogue, find_all
@@ -42,7 +42,6 @@ from sightline.plugins.plugin import (
     SigningContext,
     name_of,
 )
-from sightline.plugins.rules import BrokenRuleError, Check, PluginFinding, require, run_checks
 from sightline.store.entries import FactEntry
 from sightline.transport.http.framing import around_length
 from sightline.transport.http.target import target

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sightline.chat.api import shapes
-from sightline.chat.api.refusals import OWN_CODES, refusal
-from sightline.chat.api.request_bodies import MarkWanted, SendWanted, TopicChangeWanted
+from sightline.chat.api.requests import OWN_CODES, MarkWanted, SendWanted, TopicChangeWanted, refusal
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Receive, RequestEvent

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from sightline.chat.api.files import MOST_IMPORTED, download, media, parts_from_uploads, size_of
-from sightline.chat.api.request_bodies import AttachmentWanted
+from sightline.chat.api.requests import AttachmentWanted
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Refusal, Text
 from tests.chat.api.http_stage import ChatDesk, chat_desk

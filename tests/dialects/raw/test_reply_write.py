@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.raw.errors import read_error, write_error
-from sightline.dialects.raw.names import read_finish, write_finish
+from sightline.dialects.raw.names import read_error, read_finish, write_error, write_finish
 from sightline.dialects.raw.reply_read import RawMachine, read_reply
 from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
 from sightline.dialects.streaming import StreamReader

@@ -14,8 +14,7 @@ from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api.files import Files, parts_from_uploads
 from sightline.chat.api.filters import Commanding, Filters
 from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, ViewCalls, band
-from sightline.chat.api.refusals import load_with, not_there, refusing
-from sightline.chat.api.request_bodies import (
+from sightline.chat.api.requests import (
     CommandWanted,
     CompactionUndoWanted,
     CompactionWanted,
@@ -34,6 +33,9 @@ from sightline.chat.api.request_bodies import (
     TopicChangeWanted,
     TopicWanted,
     ViewWanted,
+    load_with,
+    not_there,
+    refusing,
 )
 from sightline.chat.api.shapes import (
     AskedShown,

@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api.filters import Filters
-from sightline.chat.api.request_bodies import AttachmentWanted
+from sightline.chat.api.requests import AttachmentWanted
 from sightline.chat.api.shapes import ImportShown
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.history import ChatHistory

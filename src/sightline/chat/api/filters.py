@@ -7,8 +7,7 @@ from typing import Final, Literal, assert_never, cast
 from urllib.parse import quote, urlencode
 
 from sightline.catalog.problem import likely, quote_word
-from sightline.chat.api.refusals import wrong_text
-from sightline.chat.api.request_bodies import CommandWanted
+from sightline.chat.api.requests import CommandWanted, wrong_text
 from sightline.chat.api.shapes import CommandShown
 from sightline.chat.core.commands import (
     COMMANDS,

@@ -8,8 +8,7 @@ import msgspec
 from sightline.catalog.facts import Prices
 from sightline.chat.api.files import media, parts_from_uploads, size_of
 from sightline.chat.api.filters import Filters
-from sightline.chat.api.refusals import load_with, not_there
-from sightline.chat.api.request_bodies import (
+from sightline.chat.api.requests import (
     EditWanted,
     IdsWanted,
     MarkWanted,
@@ -17,6 +16,8 @@ from sightline.chat.api.request_bodies import (
     QuestionWanted,
     SwapWanted,
     ViewWanted,
+    load_with,
+    not_there,
 )
 from sightline.chat.api.shapes import (
     AnswerShown,

@@ -1,4 +1,4 @@
-"""What the chat's calls return. The page's types are generated from these; what calls take is in `request_bodies`."""
+"""What the chat's calls return. The page's types are generated from these; what calls take is in `requests`."""
 
 from typing import Literal
 

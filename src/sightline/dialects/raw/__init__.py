@@ -22,8 +22,7 @@ from sightline.dialects.dialect import (
     show_model,
     state_fault,
 )
-from sightline.dialects.raw.errors import read_error, write_error
-from sightline.dialects.raw.names import NAME
+from sightline.dialects.raw.names import NAME, read_error, write_error
 from sightline.dialects.raw.reply_read import RawMachine, read_reply
 from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
 from sightline.dialects.raw.request import problems, read_request, write_request

@@ -1,16 +1,46 @@
-"""Words and numbers of the raw wire that more than one file here needs. The words for how a reply ended are our own, so
-that each of them is said exactly; the editor's are read too.
+"""Words, numbers and error bodies of the raw wire that more than one file here needs.
+
+The words for how a reply ended are our own, so that each of them is said exactly; the editor's are read too. An error
+is `{"error": {"code", "message"}}` with our own codes as the words.
 """
 
 from collections.abc import Mapping
 
+from sightline.dialects.faults import HINTS, provider_fault, status_of
 from sightline.dialects.fields import compact, opt_str
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import Failed, Finished
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Finish
 from sightline.model.request import Role
+
+NAME = "raw"
+
+ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+"""The roles by their number."""
+
+ROLE_NUMBERS: Mapping[Role, int] = {"system": 0, "developer": 0, "user": 1, "assistant": 2, "tool": 3}
+
+IMAGE, TEXT, OPAQUE, CACHE = 0, 1, 2, 3
+"""The kinds of parts by their number."""
+
+DETAILS = frozenset({"low", "high"})
+"""How closely the model can be asked to look at a picture."""
+
+SIGHTLINE = "sightline"
+"""Marks what we put beside the schema because it has no field for it: an opaque part, or a member of a known one."""
+
+OPTIONS = "requestOptions"
+
+FIRST_CALL = 1 << 20
+"""A message holds its calls behind its content, so a call's number comes behind that of any other part."""
+
+MOST_CHOICES = 1024
+"""A choice's number is below this, so that a broken one cannot ask for endless empty choices."""
+
+MARKER = "statefulMarker"
+"""Names what the provider keeps of the conversation, in a reply and in a delta."""
 
 FIELDS = frozenset({"finishReason", "finishDetail", "stopSequence"})
 
@@ -52,29 +82,41 @@ def write_finish(finish: Finish | None, detail: str | None, stop_sequence: str |
     return compact({"finishReason": finish, "finishDetail": detail, "stopSequence": stop_sequence})
 
 
-NAME = "raw"
+_CODES: Mapping[str, Code] = {code.value: code for code in Code}
 
-ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
-"""The roles by their number."""
 
-ROLE_NUMBERS: Mapping[Role, int] = {"system": 0, "developer": 0, "user": 1, "assistant": 2, "tool": 3}
+def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
+    """The fault that an error body tells; a body of another shape still gives one, with what it says."""
+    error = body.get("error") if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return provider_fault(status, error if isinstance(error, str) else "", details=body, headers=headers)
+    message, word = error.get("message"), error.get("code")
+    fault = provider_fault(
+        status,
+        message if isinstance(message, str) else "",
+        words=(word, error.get("type")),
+        details=error,
+        headers=headers,
+    )
+    code = _CODES.get(word) if isinstance(word, str) else None
+    if code is None:
+        return fault
+    return Fault(
+        code,
+        fault.message,
+        hint=HINTS[code],
+        status=status,
+        retry_after=fault.retry_after,
+        details=error,
+        numbers=fault.numbers,
+    )
 
-IMAGE, TEXT, OPAQUE, CACHE = 0, 1, 2, 3
-"""The kinds of parts by their number."""
 
-DETAILS = frozenset({"low", "high"})
-"""How closely the model can be asked to look at a picture."""
+def write_error(fault: Fault) -> tuple[int, JsonObject]:
+    """The status and body of a fault."""
+    return status_of(fault), {"error": error_object(fault)}
 
-SIGHTLINE = "sightline"
-"""Marks what we put beside the schema because it has no field for it: an opaque part, or a member of a known one."""
 
-OPTIONS = "requestOptions"
-
-FIRST_CALL = 1 << 20
-"""A message holds its calls behind its content, so a call's number comes behind that of any other part."""
-
-MOST_CHOICES = 1024
-"""A choice's number is below this, so that a broken one cannot ask for endless empty choices."""
-
-MARKER = "statefulMarker"
-"""Names what the provider keeps of the conversation, in a reply and in a delta."""
+def error_object(fault: Fault) -> JsonObject:
+    """The object that says what went wrong, in a body or in a stream."""
+    return {"code": fault.code.value, "message": fault.message}

@@ -15,7 +15,6 @@ from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.dialects.raw.carrier import Calls, carrier_kind, read_beside
 from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part, read_signature
-from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.names import (
     FIELDS,
     FIRST_CALL,
@@ -24,6 +23,7 @@ from sightline.dialects.raw.names import (
     NAME,
     ROLE_NUMBERS,
     SIGHTLINE,
+    read_error,
     read_finish,
 )
 from sightline.dialects.streaming import Machine, unread_fields

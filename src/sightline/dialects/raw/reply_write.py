@@ -16,8 +16,7 @@ from sightline.dialects.openai_chat.choices import CallIds, write_token
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.carrier import Beside, carrier_kind, without_place, write_beside
 from sightline.dialects.raw.content import ContentWriter, write_signature
-from sightline.dialects.raw.errors import error_object
-from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, write_finish
+from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, error_object, write_finish
 from sightline.dialects.streaming import PartEvent
 from sightline.dialects.tool_names import as_function_arguments, flat_name
 from sightline.model.events import (

@@ -1,6 +1,9 @@
-"""What the conformance run checks of a dialect: the laws that one can break, each with samples."""
+"""Checks of the conformance run: how a rule is checked and what is found, and the checks of a dialect, which are the
+laws that one can break, each with samples.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sightline.dialects.dialect import Client, Dialect, Target
@@ -24,9 +27,53 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Refusal, Text, ToolCall
 from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
-from sightline.plugins.rules import Check, require
+from sightline.plugins.guard import OverdueError, call_within, describe_error
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.sse import SseDecoder
+
+CHECK_SECONDS: Final = 10.0
+"""How long one rule may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFinding:
+    """One rule and what it is about (`signer acme-hmac`). `problem` is None where the rule is kept."""
+
+    what: str
+    rule: str
+    problem: str | None
+
+
+Check = Callable[[], None]
+"""Raises a `BrokenRuleError` where the rule is broken; any other exception is a problem as well."""
+
+
+class BrokenRuleError(Exception):
+    """What a plug-in does instead."""
+
+
+def run_checks(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
+    """Run the check of each rule; a finding for each, also where it is kept."""
+    for rule, check in checks.items():
+        try:
+            call_within(CHECK_SECONDS, check, lambda: None)
+        except OverdueError:
+            yield PluginFinding(what, rule, f"it did not return within {CHECK_SECONDS:g} s")
+        except BrokenRuleError as broken:
+            yield PluginFinding(what, rule, str(broken))
+        except Fault as fault:
+            yield PluginFinding(what, rule, f"it refuses: {describe_error(fault)}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plug-in raises is what the author wants to know
+            yield PluginFinding(what, rule, f"it raised {describe_error(error)}")
+        else:
+            yield PluginFinding(what, rule, None)
+
+
+def require(is_kept: object, problem: str) -> None:
+    """Raise a `BrokenRuleError` with this problem unless the rule is kept."""
+    if not is_kept:
+        raise BrokenRuleError(problem)
+
 
 _TEXTS: Final = {"/messages/0/content": "Answer briefly.", "/messages/1/content": "How far is the moon?"}
 _REQUEST: Final[JsonObject] = {
