@@ -249,7 +249,7 @@ class KnownHosts:
         self._known: dict[tuple[str, int], KnownHost] = {}
         for provider, url in urls:
             self._add(provider, url)
-        self._others = [_split(other) for other in others]
+        self._others = [_host_and_port(other) for other in others]
 
     def _add(self, provider: str, url: str) -> None:
         try:
@@ -291,6 +291,6 @@ def addresses_of(providers: Mapping[str, Provider], environment: Mapping[str, st
                 yield name, url
 
 
-def _split(other: str) -> tuple[str, int]:
+def _host_and_port(other: str) -> tuple[str, int]:
     name, _, port = other.lower().partition(":")
     return name, int(port) if port else _HTTPS
