@@ -329,36 +329,36 @@ export interface CaseRow {
   cells: Cell[];
 }
 
-/** One trial of a case. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools. */
+/** One trial of a case, with the fields of a turn; of a live conversation these have the messages of the last one. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools. */
 export interface CaseShown {
+  messages: MessageShown[];
+  answer: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
+  verdict: "fail" | "not_graded" | "pass" | "skip" | null;
+  score: number | null;
+  scores: Score[];
+  reason: string;
+  exchanges: string[];
+  seconds: number | null;
+  cost: number | null;
+  error: string;
   case: string;
   group: string;
   tags: string[];
   target: string;
   trial: number;
   status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
-  verdict: "fail" | "not_graded" | "pass" | "skip" | null;
-  score: number | null;
-  reason: string;
   criteria: string;
   expected: MessageShown[];
-  messages: MessageShown[];
   question: string;
-  answer: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
-  scores: Score[];
   turns: TurnShown[];
-  exchanges: string[];
   run: string;
   body_sha256: string;
   place: SuitePlace;
   notes: Note[];
   notes_trouble: string;
   usage: Usage | null;
-  cost: number | null;
-  seconds: number | null;
   finish: string;
   model: string;
-  error: string;
   error_code: string;
   cached: boolean;
   at: number;
@@ -1685,23 +1685,24 @@ export interface SendTelemetry {
   waitSeconds?: number;
 }
 
-/** A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation; `unpriced` ones have tokens whose cost is not known. `estimated_cost` of the cost is that of requests which the provider did not count. */
+/** A session in a list. */
 export interface SessionBrief {
   key: string;
   session: string;
-  title: string;
   client: string;
-  project: string;
+  began: number;
+  ended: number;
   turns: number;
   requests: number;
   failed: number;
   input_tokens: number;
+  cached_tokens: number;
   output_tokens: number;
   cost: number;
   unpriced: number;
   estimated_cost: number;
-  began: number;
-  ended: number;
+  title: string;
+  project: string;
 }
 
 /** Where a request is in its session: number `turn` of the `turns` of its thread, and the turns beside it. `turn` is 0 for a request that stands below one; `above` is that one. */
@@ -1715,22 +1716,23 @@ export interface SessionPlace {
   above: string;
 }
 
-/** A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation without one. `unpriced` requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the requests which the provider did not count; `is_cut` where older requests are left out. */
+/** A session with its threads; `is_cut` where older requests are left out. */
 export interface SessionShown {
   key: string;
   session: string;
   client: string;
-  models: string[];
   began: number;
   ended: number;
   turns: number;
   requests: number;
+  failed: number;
   input_tokens: number;
   cached_tokens: number;
   output_tokens: number;
   cost: number;
   unpriced: number;
   estimated_cost: number;
+  models: string[];
   is_cut: boolean;
   threads: SessionThread[];
 }

@@ -1,6 +1,6 @@
 """The lines of sessions in the record: all sessions, the lines of one, newest first, or its latest turn."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -62,26 +62,54 @@ MOST_LISTED: Final = 50_000
 """The list of sessions is made of so many of the latest requests."""
 
 
-class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in a list. `key` is its name in addresses. `turns` are its requests that carry a conversation;
-    `unpriced` ones have tokens whose cost is not known. `estimated_cost` of the cost is that of requests which the
+class SessionSums(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session is told by wherever it is shown. `key` is its name in addresses: the session's name, or the id of
+    the first request of a conversation without one. `turns` are its requests that carry a conversation; `unpriced`
+    requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the requests which the
     provider did not count."""
 
     key: str
     session: str
-    title: str
     client: str
-    project: str
+    began: float
+    ended: float
     turns: int
     requests: int
     failed: int
     input_tokens: int
+    cached_tokens: int
     output_tokens: int
     cost: float
     unpriced: int
     estimated_cost: float
-    began: float
-    ended: float
+
+
+class SessionBrief(SessionSums, frozen=True, kw_only=True):
+    """A session in a list."""
+
+    title: str
+    project: str
+
+
+def sum_session(key: str, lines: Sequence[Summary], turns: int) -> SessionSums:
+    """The sums of a session of at least one request, oldest first."""
+    sums = add_up(lines)
+    return SessionSums(
+        key=key,
+        session=lines[-1].session,
+        client=lines[-1].client,
+        began=lines[0].at,
+        ended=max(line.at + (line.elapsed or 0.0) for line in lines),
+        turns=turns,
+        requests=len(lines),
+        failed=sums.failed,
+        input_tokens=sums.input_tokens,
+        cached_tokens=sums.cached_tokens,
+        output_tokens=sums.output_tokens,
+        cost=sums.cost,
+        unpriced=sums.unpriced,
+        estimated_cost=sums.estimated_cost,
+    )
 
 
 def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
@@ -99,23 +127,10 @@ def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
 
 def _brief(key: str, lines: list[Summary]) -> SessionBrief:
     turns = [line for line in lines if not line.is_side and not line.origin and is_turn(line)]
-    sums = add_up(lines)
     return SessionBrief(
-        key=key,
-        session=lines[-1].session,
+        **msgspec.structs.asdict(sum_session(key, lines, len(turns))),
         title=next((line.title for line in turns if line.title), lines[0].title),
-        client=lines[-1].client,
         project=project_of(lines[-1].session),
-        turns=len(turns),
-        requests=len(lines),
-        failed=sums.failed,
-        input_tokens=sums.input_tokens,
-        output_tokens=sums.output_tokens,
-        cost=sums.cost,
-        unpriced=sums.unpriced,
-        estimated_cost=sums.estimated_cost,
-        began=lines[0].at,
-        ended=max(line.at + (line.elapsed or 0.0) for line in lines),
     )
 
 

@@ -24,8 +24,7 @@ from sightline.tokens.cache_autopsy import Cause
 from sightline.web.bodies import Query
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
-from sightline.workbench.costs import add_up
-from sightline.workbench.session_lines import not_on_record
+from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session
 
 MOST_REQUESTS: Final = 5_000
 """So many of a session's latest requests are shown."""
@@ -73,25 +72,10 @@ class SessionThread(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[SessionTurn, ...]
 
 
-class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A session. `key` is its name in addresses: the session's name, or the id of the first request of a conversation
-    without one. `unpriced` requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the
-    requests which the provider did not count; `is_cut` where older requests are left out."""
+class SessionShown(SessionSums, frozen=True, kw_only=True):
+    """A session with its threads; `is_cut` where older requests are left out."""
 
-    key: str
-    session: str
-    client: str
     models: tuple[str, ...]
-    began: float
-    ended: float
-    turns: int
-    requests: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    cost: float
-    unpriced: int
-    estimated_cost: float
     is_cut: bool
     threads: tuple[SessionThread, ...]
 
@@ -259,22 +243,10 @@ def _turn(line: Summary, asked: str, total: float, below: tuple[SessionThread, .
 def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False) -> SessionShown:
     """A session of at least one request."""
     lines = sorted(summaries, key=lambda line: (line.at, line.id))
-    threads, sums = arrange(lines), add_up(lines)
+    threads = arrange(lines)
     return SessionShown(
-        key=key,
-        session=lines[-1].session,
-        client=lines[-1].client,
+        **msgspec.structs.asdict(sum_session(key, lines, sum(len(thread.turns) for thread in threads))),
         models=tuple(dict.fromkeys(line.model for line in lines if line.model)),
-        began=lines[0].at,
-        ended=max(line.at + (line.elapsed or 0.0) for line in lines),
-        turns=sum(len(thread.turns) for thread in threads),
-        requests=len(lines),
-        input_tokens=sums.input_tokens,
-        cached_tokens=sums.cached_tokens,
-        output_tokens=sums.output_tokens,
-        cost=sums.cost,
-        unpriced=sums.unpriced,
-        estimated_cost=sums.estimated_cost,
         is_cut=is_cut,
         threads=threads,
     )

@@ -20,7 +20,7 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
 )
-from sightline.agent.core.limits import Behaviour, LimitName, Reached
+from sightline.agent.core.limits import LimitName, Reached, RunLimits
 from sightline.agent.core.rounds import CallRecord, Fate, Round
 from sightline.agent.core.rounds import Pending as PendingOfLoop
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
@@ -47,17 +47,8 @@ class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
     is_estimated: bool = False
 
 
-class LimitsShown(msgspec.Struct, frozen=True, kw_only=True):
+class LimitsShown(RunLimits, frozen=True, omit_defaults=False, kw_only=True):
     """The most of each; null means no limit."""
-
-    requests: int | None
-    tool_calls: int | None
-    tokens: int | None
-    cost: float | None
-    seconds: float | None
-    repeats: int | None
-    mistakes: int | None
-    behaviour: Behaviour
 
 
 class RunBrief(msgspec.Struct, frozen=True, kw_only=True):

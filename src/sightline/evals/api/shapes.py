@@ -223,11 +223,11 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
-class CaseShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial of a case. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited`
-    means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file
-    has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a
-    target with tools."""
+class CaseShown(TurnShown, frozen=True, kw_only=True):
+    """One trial of a case, with the fields of a turn; of a live conversation these have the messages of the last one.
+    `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited
+    a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it
+    cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools."""
 
     case: str
     group: str
@@ -235,28 +235,18 @@ class CaseShown(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     trial: int
     status: TrialStatus
-    verdict: Verdict | None
-    score: float | None
-    reason: str
     criteria: str
     expected: tuple[MessageShown, ...]
-    messages: tuple[MessageShown, ...]
     question: str
-    answer: tuple[Block, ...]
-    scores: tuple[Score, ...]
     turns: tuple[TurnShown, ...]
-    exchanges: tuple[str, ...]
     run: str
     body_sha256: str
     place: SuitePlace
     notes: tuple[Note, ...]
     notes_trouble: str
     usage: Usage | None
-    cost: float | None
-    seconds: float | None
     finish: str
     model: str
-    error: str
     error_code: str
     cached: bool
     at: float

@@ -344,34 +344,25 @@ class CaseShowing:
         notes, trouble = self._notes(shown, case, key[1])
         sha256, source = self._source(case)
         return CaseShown(
+            **msgspec.structs.asdict(_turn(seen, score, last)),
             case=case.id,
             group=case.group,
             tags=case.tags,
             target=key[1],
             trial=key[2],
             status=("running" if key in standing.running else "waiting") if result is None else result.status,
-            verdict=None if score is None else score.verdict,
-            score=None if score is None else score.score,
-            reason="" if score is None else score.reason,
             criteria=case.criteria,
             expected=tuple(_show_expectation(each) for each in case.expected),
-            messages=messages_shown(last.asked),
             question=last.question,
-            answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
-            scores=() if score is None else score.scores,
             turns=() if result is None else _turns(result),
-            exchanges=seen.exchanges,
             run=seen.run,
             body_sha256=last.request_sha256,
             place=case.place,
             notes=notes,
             notes_trouble=trouble,
             usage=seen.usage,
-            cost=seen.cost,
-            seconds=seen.seconds,
             finish=seen.finish,
             model=seen.model,
-            error=seen.error,
             error_code=seen.error_code,
             cached=result is not None and result.cached,
             at=0.0 if result is None else result.at,
@@ -444,13 +435,14 @@ def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
 def _turns(result: CaseResult) -> tuple[TurnShown, ...]:
     scores: list[CaseScore | None] = [*result.score.turns]
     scores += [None] * (len(result.turns) - len(scores))
-    return tuple(_turn(seen, score) for seen, score in zip(result.turns, scores, strict=False))
+    return tuple(_turn(seen, score, seen) for seen, score in zip(result.turns, scores, strict=False))
 
 
-def _turn(seen: CaseObservation, score: CaseScore | None) -> TurnShown:
+def _turn(seen: CaseObservation, score: CaseScore | None, last: CaseObservation) -> TurnShown:
+    """A turn, or a whole trial, of which the messages of its `last` turn are shown."""
     return TurnShown(
-        messages=messages_shown(seen.asked),
-        answer=answer_shown(seen.messages, len(media_in(seen.asked, ()))),
+        messages=messages_shown(last.asked),
+        answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
         verdict=None if score is None else score.verdict,
         score=None if score is None else score.score,
         scores=() if score is None else score.scores,
