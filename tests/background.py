@@ -1,9 +1,10 @@
-"""The scripted upstream in a thread of its own, for programs under test that run a loop themselves."""
+"""Servers in threads of their own, for programs under test that run a loop themselves."""
 
 import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.upstream import Upstream
 
@@ -30,3 +31,22 @@ def upstream_in_background() -> Iterator[Upstream]:
 def wait_until_gone(upstream: Upstream, connection: int = 0) -> None:
     """Return once the program has closed its side of a connection; within a minute, or it has not."""
     asyncio.run_coroutine_threadsafe(upstream.gone(connection), upstream._loop).result(60)
+
+
+@contextmanager
+def handling(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The URL of a server whose requests this class handles."""
+
+    class Quiet(handler):
+        def log_message(self, *_: object) -> None:
+            """Tests are quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -26,7 +26,8 @@ class MemoryLogbook:
 
     async def logs(self, prefix: str = "") -> list[Log]:
         found = [(name, lines) for name, lines in self.kept.items() if name.startswith(prefix) and lines]
-        return [Log(name, len(lines), lines[0].at, lines[-1].at) for name, lines in found]
+        logs = [Log(name, len(lines), lines[0].at, lines[-1].at) for name, lines in found]
+        return sorted(logs, key=lambda log: log.latest, reverse=True)
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
         kept = self.kept.get(log, [])

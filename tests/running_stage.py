@@ -89,6 +89,18 @@ class FakeTools:
         self.is_closed = True
 
 
+def stuck_tools() -> tuple[FakeTools, asyncio.Event]:
+    """Tools whose calls never end, and the event that one has begun."""
+    begun = asyncio.Event()
+
+    async def act(_call: RunnableCall) -> ToolOutcome:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    return FakeTools(act), begun
+
+
 @dataclass
 class Person:
     """Decides as told: allows, unless something else stands here, and remembers what was asked."""

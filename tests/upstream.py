@@ -308,6 +308,18 @@ def pieces(*parts: Piece, then: Ending | Literal["keep", "stall"] = "keep") -> P
     return play
 
 
+def after(gate: asyncio.Event, step: Play, came: asyncio.Event | None = None) -> Play:
+    """The same, once the gate is open; `came` is set when the request has come."""
+
+    async def play(talk: Talk) -> None:
+        if came is not None:
+            came.set()
+        await gate.wait()
+        await step(talk)
+
+    return play
+
+
 def stall(*before: Piece) -> Play:
     """Nothing more after these pieces, until the client hangs up."""
     return pieces(*before, then="stall")

@@ -1,5 +1,6 @@
 """A folder as a user has it after some traffic: a provider, its key, and a record."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -15,10 +16,14 @@ from tests.recordings import store_with
 from tests.upstream import Upstream
 
 
-async def fill(folder: Path, *exchanges: Iterable[Entry]) -> None:
+def fill(folder: Path, *exchanges: Iterable[Entry]) -> None:
     """Put these on record."""
-    async with store_with(folder, *exchanges):
-        pass
+
+    async def keep() -> None:
+        async with store_with(folder, *exchanges):
+            pass
+
+    asyncio.run(keep())
 
 
 def stand_alone_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +49,13 @@ def folder_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstr
             '[models."m"]\nproviders = ["acme"]\nprices = { input = 1.0, output = 2.0 }\n'
         )
         yield upstream
+
+
+def ran(capsysbinary: pytest.CaptureFixture[bytes], *words: str, status: int = 0) -> tuple[bytes, str]:
+    """What a command prints, and what it says beside."""
+    assert main(list(words)) == status
+    captured = capsysbinary.readouterr()
+    return captured.out, captured.err.decode()
 
 
 def traffic(capsysbinary: pytest.CaptureFixture[bytes], wanted: str = "") -> list[dict[str, object]]:

@@ -1,6 +1,5 @@
 """Exchanges leave one record as a file and enter another as they were."""
 
-import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from sightline.cli.program import main
 from sightline.exchange.recording.formats import FORMS
 from sightline.model.exchange import Received
 from sightline.store.entries import BodyEntry
-from tests.cli.recorded_folder import fill, folder_of
+from tests.cli.recorded_folder import fill, folder_of, ran
 from tests.recordings import exchange, failed
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
 from tests.upstream import Upstream
@@ -28,20 +27,12 @@ Captured = pytest.CaptureFixture[bytes]
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     with folder_of(tmp_path, monkeypatch) as upstream:
         other = chat_body("more")
-        asyncio.run(
-            fill(
-                tmp_path / "data",
-                exchange(FIRST, BODY, chat_stream("Hel", "lo"), headers=HEADERS, session="one"),
-                exchange(SECOND, other, [b'{"error":{"message":"busy"}}'], end=failed(529), headers=HEADERS),
-            )
+        fill(
+            tmp_path / "data",
+            exchange(FIRST, BODY, chat_stream("Hel", "lo"), headers=HEADERS, session="one"),
+            exchange(SECOND, other, [b'{"error":{"message":"busy"}}'], end=failed(529), headers=HEADERS),
         )
         yield upstream
-
-
-def ran(capsysbinary: Captured, *words: str, status: int = 0) -> tuple[bytes, str]:
-    assert main(list(words)) == status
-    captured = capsysbinary.readouterr()
-    return captured.out, captured.err.decode()
 
 
 @pytest.mark.parametrize("form", ["jsonl", "har"])
@@ -96,7 +87,7 @@ def test_what_was_never_sent_has_no_place_in_an_http_archive(capsysbinary: Captu
     unsent = chat_body("never sent")
     name = f"x_{3:020x}"
     facts = noted(name, [Received("openai-chat", "m", sha256(unsent))])
-    asyncio.run(fill(tmp_path / "data", [BodyEntry(sha256(unsent), unsent), *facts]))
+    fill(tmp_path / "data", [BodyEntry(sha256(unsent), unsent), *facts])
     out, told = ran(capsysbinary, "export", "--as", "har")
     assert f"{name} was not sent" in told
     assert [entry["pageref"] for entry in json.loads(out)["log"]["entries"]] == [FIRST, SECOND]

@@ -1,6 +1,5 @@
 """`sightline cache` on a record."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = Usage(input_tokens=2010, output_tokens=1, cached_tokens=0, cache_write_tokens=2000)
     read = Usage(input_tokens=2020, output_tokens=1, cached_tokens=2000, cache_write_tokens=0)
     turns = [turn(1, "Monday", written), turn(2, "Monday", read), turn(3, "Tuesday", written)]
-    asyncio.run(fill(tmp_path / "data", *turns))
+    fill(tmp_path / "data", *turns)
 
 
 def test_every_turn_is_told_with_its_cause(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,5 @@
 """`sightline context` on a record."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -36,12 +35,10 @@ BODY = {
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_alone_in(tmp_path, monkeypatch)
     later = {**BODY, "messages": [{"role": "user", "content": "Other."}]}
-    asyncio.run(
-        fill(
-            tmp_path / "data",
-            exchange("x_1", json.dumps(BODY).encode(), session="fix@shop"),
-            exchange("x_2", json.dumps(later).encode(), session="other", at=NOON + 9),
-        )
+    fill(
+        tmp_path / "data",
+        exchange("x_1", json.dumps(BODY).encode(), session="fix@shop"),
+        exchange("x_2", json.dumps(later).encode(), session="other", at=NOON + 9),
     )
 
 

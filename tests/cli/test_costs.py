@@ -21,7 +21,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     bodies = [b'{"model":"m","messages":[]}', b'{"model":"m","messages":[1]}']
     exchanges = [exchange(f"x_{n}", body, at=NOON + n, session="s") for n, body in enumerate(bodies)]
-    asyncio.run(fill(tmp_path / "data", *exchanges))
+    fill(tmp_path / "data", *exchanges)
 
 
 def test_a_table_has_groups_and_a_total(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_below_the_table_is_where_the_prices_are_from(capsys: pytest.CaptureFixt
 def test_a_failed_request_does_not_make_the_cost_of_the_others_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asyncio.run(fill(tmp_path / "data", exchange("x_9", b'{"model":"m","messages":[9]}', [b"{}"], end=failed(429))))
+    fill(tmp_path / "data", exchange("x_9", b'{"model":"m","messages":[9]}', [b"{}"], end=failed(429)))
     assert main(["costs", "--by", "model"]) == 0
     total = capsys.readouterr().out.splitlines()[-1].split()
     assert (total[1], total[5]) == ("3", "unknown")

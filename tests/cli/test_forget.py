@@ -25,12 +25,10 @@ Captured = pytest.CaptureFixture[bytes]
 @pytest.fixture(autouse=True)
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     with folder_of(tmp_path, monkeypatch) as upstream:
-        asyncio.run(
-            fill(
-                tmp_path / "data",
-                exchange(FIRST, chat_body(f"{WORD} asked"), chat_stream(WORD, "said"), session="one"),
-                exchange(SECOND, chat_body("more"), chat_stream("fine"), session="two"),
-            )
+        fill(
+            tmp_path / "data",
+            exchange(FIRST, chat_body(f"{WORD} asked"), chat_stream(WORD, "said"), session="one"),
+            exchange(SECOND, chat_body("more"), chat_stream("fine"), session="two"),
         )
         yield upstream
 

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,15 +28,13 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
         unsent = chat_body("never sent")
         facts = [Received("openai-chat", "m", sha256(unsent))]
         whole = chat_body("whole", logit_bias={"1": 2})
-        asyncio.run(
-            fill(
-                tmp_path / "data",
-                exchange("x_a", BODY, FRAMES, headers=HEADERS),
-                exchange("x_b", whole, [b"{}"], stream=False),
-                exchange("x_c", BODY, FRAMES[:1], end=failed(200)),
-                exchange("x_d", BODY, [b"{}"], path="/v1/messages/count_tokens", spoken="anthropic"),
-                [BodyEntry(sha256(unsent), unsent), *noted("x_e", facts)],
-            )
+        fill(
+            tmp_path / "data",
+            exchange("x_a", BODY, FRAMES, headers=HEADERS),
+            exchange("x_b", whole, [b"{}"], stream=False),
+            exchange("x_c", BODY, FRAMES[:1], end=failed(200)),
+            exchange("x_d", BODY, [b"{}"], path="/v1/messages/count_tokens", spoken="anthropic"),
+            [BodyEntry(sha256(unsent), unsent), *noted("x_e", facts)],
         )
         yield upstream
 

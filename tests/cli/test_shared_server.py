@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.rules import Rules
 from sightline.exchange.remote_relay import RunningServer
 from sightline.filters.predicate import Known
+from tests.background import handling
 from tests.gateway_server import served
 from tests.person import Person
 from tests.shared_servers import free_port, has_ended, sharing
@@ -101,16 +102,8 @@ def test_what_only_looks_like_a_server_of_ours_hears_no_token(tmp_path: Path, sa
             self.end_headers()
             self.wfile.write(said)
 
-        def log_message(self, *_: object) -> None:
-            """Tests are quiet."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as other:
-        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        with sharing(tmp_path, other.server_address[1]) as server:
-            assert server.url != f"http://127.0.0.1:{other.server_address[1]}"
-        other.shutdown()
-        thread.join()
+    with handling(Handler) as other, sharing(tmp_path, int(other.rpartition(":")[2])) as server:
+        assert server.url != other
     assert len(heard) == 1
     assert server.token not in heard[0]
 
@@ -204,19 +197,8 @@ def serving(api: Api) -> Iterator[None]:
         def do_PUT(self) -> None:
             self._answer()
 
-        def log_message(self, *_: object) -> None:
-            """Tests are quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    api.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with handling(Handler) as api.url:
         yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_session_rule_comes_first_while_the_client_runs(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What leaves the record for others: as a page, as Markdown, as an archive, with stand-ins for what stays here."""
 
-import asyncio
 import base64
 import json
 from collections.abc import Iterator
@@ -8,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.program import main
-from tests.cli.recorded_folder import fill, folder_of, traffic
+from tests.cli.recorded_folder import fill, folder_of, ran, traffic
 from tests.recordings import exchange
 from tests.store.traffic import chat_body, chat_stream, sha256
 from tests.upstream import Upstream
@@ -30,20 +28,12 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     with folder_of(tmp_path, monkeypatch) as upstream:
         config = tmp_path / "sightline.toml"
         config.write_text(config.read_text() + '[export]\npatterns = ["TICKET-\\\\d+"]\n')
-        asyncio.run(
-            fill(
-                tmp_path / "data",
-                exchange(FIRST, chat_body(asked), frames, headers=headers, session="one"),
-                exchange(SECOND, chat_body(f"Again {MAIL}"), chat_stream("Nothing", " else"), session="two"),
-            )
+        fill(
+            tmp_path / "data",
+            exchange(FIRST, chat_body(asked), frames, headers=headers, session="one"),
+            exchange(SECOND, chat_body(f"Again {MAIL}"), chat_stream("Nothing", " else"), session="two"),
         )
         yield upstream
-
-
-def ran(capsysbinary: Captured, *words: str, status: int = 0) -> tuple[bytes, str]:
-    assert main(list(words)) == status
-    captured = capsysbinary.readouterr()
-    return captured.out, captured.err.decode()
 
 
 def contents(archive: bytes) -> str:

@@ -28,13 +28,11 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     with folder_of(tmp_path, monkeypatch) as upstream:
         unsent = chat_body("never sent")
         facts = [Received("openai-chat", "m", sha256(unsent))]
-        asyncio.run(
-            fill(
-                tmp_path / "data",
-                exchange("x_a1", BODY, FRAMES, headers=HEADERS),
-                [BodyEntry(sha256(unsent), unsent), *noted("x_b1", facts)],
-                noted("x_c1", [Received("openai-chat", "m", sha256(b"taken by retention"))]),
-            )
+        fill(
+            tmp_path / "data",
+            exchange("x_a1", BODY, FRAMES, headers=HEADERS),
+            [BodyEntry(sha256(unsent), unsent), *noted("x_b1", facts)],
+            noted("x_c1", [Received("openai-chat", "m", sha256(b"taken by retention"))]),
         )
         upstream.script = [says({"ok": True})]
         yield upstream

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +22,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def three(data: Path) -> Path:
-    asyncio.run(
-        fill(
-            data,
-            exchange("x_1", chat_body("first \x1b[31mwords"), chat_stream("a"), session="s"),
-            exchange("x_2", chat_body("second"), [b"{}"], end=failed(529), at=NOON + 60),
-            exchange("x_3", chat_body("third " * 60), chat_stream("b"), at=NOON + 120),
-        )
+    fill(
+        data,
+        exchange("x_1", chat_body("first \x1b[31mwords"), chat_stream("a"), session="s"),
+        exchange("x_2", chat_body("second"), [b"{}"], end=failed(529), at=NOON + 60),
+        exchange("x_3", chat_body("third " * 60), chat_stream("b"), at=NOON + 120),
     )
     return data
 

@@ -1,10 +1,10 @@
 """Providers on this machine: one that says what it is told to, and one that speaks a dialect of ours."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any, Protocol
 
 from sightline.dialects.dialect import Client, Dialect
@@ -13,6 +13,8 @@ from sightline.model.events import StreamEvent
 from sightline.model.fold import fold
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
+from tests.background import handling
+from tests.gateway_server import Served, served
 
 
 class Answering(Protocol):
@@ -88,6 +90,19 @@ def speaking(dialect: Dialect, client: Client) -> Iterator[Upstream]:
 
 
 @contextmanager
+def gateway_to(upstreams: Mapping[str, Answering], folder: Path) -> Iterator[Served]:
+    """A gateway with a provider `to-NAME` of each of these, by the name of its dialect; they listen as long."""
+    with ExitStack() as stack:
+        for upstream in upstreams.values():
+            stack.enter_context(_listening(upstream))
+        tables = [
+            f'[providers.to-{name}]\ndialect = "{name}"\nbase_url = "{each.url}{"/v1" if "openai" in name else ""}"\n'
+            for name, each in upstreams.items()
+        ]
+        yield stack.enter_context(served(folder, "\n".join(tables)))
+
+
+@contextmanager
 def _listening(answering: Answering) -> Iterator[None]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -99,16 +114,5 @@ def _listening(answering: Answering) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, *_: object) -> None:
-            """Tests are quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    answering.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with handling(Handler) as answering.url:
         yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

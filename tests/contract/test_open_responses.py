@@ -8,7 +8,6 @@ that were written for it cannot read.
 import http.client
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,8 +33,8 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.reply import Usage
-from tests.contract.loopback import Upstream, _listening
-from tests.gateway_server import Served, served
+from tests.contract.loopback import Upstream, gateway_to
+from tests.gateway_server import Served
 
 DIALECTS = ("openai-responses", "anthropic", "gemini", "openai-chat")
 COUNTED = UsageReceived(Usage(input_tokens=11, output_tokens=5, cached_tokens=3, reasoning_tokens=2))
@@ -80,21 +79,13 @@ class ConformantUpstream(Upstream):
 
 
 @pytest.fixture(scope="module")
-def upstreams() -> Iterator[dict[str, ConformantUpstream]]:
-    with ExitStack() as stack:
-        made = {name: ConformantUpstream(dialect(name)) for name in DIALECTS}
-        for upstream in made.values():
-            stack.enter_context(_listening(upstream))
-        yield made
+def upstreams() -> dict[str, ConformantUpstream]:
+    return {name: ConformantUpstream(dialect(name)) for name in DIALECTS}
 
 
 @pytest.fixture(scope="module")
 def gateway(upstreams: dict[str, ConformantUpstream], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    tables = [
-        f'[providers.to-{name}]\ndialect = "{name}"\nbase_url = "{upstream.url}{"/v1" if "openai" in name else ""}"\n'
-        for name, upstream in upstreams.items()
-    ]
-    with served(tmp_path_factory.mktemp("gateway"), "\n".join(tables)) as running:
+    with gateway_to(upstreams, tmp_path_factory.mktemp("gateway")) as running:
         yield running
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import anthropic
@@ -11,29 +10,21 @@ import pytest
 from google import genai
 from google.genai import types
 
-from tests.contract.loopback import _listening
+from tests.contract.loopback import gateway_to
 from tests.contract.reasoning_providers import PROVIDERS, TURNS, ReasoningProvider, is_words, thought
-from tests.gateway_server import Served, served
+from tests.gateway_server import Served
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"file": {"type": "integer"}}, "required": ["file"]}
 
 
 @pytest.fixture(scope="module")
-def providers() -> Iterator[dict[str, ReasoningProvider]]:
-    with ExitStack() as stack:
-        made = {name: kind() for name, kind in PROVIDERS.items()}
-        for provider in made.values():
-            stack.enter_context(_listening(provider))
-        yield made
+def providers() -> dict[str, ReasoningProvider]:
+    return {name: kind() for name, kind in PROVIDERS.items()}
 
 
 @pytest.fixture(scope="module")
 def gateway(providers: dict[str, ReasoningProvider], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    tables = [
-        f'[providers.to-{name}]\ndialect = "{name}"\nbase_url = "{provider.url}{"/v1" if "openai" in name else ""}"\n'
-        for name, provider in providers.items()
-    ]
-    with served(tmp_path_factory.mktemp("gateway"), "\n".join(tables)) as running:
+    with gateway_to(providers, tmp_path_factory.mktemp("gateway")) as running:
         yield running
 
 

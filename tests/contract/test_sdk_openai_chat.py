@@ -35,6 +35,7 @@ from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
 from tests.contract.loopback import Provider, provider
+from tests.dialects.openai_chat.telling import without_nulls
 
 CASES = sorted((Path(__file__).parents[1] / "wire_cases" / "openai-chat").iterdir())
 ASK: Any = {"model": "gpt-5.2", "messages": [{"role": "user", "content": "hi"}]}
@@ -143,12 +144,6 @@ RICH: list[dict[str, Any]] = [
         ],
     },
 ]
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("arguments", RICH)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sightline.cli.program import main
-from tests.cli.evals.eval_folder import eval_folder
+from tests.cli.evals.eval_folder import eval_folder, run_reported
 from tests.upstream import Upstream
 
 Captured = pytest.CaptureFixture[str]
@@ -33,10 +33,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstre
 
 
 def report(capsys: Captured, *words: str) -> tuple[dict[str, object], str]:
-    main(["eval", "run", SUITE, "--json", *words])
-    out, err = capsys.readouterr()
-    assert out, err
-    found: dict[str, object] = json.loads(out.splitlines()[-1])
+    _, found, err = run_reported(capsys, SUITE, *words)
     return found, err
 
 

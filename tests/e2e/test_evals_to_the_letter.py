@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from tests.cli.evals.eval_folder import eval_folder
+from tests.cli.evals.eval_folder import eval_folder, run_reported
 from tests.upstream import Upstream
 
 Captured = pytest.CaptureFixture[str]
@@ -27,11 +27,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstre
 
 def run(capsys: Captured, suite: str, *words: str) -> tuple[int, dict[str, object], str]:
     Path("s.eval.yaml").write_text(suite)
-    code = main(["eval", "run", "s.eval.yaml", "--json", *words])
-    out, err = capsys.readouterr()
-    assert out, err
-    report: dict[str, object] = json.loads(out.splitlines()[-1])
-    return code, report, err
+    return run_reported(capsys, "s.eval.yaml", *words)
 
 
 FILES = f"""

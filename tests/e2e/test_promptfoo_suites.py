@@ -1,6 +1,5 @@
 """promptfoo's files, run and imported as they are: providers, prompts in files, lists of values, defaults."""
 
-import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from tests.cli.evals.eval_folder import eval_folder
+from tests.cli.evals.eval_folder import eval_folder, run_reported
 from tests.upstream import Upstream
 
 Captured = pytest.CaptureFixture[str]
@@ -23,11 +22,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstre
 
 
 def run(capsys: Captured, *words: str) -> tuple[int, dict[str, object], str]:
-    code = main(["eval", "run", "promptfooconfig.yaml", "--json", *words])
-    out, err = capsys.readouterr()
-    assert out, err
-    report: dict[str, object] = json.loads(out.splitlines()[-1])
-    return code, report, err
+    return run_reported(capsys, "promptfooconfig.yaml", *words)
 
 
 CONFIG = """

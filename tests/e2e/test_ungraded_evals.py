@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sightline.cli.program import main
-from tests.cli.evals.eval_folder import eval_folder
+from tests.cli.evals.eval_folder import eval_folder, run_reported
 
 Captured = pytest.CaptureFixture[str]
 
@@ -55,10 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run(folder: Path, capsys: Captured, suite: str, *words: str) -> tuple[int, dict[str, object]]:
     (folder / "s.eval.yaml").write_text(suite)
-    code = main(["eval", "run", "s.eval.yaml", "--target", "program", "--json", *words])
-    out, err = capsys.readouterr()
-    assert out, err
-    report: dict[str, object] = json.loads(out.splitlines()[-1])
+    code, report, _ = run_reported(capsys, "s.eval.yaml", "--target", "program", *words)
     return code, report
 
 

@@ -1,7 +1,6 @@
 """Dialling a provider's socket: over TLS, through proxies, and when what answers is no socket."""
 
 import asyncio
-import ssl
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from sightline.errors import Code
 from sightline.transport.web_socket import RefusedSocket, dial_socket
 from sightline.wire.call import HttpRequest
 from tests.forward_proxy import ForwardProxy
-from tests.transport.http.asking import client, failure, kind, told
+from tests.transport.http.asking import client, failure, kind, served_by, told
 from tests.upstream import Upstream, answer, cut, drip, pieces, stall
 
 
@@ -45,8 +44,7 @@ def get(url: str, **headers: str) -> HttpRequest:
 def test_a_socket_is_dialled_like_every_connection(tmp_path: Path, is_tls: bool, has_proxy: bool) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("api.example.com").configure_cert(context)
+    context = served_by(authority, "api.example.com")
 
     async def story() -> None:
         async with serve(echo, "127.0.0.1", 0, ssl=context if is_tls else None) as server, ForwardProxy() as proxy:

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sightline.wire.call import RequestTemplate, Variable
 from sightline.wire.snippet import LONGEST_ARGUMENT, curl, python
+from tests.background import handling
 
 KEY = Variable("ACME_API_KEY", "Bearer ", help="Get one at https://acme.example/keys.")
 TRACE = Variable("ACME_TRACE", optional=True)
@@ -58,19 +59,8 @@ def listening() -> Iterator[Listener]:
 
         do_GET = do_POST  # noqa: N815 - the name is the library's
 
-        def log_message(self, *_: object) -> None:
-            """Tests are quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listener.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with handling(Handler) as listener.url:
         yield listener
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture(scope="module")

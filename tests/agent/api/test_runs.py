@@ -14,8 +14,6 @@ from sightline.agent.api.runs import Approvals, Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
-from sightline.agent.core.steps import RunnableCall as ToolUse
-from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
@@ -26,7 +24,7 @@ from sightline.model.parts import ToolCall
 from sightline.web import replies
 from sightline.web.routes import ApiCall, Routes
 from tests.loop_stage import calls, count, limited, plan, says
-from tests.running_stage import FakeTools, RunStage, news, open_stage, plays
+from tests.running_stage import RunStage, news, open_stage, plays, stuck_tools
 from tests.upstream import Upstream
 
 ASKING = plan(policy=Policy())
@@ -145,14 +143,7 @@ async def test_a_limit_is_raised_on_the_page_or_not(tmp_path: Path, *, goes_on: 
 
 async def test_a_run_is_stopped_on_the_page(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as (desk, upstream):
-        begun = asyncio.Event()
-
-        async def act(_call: ToolUse) -> ToolOutcome:
-            begun.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        desk.stage.tools = FakeTools(act)
+        desk.stage.tools, begun = stuck_tools()
         upstream.script = [plays(calls(count(1)))]
         task = desk.begin(plan())
         await begun.wait()
@@ -183,14 +174,7 @@ async def test_stepping_is_switched_on_and_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize("told_before", [True, False])
 async def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_before: bool) -> None:
     async with open_desk(tmp_path) as (desk, upstream):
-        begun = asyncio.Event()
-
-        async def act(_call: ToolUse) -> ToolOutcome:
-            begun.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        desk.stage.tools = FakeTools(act)
+        desk.stage.tools, begun = stuck_tools()
         upstream.script = [plays(calls(count(1))), plays(says())]
         task = desk.begin(plan())
         await begun.wait()

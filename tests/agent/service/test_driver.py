@@ -19,9 +19,9 @@ from sightline.model.events import TextReceived
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.parts import Text, ToolCall
 from tests.loop_stage import COUNT, EDIT, OFF, SHELL, TOOLBOX, calls, count, limited, plan, reply, says
-from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, on_stage, open_stage, plays
+from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, on_stage, open_stage, plays, stuck_tools
 from tests.stepping_clock import SteppingClock
-from tests.upstream import Upstream, stall
+from tests.upstream import Upstream, after, stall
 from tests.upstream import says as answers
 
 
@@ -219,14 +219,7 @@ async def test_to_stop_at_once_before_the_model_spoke_keeps_the_question(stage: 
 @on_stage
 async def test_to_stop_after_the_step_lets_the_model_end_and_runs_nothing(stage: RunStage, upstream: Upstream) -> None:
     gate, came = asyncio.Event(), asyncio.Event()
-    whole = plays(calls(count(1)))
-
-    async def slow(talk: object) -> None:
-        came.set()
-        await gate.wait()
-        await whole(talk)
-
-    upstream.script = [slow]
+    upstream.script = [after(gate, plays(calls(count(1))), came)]
     async with asyncio.TaskGroup() as group:
         task = group.create_task(stage.run())
         await came.wait()
@@ -282,14 +275,7 @@ async def test_stop_while_waiting_for_a_decision_cancels_the_run(tmp_path: Path,
 async def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_taken_up(
     stage: RunStage, upstream: Upstream
 ) -> None:
-    begun = asyncio.Event()
-
-    async def act(_call: RunnableCall) -> ToolOutcome:
-        begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    tools = FakeTools(act)
+    tools, begun = stuck_tools()
     upstream.script = [plays(calls(count(1))), plays(says())]
     task = asyncio.ensure_future(stage.run(tools=tools))
     await begun.wait()
@@ -334,15 +320,9 @@ async def test_excessive_tool_progress_does_not_flood_watchers(stage: RunStage, 
 
 @on_stage
 async def test_stop_while_waiting_about_interrupted_calls_cancels_the_run(stage: RunStage, upstream: Upstream) -> None:
-    begun = asyncio.Event()
-
-    async def act(_call: RunnableCall) -> ToolOutcome:
-        begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
+    tools, begun = stuck_tools()
     upstream.script = [plays(calls(count(1)))]
-    task = asyncio.ensure_future(stage.run(tools=FakeTools(act)))
+    task = asyncio.ensure_future(stage.run(tools=tools))
     await begun.wait()
     task.cancel()
     await asyncio.wait({task})
@@ -386,14 +366,7 @@ async def test_a_run_that_is_left_while_tools_run_goes_on_with_those_that_did_no
 @on_stage
 async def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(stage: RunStage, upstream: Upstream) -> None:
     gate, came = asyncio.Event(), asyncio.Event()
-    whole = plays(calls(count(1)))
-
-    async def slow(talk: object) -> None:
-        came.set()
-        await gate.wait()
-        await whole(talk)
-
-    upstream.script = [slow, plays(says())]
+    upstream.script = [after(gate, plays(calls(count(1))), came), plays(says())]
     task = asyncio.ensure_future(stage.run())
     await came.wait()
     stage.runner.leave("r_1")

@@ -15,7 +15,7 @@ from sightline.agent.service.runner import NewRun
 from sightline.catalog.facts import Model
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall
 from tests.loop_stage import calls, count, limited, plan, reply, says
-from tests.running_stage import FakeTools, RunStage, begins, news, on_stage, plays
+from tests.running_stage import FakeTools, RunStage, begins, news, on_stage, plays, stuck_tools
 from tests.upstream import Upstream
 
 
@@ -193,15 +193,9 @@ async def test_the_open_round_has_what_is_known_of_its_calls(stage: RunStage, up
 
 @on_stage
 async def test_a_run_that_was_left_has_what_it_came_to(stage: RunStage, upstream: Upstream) -> None:
-    begun = asyncio.Event()
-
-    async def act(_call: RunnableCall) -> ToolOutcome:
-        begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
+    tools, begun = stuck_tools()
     upstream.script = [plays(calls(count(1)))]
-    task = asyncio.get_running_loop().create_task(stage.run(tools=FakeTools(act)))
+    task = asyncio.get_running_loop().create_task(stage.run(tools=tools))
     await begun.wait()
     assert len(stage.runner.so_far("r_1")) == 1
     task.cancel()

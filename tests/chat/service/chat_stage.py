@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -24,8 +24,9 @@ from sightline.exchange.hub import Announced, FactQueue
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Budgeted
 from sightline.model.json import JsonObject
-from sightline.store.store import Line, Log, overtaken
+from sightline.store.store import Line
 from tests.chat.core.stage import BY_LETTER, told
+from tests.logbook_fake import MemoryLogbook
 from tests.relay_stage import Stage
 from tests.upstream import LAST, Play, Upstream, answer, chunk, head, pieces, streams
 
@@ -33,36 +34,22 @@ EVENT_STREAM = [("Content-Type", "text/event-stream")]
 LIMIT = 100
 
 
-class Lines:
-    """A logbook in memory. `before_append` is called with each log's name before anything is added to it."""
+class Lines(MemoryLogbook):
+    """A logbook in memory that lets others run, as a database does. `before_append` is called with each log's name
+    before anything is added to it."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, list[Line]] = {}
+        super().__init__()
         self.before_append: Callable[[str], object] = lambda _log: None
 
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
         await asyncio.sleep(0)
         self.before_append(log)
-        lines = self.kept.setdefault(log, [])
-        if len(lines) != after:
-            raise overtaken(log)
-        lines += [Line(after + number, at, each) for number, each in enumerate(data, 1)]
+        await super().append(log, after, data, at)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
         await asyncio.sleep(0)
-        return self.kept.get(log, [])[after:]
-
-    async def logs(self, prefix: str = "") -> list[Log]:
-        found = [(name, lines) for name, lines in self.kept.items() if name.startswith(prefix) and lines]
-        logs = [Log(name, len(lines), lines[0].at, lines[-1].at) for name, lines in found]
-        return sorted(logs, key=lambda log: log.latest, reverse=True)
-
-    async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
-        kept = self.kept.get(log, [])
-        self.kept[log] = [Line(line.n, line.at, lines.get(line.n, line.data)) for line in kept]
-
-    async def forget(self, log: str) -> None:
-        self.kept.pop(log, None)
+        return await super().lines(log, after)
 
     @property
     def bytes(self) -> bytes:

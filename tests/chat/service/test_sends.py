@@ -21,7 +21,7 @@ from tests.chat.service.chat_stage import (
     word,
 )
 from tests.relay_stage import KEY
-from tests.upstream import chunk, cut, head, stall
+from tests.upstream import after, chunk, cut, head, stall
 
 EVENT_STREAM = [("Content-Type", "text/event-stream")]
 
@@ -227,13 +227,7 @@ async def test_7_6_a_setting_changed_in_flight_does_not_touch_the_retries(stage:
     stage.watch()
     await stage.begin(*pairs(4))
     changing = asyncio.Event()
-    refused = overflows()
-
-    async def wait_and_refuse(talk):
-        await changing.wait()
-        await refused(talk)
-
-    stage.upstream.script = [wait_and_refuse, says("ok")]
+    stage.upstream.script = [after(changing, overflows()), says("ok")]
     name = await stage.service.sends.send("v", "hello")
     await stage.upstream.arrived(1)
     settings = {"charsPerToken": 0.5, "maxTrimAttempts": 0, "userRequestAllowance": 50}
@@ -286,13 +280,7 @@ async def test_7_6_all_attempts_used_up_the_error_says_what_to_do(stage: ChatSta
 async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stage: ChatStage) -> None:
     await stage.begin(*pairs(3))
     changing = asyncio.Event()
-    refused = overflows()
-
-    async def wait_and_refuse(talk):
-        await changing.wait()
-        await refused(talk)
-
-    stage.upstream.script = [wait_and_refuse, says("never")]
+    stage.upstream.script = [after(changing, overflows()), says("never")]
     name = await stage.service.sends.send("v", "hello")
     await stage.upstream.arrived(1)
     await stage.service.views.set_view("v", filter="s>0")

@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -43,7 +42,7 @@ def test_unsupported_assertion_is_reported(folder: Path, capsys: Captured) -> No
 
 
 def test_exchanges_are_imported_as_they_are_made(folder: Path, capsys: Captured) -> None:
-    asyncio.run(fill(folder / "data", exchange("x_1", chat_body("Hi"), chat_stream("Hello."))))
+    fill(folder / "data", exchange("x_1", chat_body("Hi"), chat_stream("Hello.")))
     assert main(["eval", "import", "x_1", "--name", "hi"]) == 0
     assert "  - id: hi\n" in capsys.readouterr().out
 
@@ -65,12 +64,10 @@ def test_other_sources_are_refused(folder: Path, capsys: Captured, words: list[s
 
 @pytest.fixture
 def data(folder: Path) -> Path:
-    asyncio.run(
-        fill(
-            folder / "data",
-            exchange("x_1", chat_body("Hi", "Hello.", "My key is the-secret-key."), chat_stream("So?")),
-            exchange("x_2", SEEN, chat_stream("A dot."), at=NOON + 60),
-        )
+    fill(
+        folder / "data",
+        exchange("x_1", chat_body("Hi", "Hello.", "My key is the-secret-key."), chat_stream("So?")),
+        exchange("x_2", SEEN, chat_stream("A dot."), at=NOON + 60),
     )
     return folder
 
@@ -101,7 +98,7 @@ def test_files_of_a_case_are_noted_and_written_with_it(data: Path, capsys: Captu
 
 def test_content_left_out_of_the_case_is_noted(data: Path, capsys: Captured) -> None:
     body = chat_body("Hi", response_format={"type": "json_object"})
-    asyncio.run(fill(data / "data", exchange("x_3", body, chat_stream("{}"), at=NOON + 90)))
+    fill(data / "data", exchange("x_3", body, chat_stream("{}"), at=NOON + 90))
     assert main(["eval", "make", "x_3", "--to", "new.yaml"]) == 0
     assert "note: not in the case: the form of the answer" in capsys.readouterr().err
     assert (data / "new.yaml").read_text().startswith("tests:\n")

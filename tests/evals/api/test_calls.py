@@ -9,7 +9,7 @@ from sightline.evals.core.run_state import CaseDone, read
 from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import ACME, KNOWN, knows
 from tests.evals.api.eval_desk import FIXED, EvalDesk, at_desk
-from tests.upstream import Talk, Upstream
+from tests.upstream import Upstream, after
 
 
 @at_desk
@@ -142,13 +142,7 @@ async def test_what_did_not_pass_on_one_target_is_run_again_there_alone(desk: Ev
 async def test_two_reruns_at_once_are_one(desk: EvalDesk, upstream: Upstream) -> None:
     await desk.run("e_1", cache=False)
     gate = asyncio.Event()  # the first one is under way until all have asked
-    model = upstream.script[-1]
-
-    async def waits(talk: Talk) -> None:
-        await gate.wait()
-        await model(talk)
-
-    upstream.script = [waits]
+    upstream.script = [after(gate, upstream.script[-1])]
     answers = await asyncio.gather(*(desk.call("evals/e_1/rerun", {"cases": ["spain"]}) for _ in range(3)))
     gate.set()
     refused = [answer for answer in answers if isinstance(answer, tuple)]
@@ -189,13 +183,7 @@ async def test_without_anything_that_failed_there_is_nothing_to_run_anew(desk: E
 async def test_a_run_is_stopped_and_left_when_the_server_ends(desk: EvalDesk, upstream: Upstream) -> None:
     await desk.run("e_1", cache=False, workers=1)
     begun, gate = asyncio.Event(), asyncio.Event()
-
-    async def slow(talk: Talk) -> None:
-        begun.set()
-        await gate.wait()
-        await knows(upstream, KNOWN)(talk)
-
-    upstream.script = [slow]
+    upstream.script = [after(gate, knows(upstream, KNOWN), begun)]
     await desk.call("evals/e_1/rerun", {"cases": ["france", "italy"]})
     await begun.wait()
     assert (await desk.call("evals/e_1"))["is_here"]

@@ -1,10 +1,12 @@
 """What the tests of the HTTP client share: a client, a question, and time that passes when it is told to."""
 
 import asyncio
+import ssl
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 import pytest
+import trustme
 
 from sightline.errors import Fault
 from sightline.transport.http.client import HttpClient, Response
@@ -26,6 +28,13 @@ def client(environment: Mapping[str, str] | None = None, *, ca_file: str = "", *
     """A client in an environment of the test's own."""
     named = environment or {}
     return HttpClient(trust=Trust(environment=named, ca_file=ca_file), proxies=Proxies.of(named), **options)
+
+
+def served_by(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+    """A server's TLS, with a certificate for these names."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(*names).configure_cert(context)
+    return context
 
 
 def post(url: str, body: bytes = b"{}", **headers: str) -> HttpRequest:

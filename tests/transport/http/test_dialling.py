@@ -2,9 +2,7 @@ import asyncio
 import errno
 import gc
 import socket
-import ssl
 import threading
-from pathlib import Path
 
 import pytest
 import trustme
@@ -17,28 +15,10 @@ from sightline.transport.http.faults import may_retry
 from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 from tests.forward_proxy import ForwardProxy
-from tests.transport.http.asking import PATIENT, client, everything, failure, kind, later, post, told, turns
+from tests.transport.http.asking import PATIENT, client, everything, failure, kind, later, post, served_by, told, turns
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces, stall
 
 FAR = "api.example.com"
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    path = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return str(path)
-
-
-def served_by(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert(*names).configure_cert(context)
-    return context
 
 
 # --- without a proxy ----------------------------------------------------------------------------------------

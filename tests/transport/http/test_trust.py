@@ -11,26 +11,8 @@ import trustme
 from sightline.errors import Code, Fault
 from sightline.transport.http.dialling import Trust
 from tests.transport.http.asking import PATIENT as LIMITS
-from tests.transport.http.asking import client, failure, kind, post, told
+from tests.transport.http.asking import client, failure, kind, post, served_by, told
 from tests.upstream import Upstream, answer
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    path = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return str(path)
-
-
-def served_by(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert(*names).configure_cert(context)
-    return context
 
 
 def believed(context: ssl.SSLContext) -> int:
