@@ -1,9 +1,9 @@
 """A stage for evals: suites as people write them, a model that answers over HTTP, and a real store."""
 
-import asyncio
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -141,56 +141,46 @@ def verdicts(standing: EvalState) -> dict[str, str]:
     return {each.case: each.score.verdict for each in standing.results}
 
 
-def play(story: Callable[[EvalStage, Upstream], Awaitable[None]], folder: Path, **more: Any) -> None:
-    """Tell a story on a stage whose model knows some capitals."""
-
-    async def played() -> None:
-        async with Upstream() as upstream:
-            upstream.script = [knows(upstream, KNOWN)]
-            root = folder / "suites"
-            root.mkdir(exist_ok=True)
-            stage = await opened(folder / "data", upstream.url, more.pop("spoken", "openai-chat"), **_of_stage(more))
-            try:
-                await story(EvalStage(stage, root, **more), upstream)
-            finally:
-                await stage.close()
-
-    asyncio.run(played())
+@asynccontextmanager
+async def open_evals(folder: Path, **more: Any) -> AsyncIterator[tuple[EvalStage, Upstream]]:
+    """A stage whose model knows some capitals."""
+    async with Upstream() as upstream:
+        upstream.script = [knows(upstream, KNOWN)]
+        root = folder / "suites"
+        root.mkdir(exist_ok=True)
+        stage = await opened(folder / "data", upstream.url, more.pop("spoken", "openai-chat"), **_of_stage(more))
+        try:
+            yield EvalStage(stage, root, **more), upstream
+        finally:
+            await stage.close()
 
 
 Story: TypeAlias = Callable[..., Awaitable[None]]
 
 
-def as_test(story: Story, tell: Callable[..., None], *, needs_folder: bool = True) -> Callable[..., None]:
-    """A test that tells a story. Parameters of the story that are called `stage`, `desk` or `upstream` are given by
-    `tell`; all others are fixtures or parametrised."""
+def as_test(story: Story, opener: Callable[[Path], AbstractAsyncContextManager[tuple[Any, Upstream]]]) -> Story:
+    """A test that tells a story. Parameters of the story that are called `stage`, `desk` or `upstream` are what the
+    opener gives; all others are fixtures or parametrised."""
     names = list(inspect.signature(story).parameters)
     own = [name for name in names if name in ("stage", "desk", "upstream")]
     fixtures = [name for name in names if name not in own]
 
     @functools.wraps(story)
-    def test(**given: Any) -> None:
-        async def play_it(*parts: Any) -> None:
-            by_name = dict(zip(("stage", "upstream"), parts, strict=False))
-            by_name["desk"] = by_name.get("stage")
+    async def test(**given: Any) -> None:
+        async with opener(given["tmp_path"]) as (stage, upstream):
+            by_name = {"stage": stage, "desk": stage, "upstream": upstream}
             await story(**{name: by_name[name] for name in own}, **{name: given[name] for name in fixtures})
 
-        tell(play_it, given["tmp_path"]) if needs_folder else tell(play_it)
-
-    wanted = dict.fromkeys((*fixtures, *(("tmp_path",) if needs_folder else ())))
-    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in wanted]
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in dict.fromkeys((*fixtures, "tmp_path"))
+    ]
     test.__signature__ = inspect.Signature(parameters)  # read by pytest
     return test
 
 
-def on_stage(story: Story) -> Callable[..., None]:
+def on_stage(story: Story) -> Story:
     """A test on a stage whose model knows some capitals."""
-    return as_test(story, play)
-
-
-def in_loop(story: Story) -> Callable[..., None]:
-    """A test that runs in an event loop."""
-    return as_test(story, lambda told: asyncio.run(told()), needs_folder=False)
+    return as_test(story, open_evals)
 
 
 def _of_stage(more: dict[str, Any]) -> dict[str, Any]:

@@ -47,54 +47,45 @@ async def fail(_data: bytes) -> bytes:
     raise ValueError
 
 
-def test_a_call_has_an_answer_or_a_fault_however_large_it_is() -> None:
-    async def story() -> None:
-        pair = Pair({"echo": echo, "refuse": refuse, "fail": fail})
-        large = b"x" * 5_000_000
-        assert await asyncio.gather(pair.first.call("echo", large), pair.first.call("echo", b"2")) == [large, b"2"]
-        with pytest.raises(Fault, match="not now"):
-            await pair.first.call("refuse")
-        with pytest.raises(Fault, match="has ended"):
-            await pair.first.call("fail")
-        pair.second.close()
-        with pytest.raises(Fault, match="has ended"):
-            await pair.first.call("echo")
-        pair.first.close()
-
-    asyncio.run(story())
-
-
-def test_a_call_under_way_ends_with_the_other_process() -> None:
-    async def story() -> None:
-        pair = Pair({"wait": lambda _data: asyncio.Event().wait()})  # type: ignore[dict-item, return-value]
-        waiting = asyncio.ensure_future(pair.first.call("wait"))
-        await asyncio.sleep(0.01)
-        pair.second.close()
-        with pytest.raises(Fault, match="has ended"):
-            await waiting
-        pair.first.close()
-
-    asyncio.run(story())
-
-
-def test_an_open_connection_goes_along_with_what_has_come_on_it() -> None:
-    async def story() -> None:
-        pair = Pair({"echo": echo})
-        here, there = socket.socketpair()
-        pair.first.send(Connection(b"POST /v1" * 200_000), there.fileno())
-        there.close()
+async def test_a_call_has_an_answer_or_a_fault_however_large_it_is() -> None:
+    pair = Pair({"echo": echo, "refuse": refuse, "fail": fail})
+    large = b"x" * 5_000_000
+    assert await asyncio.gather(pair.first.call("echo", large), pair.first.call("echo", b"2")) == [large, b"2"]
+    with pytest.raises(Fault, match="not now"):
+        await pair.first.call("refuse")
+    with pytest.raises(Fault, match="has ended"):
+        await pair.first.call("fail")
+    pair.second.close()
+    with pytest.raises(Fault, match="has ended"):
         await pair.first.call("echo")
-        ((message, descriptor),) = pair.heard
-        assert message == Connection(b"POST /v1" * 200_000)
-        with socket.socket(fileno=descriptor) as given:
-            given.send(b"it is the same")
-            assert here.recv(100) == b"it is the same"
-            assert not given.get_inheritable()
-        here.close()
-        pair.first.close()
-        await asyncio.wait_for(pair.ended.wait(), 60)
+    pair.first.close()
 
-    asyncio.run(story())
+
+async def test_a_call_under_way_ends_with_the_other_process() -> None:
+    pair = Pair({"wait": lambda _data: asyncio.Event().wait()})  # type: ignore[dict-item, return-value]
+    waiting = asyncio.ensure_future(pair.first.call("wait"))
+    await asyncio.sleep(0.01)
+    pair.second.close()
+    with pytest.raises(Fault, match="has ended"):
+        await waiting
+    pair.first.close()
+
+
+async def test_an_open_connection_goes_along_with_what_has_come_on_it() -> None:
+    pair = Pair({"echo": echo})
+    here, there = socket.socketpair()
+    pair.first.send(Connection(b"POST /v1" * 200_000), there.fileno())
+    there.close()
+    await pair.first.call("echo")
+    ((message, descriptor),) = pair.heard
+    assert message == Connection(b"POST /v1" * 200_000)
+    with socket.socket(fileno=descriptor) as given:
+        given.send(b"it is the same")
+        assert here.recv(100) == b"it is the same"
+        assert not given.get_inheritable()
+    here.close()
+    pair.first.close()
+    await asyncio.wait_for(pair.ended.wait(), 60)
 
 
 def model_stage(folder: Path, model: EmbeddedModel) -> tuple[Workers, BorrowedModel, _Running, Pair]:
@@ -114,39 +105,34 @@ def model_stage(folder: Path, model: EmbeddedModel) -> tuple[Workers, BorrowedMo
     return main, BorrowedModel(pair.first), worker, pair
 
 
-def test_the_embedded_model_answers_one_process_at_a_time(tmp_path: Path) -> None:
-    async def story() -> None:
-        model = EmbeddedModel(
-            python=str(StandIn(tmp_path, f"{STARTED}; cat").path), environment={}, make_key=lambda: "k"
-        )
-        _, borrowed, worker, pair = model_stage(tmp_path, model)
-        order: list[str] = []
-        async with model.turn() as own:
-            waiting = asyncio.ensure_future(ask(borrowed, order))
-            left = asyncio.ensure_future(ask(borrowed, order))
-            await asyncio.sleep(0.05)
-            left.cancel()  # its client has gone before its turn came
-            assert order == []
-            order.append("main")
-        assert (await waiting, await borrowed.running()) == (own.running, own.running)
-        assert order == ["main", "worker"]
-        async with model.turn():
-            order.append("main")
-        with pytest.raises(Fault, match="broken"):
-            async with borrowed.turn():
-                raise Fault(Code.UPSTREAM_PROTOCOL, "broken")
-        held = borrowed.turn()
-        await held.__aenter__()
-        assert len(worker.turns) == 1
-        for turn in worker.turns.values():
-            turn.task.cancel()  # as when the worker is gone
-        async with model.turn():
-            order.append("main")
-        pair.first.close()
-        pair.second.close()
-        await model.close()
-
-    asyncio.run(story())
+async def test_the_embedded_model_answers_one_process_at_a_time(tmp_path: Path) -> None:
+    model = EmbeddedModel(python=str(StandIn(tmp_path, f"{STARTED}; cat").path), environment={}, make_key=lambda: "k")
+    _, borrowed, worker, pair = model_stage(tmp_path, model)
+    order: list[str] = []
+    async with model.turn() as own:
+        waiting = asyncio.ensure_future(ask(borrowed, order))
+        left = asyncio.ensure_future(ask(borrowed, order))
+        await asyncio.sleep(0.05)
+        left.cancel()  # its client has gone before its turn came
+        assert order == []
+        order.append("main")
+    assert (await waiting, await borrowed.running()) == (own.running, own.running)
+    assert order == ["main", "worker"]
+    async with model.turn():
+        order.append("main")
+    with pytest.raises(Fault, match="broken"):
+        async with borrowed.turn():
+            raise Fault(Code.UPSTREAM_PROTOCOL, "broken")
+    held = borrowed.turn()
+    await held.__aenter__()
+    assert len(worker.turns) == 1
+    for turn in worker.turns.values():
+        turn.task.cancel()  # as when the worker is gone
+    async with model.turn():
+        order.append("main")
+    pair.first.close()
+    pair.second.close()
+    await model.close()
 
 
 async def ask(model: EmbeddedModel, order: list[str]) -> object:
@@ -155,16 +141,13 @@ async def ask(model: EmbeddedModel, order: list[str]) -> object:
         return turn.running
 
 
-def test_a_model_that_cannot_start_is_the_same_fault_for_a_worker(tmp_path: Path) -> None:
-    async def story() -> None:
-        model = EmbeddedModel(python=str(tmp_path / "nowhere"), environment={}, make_key=lambda: "k")
-        _, borrowed, worker, pair = model_stage(tmp_path, model)
-        with pytest.raises(Fault) as caught:
-            async with borrowed.turn():
-                pass
-        assert "nowhere" in caught.value.message + caught.value.hint + str(caught.value.details)
-        assert not worker.turns
-        pair.first.close()
-        pair.second.close()
-
-    asyncio.run(story())
+async def test_a_model_that_cannot_start_is_the_same_fault_for_a_worker(tmp_path: Path) -> None:
+    model = EmbeddedModel(python=str(tmp_path / "nowhere"), environment={}, make_key=lambda: "k")
+    _, borrowed, worker, pair = model_stage(tmp_path, model)
+    with pytest.raises(Fault) as caught:
+        async with borrowed.turn():
+            pass
+    assert "nowhere" in caught.value.message + caught.value.hint + str(caught.value.details)
+    assert not worker.turns
+    pair.first.close()
+    pair.second.close()

@@ -50,7 +50,7 @@ from tests.contract import test_law_7_valid as law_7
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.dialects.plain_dialect import DIALECT, NAME
 from tests.gateway_server import served
-from tests.relay_stage import REQUESTS, Stage, asks, play
+from tests.relay_stage import REQUESTS, asks, open_stage
 from tests.reply_samples import streamed, whole
 from tests.upstream import says, streams
 
@@ -227,8 +227,8 @@ def plain_request(*, stream: bool = False) -> ClientRequest:
     )
 
 
-def test_a_client_of_it_reaches_its_provider_verbatim(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_of_it_reaches_its_provider_verbatim(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, NAME) as stage:
         stage.upstream.script = [says(REPLY), streams(*FRAMES)]
         got = await stage.ask(plain_request())
         assert got.json() == REPLY
@@ -236,13 +236,11 @@ def test_a_client_of_it_reaches_its_provider_verbatim(tmp_path: Path) -> None:
         first = stage.upstream.seen[0]
         assert json.loads(first.body) == REQUEST
 
-    play(story, tmp_path, NAME)
-
 
 @pytest.mark.parametrize("provider", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_of_it_reaches_any_provider(tmp_path: Path, provider: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_of_it_reaches_any_provider(tmp_path: Path, provider: str, stream: bool) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [streams(*streamed(provider)) if stream else says(decode(whole(provider)))]
         got = await stage.ask(plain_request(stream=stream))
         assert got.status == 200
@@ -250,17 +248,13 @@ def test_a_client_of_it_reaches_any_provider(tmp_path: Path, provider: str, stre
         assert reply.fault is None
         assert reply.choice.parts
 
-    play(story, tmp_path, provider)
-
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_any_client_reaches_a_provider_of_it(tmp_path: Path, client: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_any_client_reaches_a_provider_of_it(tmp_path: Path, client: str, stream: bool) -> None:
+    async with open_stage(tmp_path, NAME) as stage:
         stage.upstream.script = [streams(*FRAMES) if stream else says(REPLY)]
         got = await stage.ask(asks(client, stream=stream))
         assert got.status == 200
         assert b"Hello" in got.body
         assert stage.upstream.seen[0].target.startswith("/v1/plain/turns")
-
-    play(story, tmp_path, NAME)

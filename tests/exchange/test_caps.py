@@ -74,17 +74,14 @@ async def ask_many(stages: list[Stage], gate: asyncio.Event, fitting: int) -> li
     return await promptly(asyncio.gather(*map(ask, range(1_000))))
 
 
-def test_of_a_thousand_requests_at_once_exactly_those_are_sent_that_fit(tmp_path: Path) -> None:
-    async def story() -> None:
-        one = await size_of_one(tmp_path)
-        async with open_stage(tmp_path, caps=tokens(100 * one + one - 1)) as stage:
-            statuses = await ask_many([stage], asyncio.Event(), 100)
-            assert (statuses.count(200), statuses.count(400)) == (100, 900)
-            assert len(stage.upstream.seen) == 100
-            [use] = await uses(stage)
-            assert (use.spent, use.reserved) == (1_000, 0)
-
-    asyncio.run(story())
+async def test_of_a_thousand_requests_at_once_exactly_those_are_sent_that_fit(tmp_path: Path) -> None:
+    one = await size_of_one(tmp_path)
+    async with open_stage(tmp_path, caps=tokens(100 * one + one - 1)) as stage:
+        statuses = await ask_many([stage], asyncio.Event(), 100)
+        assert (statuses.count(200), statuses.count(400)) == (100, 900)
+        assert len(stage.upstream.seen) == 100
+        [use] = await uses(stage)
+        assert (use.spent, use.reserved) == (1_000, 0)
 
 
 def test_of_a_thousand_requests_to_two_replicas_exactly_those_are_sent_that_fit(tmp_path: Path) -> None:
@@ -124,8 +121,8 @@ def test_a_restart_keeps_what_was_spent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_refusal_is_an_error_of_the_client_that_names_the_cap(spoken: str, tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_refusal_is_an_error_of_the_client_that_names_the_cap(spoken: str, tmp_path: Path) -> None:
+    async with open_stage(tmp_path, spoken, caps=tokens(1)) as stage:
         got = await stage.ask(asks(spoken))
         assert got.status == 400
         message = dialect(spoken).read_error(got.status, got.json(), {}).message
@@ -134,36 +131,30 @@ def test_a_refusal_is_an_error_of_the_client_that_names_the_cap(spoken: str, tmp
         assert not stage.upstream.seen
         assert stage.kinds() == ["received", "failed"]
 
-    play(story, tmp_path, spoken, caps=tokens(1))
 
-
-def test_money_is_counted_as_the_record_counts_it(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_money_is_counted_as_the_record_counts_it(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=(CapSettings(name="money", dollars=1.0),), models=PRICED) as stage:
         stage.upstream.script = [says(reply(asked=1_000, written=100))]
         got = await stage.ask(asks("openai-chat", body=BODY))
         assert got.status == 200
         [use] = await uses(stage)
         assert use.spent == 2_000_000  # billionths: 1,000 at $1 and 100 at $10 for a million
 
-    play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0),), models=PRICED)
-
 
 @pytest.mark.parametrize(("unpriced", "status"), [("refuse", 400), ("pass", 200)])
-def test_a_cost_that_is_not_known_is_refused_unless_the_cap_lets_it_pass(
+async def test_a_cost_that_is_not_known_is_refused_unless_the_cap_lets_it_pass(
     unpriced: Any, status: int, tmp_path: Path
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, caps=(CapSettings(name="money", dollars=1.0, unpriced=unpriced),)) as stage:
         stage.upstream.script = [says(reply())]
         got = await stage.ask(asks("openai-chat", body=BODY))
         assert got.status == status
         if status == 400:
             assert "acme/m has no known price" in got.json()["error"]["message"]
 
-    play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0, unpriced=unpriced),))
 
-
-def test_each_value_of_what_a_cap_is_per_has_the_whole_amount(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_each_value_of_what_a_cap_is_per_has_the_whole_amount(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=tokens(300, per=("project", "key"))) as stage:
         stage.upstream.script = [says(reply(written=250))]
         seen = []
         for session, key in (
@@ -176,16 +167,12 @@ def test_each_value_of_what_a_cap_is_per_has_the_whole_amount(tmp_path: Path) ->
         assert seen == [200, 400, 200]
         assert not any("sk-one" in use.key.bucket for use in await uses(stage))
 
-    play(story, tmp_path, caps=tokens(300, per=("project", "key")))
 
-
-def test_a_cap_is_for_the_requests_of_its_filter(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_cap_is_for_the_requests_of_its_filter(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=tokens(1, filter="session:paid")) as stage:
         stage.upstream.script = [says(reply())]
         assert (await stage.ask(asks("openai-chat", body=BODY, session="free"))).status == 200
         assert (await stage.ask(asks("openai-chat", body=BODY, session="paid"))).status == 400
-
-    play(story, tmp_path, caps=tokens(1, filter="session:paid"))
 
 
 def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
@@ -209,8 +196,8 @@ def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
     assert [each.getMessage() for each in caplog.records] == ["the cap daily is at 85% of 10,000 tokens"]
 
 
-def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=tokens(1, action="hold")) as stage:
         stage.upstream.script = [says(reply(asked=20))]
         task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
         hold = await promptly(held(stage))
@@ -220,11 +207,9 @@ def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(tmp_path:
         assert (await promptly(task)).status == 200
         assert (await uses(stage))[0].spent == 22
 
-    play(story, tmp_path, caps=tokens(1, action="hold"))
 
-
-def test_a_cap_that_holds_waits_for_a_person_where_the_cost_is_not_known(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_cap_that_holds_waits_for_a_person_where_the_cost_is_not_known(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=(CapSettings(name="money", dollars=1.0, action="hold"),)) as stage:
         stage.upstream.script = [says(reply())]
         task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
         hold = await promptly(held(stage))
@@ -233,20 +218,16 @@ def test_a_cap_that_holds_waits_for_a_person_where_the_cost_is_not_known(tmp_pat
         assert (await promptly(task)).status == 200
         assert [use.spent for use in await uses(stage)] == [0]
 
-    play(story, tmp_path, caps=(CapSettings(name="money", dollars=1.0, action="hold"),))
 
-
-def test_what_is_held_by_one_cap_is_still_refused_by_another(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_is_held_by_one_cap_is_still_refused_by_another(tmp_path: Path) -> None:
+    caps = (CapSettings(name="a", tokens=1, action="hold"), CapSettings(name="hard", tokens=2))
+    async with open_stage(tmp_path, caps=caps) as stage:
         task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
         let_go(stage, await promptly(held(stage)))
         got = await promptly(task)
         assert got.status == 400
         assert "the cap hard" in got.json()["error"]["message"]
         assert not stage.upstream.seen
-
-    caps = (CapSettings(name="a", tokens=1, action="hold"), CapSettings(name="hard", tokens=2))
-    play(story, tmp_path, caps=caps)
 
 
 @pytest.mark.parametrize(
@@ -257,8 +238,8 @@ def test_what_is_held_by_one_cap_is_still_refused_by_another(tmp_path: Path) -> 
         (streams(b'data: {"choices":[{"delta":{"content":"four"}}]}\n\n'), 2),
     ],
 )
-def test_an_answer_that_failed_counts_what_came_of_it(step: Any, spent: int, tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_answer_that_failed_counts_what_came_of_it(step: Any, spent: int, tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=tokens(10000)) as stage:
         stage.upstream.script = [step]
         await stage.ask(
             asks("openai-chat", body=BODY.replace(b'"m",', b'"m","stream":true,'), is_stream=True, retries=0)
@@ -267,29 +248,23 @@ def test_an_answer_that_failed_counts_what_came_of_it(step: Any, spent: int, tmp
         one = await size_of_one(tmp_path)
         assert (use.spent, use.reserved) == (one - 90 + spent if spent else 0, 0)
 
-    play(story, tmp_path, caps=tokens(10_000))
 
-
-def test_a_body_that_is_no_request_counts_by_its_bytes(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_body_that_is_no_request_counts_by_its_bytes(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, caps=tokens(90000)) as stage:
         stage.upstream.script = [says(reply())]
         got = await stage.ask(asks("openai-chat", body=b'["' + b"x" * 70_000 + b'"]'))
         assert got.status == 400
         assert "can take up to 102,004 tokens" in got.json()["error"]["message"]
 
-    play(story, tmp_path, caps=tokens(90_000))
 
-
-def test_counting_tokens_is_not_capped(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_counting_tokens_is_not_capped(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic", caps=tokens(1)) as stage:
         stage.upstream.script = [says({"input_tokens": 7})]
         counted = asks("anthropic", counts=True, path="/v1/messages/count_tokens")
         assert (await stage.ask(counted)).status == 200
 
-    play(story, tmp_path, "anthropic", caps=tokens(1))
 
-
-def test_a_client_that_leaves_while_it_is_reserved_leaves_nothing_reserved(tmp_path: Path) -> None:
+async def test_a_client_that_leaves_while_it_is_reserved_leaves_nothing_reserved(tmp_path: Path) -> None:
     class SlowCounts(FolderCounts):
         async def reserve(self, claims: Any) -> list[CapUse]:
             began.set()
@@ -298,7 +273,7 @@ def test_a_client_that_leaves_while_it_is_reserved_leaves_nothing_reserved(tmp_p
 
     began, go_on = asyncio.Event(), asyncio.Event()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, caps=tokens(10000), counts=SlowCounts(tmp_path)) as stage:
         assert stage.caps is not None
         task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
         await promptly(began.wait())
@@ -310,15 +285,11 @@ def test_a_client_that_leaves_while_it_is_reserved_leaves_nothing_reserved(tmp_p
         [use] = await uses(stage)
         assert (use.spent, use.reserved) == (0, 0)
 
-    play(story, tmp_path, caps=tokens(10_000), counts=SlowCounts(tmp_path))
 
-
-def test_a_cap_that_cannot_be_counted_lets_nothing_pass(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_cap_that_cannot_be_counted_lets_nothing_pass(tmp_path: Path) -> None:
+    (tmp_path / "caps.sqlite3").mkdir()
+    async with open_stage(tmp_path, caps=tokens(10000)) as stage:
         got = await stage.ask(asks("openai-chat", body=BODY))
         assert got.status == 400
         assert "caps cannot be counted" in got.json()["error"]["message"]
         assert Code.CAP_REACHED.value not in got.body.decode()
-
-    (tmp_path / "caps.sqlite3").mkdir()
-    play(story, tmp_path, caps=tokens(10_000))

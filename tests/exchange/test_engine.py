@@ -1,6 +1,6 @@
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,23 +37,25 @@ HELLO = (
 
 
 Stage = EngineStage
-Story = Callable[[Stage, Upstream], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, folder: Path, **provider: Any) -> None:
-    async def played() -> None:
-        async with Upstream() as upstream:
-            stage = Stage(folder, Provider(base_url=upstream.url, key_env="ACME_KEY", **provider))
-            try:
-                await story(stage, upstream)
-            finally:
-                await stage.close()
-
-    asyncio.run(played())
+@asynccontextmanager
+async def open_stage(folder: Path, **provider: Any) -> AsyncIterator[tuple[Stage, Upstream]]:
+    async with Upstream() as upstream:
+        stage = Stage(folder, Provider(base_url=upstream.url, key_env="ACME_KEY", **provider))
+        try:
+            yield stage, upstream
+        finally:
+            await stage.close()
 
 
-def test_events_are_delivered_as_they_arrive(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_events_are_delivered_as_they_arrive(tmp_path: Path) -> None:
+    async def pieces_until(talk: Any, was_heard: asyncio.Event) -> None:
+        await talk.say(head(200, EVENT_STREAM) + chunk(HELLO[0]))
+        await was_heard.wait()  # the rest is not even sent before the first word was heard
+        await talk.say(chunk(HELLO[1]) + chunk(HELLO[2]) + LAST)
+
+    async with open_stage(tmp_path) as (stage, upstream):
         was_heard = asyncio.Event()
         upstream.script = [
             lambda talk: pieces_until(talk, was_heard),
@@ -70,16 +72,9 @@ def test_events_are_delivered_as_they_arrive(tmp_path: Path) -> None:
         assert reply.choice.finish == "stop"
         assert isinstance(stage.heard[-1], Ended)
 
-    async def pieces_until(talk: Any, was_heard: asyncio.Event) -> None:
-        await talk.say(head(200, EVENT_STREAM) + chunk(HELLO[0]))
-        await was_heard.wait()  # the rest is not even sent before the first word was heard
-        await talk.say(chunk(HELLO[1]) + chunk(HELLO[2]) + LAST)
 
-    play(story, tmp_path)
-
-
-def test_each_attempt_is_reported_and_sends_the_prepared_body(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_each_attempt_is_reported_and_sends_the_prepared_body(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [says({}, 503), streams(*HELLO)]
         ready = stage.ready()
         await stage.ask(ready)
@@ -90,11 +85,9 @@ def test_each_attempt_is_reported_and_sends_the_prepared_body(tmp_path: Path) ->
         assert [seen.body for seen in upstream.seen] == [ready.body, ready.body]
         assert stage.clock.waits == [stage.tried[1].waited]
 
-    play(story, tmp_path)
 
-
-def test_own_request_is_recorded_like_a_client_request(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_own_request_is_recorded_like_a_client_request(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [says({}, 503), streams(*HELLO)]
         ready = stage.ready()
         await stage.ask(ready)
@@ -112,15 +105,18 @@ def test_own_request_is_recorded_like_a_client_request(tmp_path: Path) -> None:
         assert "the-secret" not in repr(stage.entries)
         assert stage.aside == []
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("spoken", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("stream", [True, False])
-def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, spoken: str, stream: bool) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
-        upstream.script = [says({"error": {"message": "no"}}, 400)]
+async def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, spoken: str, stream: bool) -> None:
+    settings = {
+        "headers": {"x-team": "blue", "accept": "*/*"},
+        "env_headers": {"x-trace": "TRACE"},
+        "query": {"v": "1"},
+    }
+    async with open_stage(tmp_path, dialect=spoken, **settings) as (stage, upstream):
         stage.environment["TRACE"] = "t1"
+        upstream.script = [says({"error": {"message": "no"}}, 400)]
         ready = stage.ready(stream=stream)
         with pytest.raises(Fault, match="no"):
             await stage.ask(ready)
@@ -133,21 +129,9 @@ def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, spoken: 
             sent.pop(name, None)
         assert sent == {"user-agent": "sightline", **dict(shown.headers)}
 
-    settings = {
-        "headers": {"x-team": "blue", "accept": "*/*"},
-        "env_headers": {"x-trace": "TRACE"},
-        "query": {"v": "1"},
-    }
 
-    async def with_trace(stage: Stage, upstream: Upstream) -> None:
-        stage.environment["TRACE"] = "t1"
-        await story(stage, upstream)
-
-    play(with_trace, tmp_path, dialect=spoken, **settings)
-
-
-def test_the_label_is_the_callers(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_the_label_is_the_callers(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(*HELLO)]
         nobody = stage.heard.append
         await stage.engine.ask(
@@ -157,11 +141,9 @@ def test_the_label_is_the_callers(tmp_path: Path) -> None:
         assert isinstance(received, Received)
         assert received.session == "chat"
 
-    play(story, tmp_path)
 
-
-def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(*HELLO)]
         told = {"on_event": stage.heard.append, "tried": stage.tried.append, "paused": stage.paused.append}
         await stage.engine.ask(stage.ready(), exchange="x_mine", **told)
@@ -169,11 +151,9 @@ def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_pa
         await stage.ask()
         assert stage.kinds("x_1")[0] == "received"
 
-    play(story, tmp_path)
 
-
-def test_no_retries_means_none(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_no_retries_means_none(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, stream_max_retries=0) as (stage, upstream):
         upstream.script = [says({}, 503), streams(*HELLO)]
         with pytest.raises(Fault) as caught:
             await stage.ask()
@@ -183,11 +163,9 @@ def test_no_retries_means_none(tmp_path: Path) -> None:
         assert isinstance(failed, ExchangeFailed)
         assert (failed.code, failed.message, failed.hint) == ("overloaded", caught.value.message, caught.value.hint)
 
-    play(story, tmp_path, stream_max_retries=0)
 
-
-def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
         reply = await stage.ask()
         assert reply.fault is not None
@@ -197,11 +175,9 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path: Path)
         assert len(upstream.seen) == 1
         assert stage.kinds() == ["received", "attempt", "failed"]
 
-    play(story, tmp_path)
 
-
-def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, stream_idle_timeout_ms=50) as (stage, upstream):
         upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
         reply = await stage.ask()
         assert reply.fault is not None
@@ -209,11 +185,9 @@ def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
         assert stage.kinds()[-1] == "failed"
         await upstream.gone()
 
-    play(story, tmp_path, stream_idle_timeout_ms=50)
 
-
-def test_rate_limit_wait_is_reported(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_rate_limit_wait_is_reported(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(*HELLO, headers=[("x-ratelimit-limit-requests", "1")]), streams(*HELLO)]
         ready = stage.ready(rpm=1)
         await stage.ask(ready)
@@ -224,11 +198,9 @@ def test_rate_limit_wait_is_reported(tmp_path: Path) -> None:
         assert wait.limit == "rpm"
         assert stage.clock.waits == [wait.seconds]
 
-    play(story, tmp_path)
 
-
-def test_external_rate_limits_are_used_if_configured(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_external_rate_limits_are_used_if_configured(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         asked: list[tuple[str, str]] = []
 
         async def limits(choice: ModelChoice, _tokens: int) -> Wait:
@@ -241,22 +213,18 @@ def test_external_rate_limits_are_used_if_configured(tmp_path: Path) -> None:
         assert len(asked) == 1
         assert (stage.paused, stage.clock.waits) == ([Wait(3.0, "used_up", "rpm")], [3.0])
 
-    play(story, tmp_path)
 
-
-def test_a_limit_that_is_far_off_is_left_to_the_provider(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_limit_that_is_far_off_is_left_to_the_provider(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(*HELLO)]
         ready = stage.ready(rpd=1)
         await stage.ask(ready)
         await stage.ask(ready)
         assert (stage.paused, stage.clock.waits) == ([], [])
 
-    play(story, tmp_path)
 
-
-def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(*HELLO)]
         ready = stage.ready("some words " * 3)
         await stage.ask(ready)
@@ -266,22 +234,18 @@ def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_pat
         assert longer.how.endswith("learned")
         assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 11
 
-    play(story, tmp_path)
 
-
-def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(HELLO[0], event({}, "stop"), HELLO[2])]
         ready = stage.ready()
         before = stage.engine.estimate(ready)
         await stage.ask(ready)
         assert stage.engine.estimate(ready) == before
 
-    play(story, tmp_path)
 
-
-def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, quirks=Quirks(counts_tokens=True)) as (stage, upstream):
         upstream.script = [says({"input_tokens": 42})]
         estimate = await stage.engine.measure_prompt(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
@@ -291,12 +255,10 @@ def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
         with pytest.raises(Fault, match="no such page"):
             await stage.engine.count_prompt(stage.ready(), tried=stage.tried.append)
 
-    play(story, tmp_path, quirks=Quirks(counts_tokens=True))
-
 
 @pytest.mark.parametrize("status", [404, 200])
-def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_path: Path, status: int) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_path: Path, status: int) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [says({"error": {"message": "no such page"}}, status)]
         stage.embedded = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
         stage.engine.aside._services.embedded = stage.embedded
@@ -314,11 +276,9 @@ def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_pa
                 await measured
         assert stage.entries == []
 
-    play(story, tmp_path)
 
-
-def test_provider_is_not_called_to_count_unless_requested(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_provider_is_not_called_to_count_unless_requested(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         assert not (
             await stage.engine.measure_prompt(stage.ready(), asks_provider=False, tried=stage.tried.append)
         ).is_exact
@@ -326,22 +286,18 @@ def test_provider_is_not_called_to_count_unless_requested(tmp_path: Path) -> Non
             await stage.engine.measure_prompt(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert upstream.connections == []
 
-    play(story, tmp_path)
 
-
-def test_a_missing_key_is_named_and_nothing_is_sent(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_missing_key_is_named_and_nothing_is_sent(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         stage.environment.clear()
         with pytest.raises(Fault, match="ACME_KEY is not set"):
             await stage.ask()
         assert upstream.connections == []
         assert stage.kinds() == ["received", "failed"]
 
-    play(story, tmp_path)
 
-
-def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
         asking = asyncio.ensure_future(stage.ask())
         await upstream.arrived(1)
@@ -351,26 +307,25 @@ def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
         await upstream.gone()
         assert stage.facts()[-1] == ExchangeCancelled("interrupted")
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize(("used", "finish"), [(16, "length"), (15, "stop")])
-def test_a_reply_that_was_cut_is_not_called_whole(tmp_path: Path, used: int, finish: str) -> None:
+async def test_a_reply_that_was_cut_is_not_called_whole(tmp_path: Path, used: int, finish: str) -> None:
     item = {"type": "message", "id": "i", "role": "assistant", "content": [{"type": "output_text", "text": "so"}]}
     usage = {"input_tokens": 3, "output_tokens": used, "total_tokens": 3 + used}
     body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [item], "usage": usage}
 
-    async def story(stage: Stage, upstream: Upstream) -> None:
+    async with open_stage(tmp_path, dialect="openai-responses", quirks=Quirks(reports_length=False)) as (
+        stage,
+        upstream,
+    ):
         upstream.script = [says(body)]
         ready = stage.ready(max_tokens=16)
         assert (await stage.ask(ready)).choice.finish == finish
 
-    play(story, tmp_path, dialect="openai-responses", quirks=Quirks(reports_length=False))
-
 
 @needs_model
-def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         stage.providers["acme"] = Provider(
             base_url="${SIGHTLINE_LOCAL_URL}/v1",
             key_env="SIGHTLINE_LOCAL_KEY",
@@ -387,12 +342,10 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
         assert {entry.exchange for entry in stage.entries if isinstance(entry, FactEntry)} == {"x_1"}
         assert stage.aside != []
 
-    play(story, tmp_path)
-
 
 @needs_model
-def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, _):
         stage.providers["acme"] = Provider(
             base_url="${SIGHTLINE_LOCAL_URL}/v1", key_env="SIGHTLINE_LOCAL_KEY", embedded=True, stream_max_retries=1
         )
@@ -411,11 +364,9 @@ def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path
         assert reply.fault is None
         assert [attempt.number for attempt in stage.tried] == [1, 1]
 
-    play(story, tmp_path)
 
-
-def test_interrupted_answer_is_raised_inside_the_embedded_turn(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_interrupted_answer_is_raised_inside_the_embedded_turn(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
         told: list[Fault] = []
         stage.providers["acme"] = Provider(
@@ -436,11 +387,9 @@ def test_interrupted_answer_is_raised_inside_the_embedded_turn(tmp_path: Path) -
         reply = await stage.ask()
         assert told == [reply.fault]
 
-    play(story, tmp_path)
 
-
-def test_absurd_token_count_is_ignored(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
+async def test_absurd_token_count_is_ignored(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as (stage, upstream):
         usage = {"prompt_tokens": 10**400, "completion_tokens": 2}
         upstream.script = [streams(HELLO[0], event({}, "stop", usage=usage), HELLO[2])]
         ready = stage.ready()
@@ -448,8 +397,6 @@ def test_absurd_token_count_is_ignored(tmp_path: Path) -> None:
         await stage.ask(ready)
         assert stage.engine.estimate(ready) == before
         assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == before.tokens
-
-    play(story, tmp_path)
 
 
 def test_embedded_model_is_retried_only_once() -> None:

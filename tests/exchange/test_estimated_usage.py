@@ -15,7 +15,7 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import route_for
 from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
 from sightline.model.reply import Reply, Usage
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import Stage, asks, open_stage
 from tests.upstream import LAST, chunk, cut, head, pieces, says, stall
 
 SSE = [("Content-Type", "text/event-stream")]
@@ -65,35 +65,31 @@ def check_estimate(usage: Usage | None) -> None:
         pytest.param(pieces(head(200, SSE), *map(chunk, STREAM), LAST), id="stream"),
     ],
 )
-def test_an_answer_without_a_count_has_an_estimate_on_record(tmp_path: Path, answer: Any) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_answer_without_a_count_has_an_estimate_on_record(tmp_path: Path, answer: Any) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer]
         got = await stage.ask(asks("openai-chat", stream=True))
         assert got.status == 200
         assert b"is_estimated" not in got.body  # the client gets what the provider wrote
         check_estimate(usage_in(stage))
 
-    play(story, tmp_path)
 
-
-def test_a_count_stays_as_it_is(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_count_stays_as_it_is(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says(whole(usage=COUNTED))]
         await stage.ask(asks("openai-chat"))
         usage = usage_in(stage)
         assert usage is not None
         assert (usage.input_tokens, usage.output_tokens, usage.is_estimated) == (9, 4, False)
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize(("count", "is_odd"), [(5_000, True), (900, False)])
-def test_a_prompt_larger_than_the_window_and_than_the_request_can_be_is_no_count(
+async def test_a_prompt_larger_than_the_window_and_than_the_request_can_be_is_no_count(
     tmp_path: Path, count: int, is_odd: bool
 ) -> None:
     window = Model(providers=("acme",), context_window=1_000)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, models={"m": window}) as stage:
         stage.upstream.script = [says(whole(usage={**COUNTED, "prompt_tokens": count, "total_tokens": count + 4}))]
         await stage.ask(asks("openai-chat"))
         usage = usage_in(stage)
@@ -102,11 +98,9 @@ def test_a_prompt_larger_than_the_window_and_than_the_request_can_be_is_no_count
         assert usage.input_tokens is not None
         assert (usage.input_tokens < 60) == is_odd
 
-    play(story, tmp_path, models={"m": window})
 
-
-def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says(whole(usage={"prompt_tokens": 7}))]
         await stage.ask(asks("openai-chat"))
         usage = usage_in(stage)
@@ -114,28 +108,22 @@ def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path) -> No
         assert usage is not None
         assert usage.input_tokens == 7
 
-    play(story, tmp_path)
 
-
-def test_an_answer_that_breaks_off_has_used_what_had_come(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_answer_that_breaks_off_has_used_what_had_come(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [cut(head(200, SSE), chunk(STREAM[0]))]
         await stage.ask(asks("openai-chat", stream=True))
         assert stage.kinds()[-1] == "failed"
         check_estimate(usage_in(stage))
 
-    play(story, tmp_path)
 
-
-def test_a_client_that_leaves_has_used_what_had_come(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_leaves_has_used_what_had_come(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE), chunk(STREAM[0]))]
         async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
             await anext(aiter(relayed))
         assert stage.kinds()[-1] == "cancelled"
         check_estimate(usage_in(stage))
-
-    play(story, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -147,26 +135,24 @@ def test_a_client_that_leaves_has_used_what_had_come(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_was_refused_has_used_nothing(tmp_path: Path, answer: Any) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_was_refused_has_used_nothing(tmp_path: Path, answer: Any) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer]
         await stage.ask(asks("openai-chat", stream=True))
         assert stage.kinds()[-1] == "failed"
         assert usage_in(stage) is None
 
-    play(story, tmp_path)
 
-
-def test_a_body_that_takes_too_long_to_count_is_not_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_takes_too_long_to_count_is_not_estimated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Such an exchange is counted beside the sums."""
     monkeypatch.setattr("sightline.exchange.request_counter._LARGEST_COUNTED", 10)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says(whole())]
         await stage.ask(asks("openai-chat"))
         assert usage_in(stage) is None
-
-    play(story, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -209,12 +195,10 @@ def test_a_request_of_texts_is_known_again_by_the_quick_reader(tmp_path: Path, s
     assert usage.input_tokens == 7_777
 
 
-def test_estimates_teach_nothing(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_estimates_teach_nothing(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says(whole())]
         await stage.ask(asks("openai-chat"))
         await stage.relay.wait_until_learned()
         assert isinstance(stage.relay.counter, RequestCounter)
         assert not list(stage.relay.counter.memory.lessons())
-
-    play(story, tmp_path)

@@ -11,7 +11,7 @@ from sightline.exchange.keepalive import TICK, sign_of_life
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
 from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly
-from tests.relay_stage import DIALECTS, REQUESTS, Stage, asks, play
+from tests.relay_stage import DIALECTS, REQUESTS, Stage, asks, open_stage
 from tests.reply_samples import SAYS, streamed, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer, chunk, head, pieces, says
@@ -41,10 +41,12 @@ async def rest(relayed: ClientResponse) -> bytes:
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_stream_is_opened_early_and_kept_alive_for_longer_than_any_client_waits(tmp_path: Path, spoken: str) -> None:
+async def test_a_stream_is_opened_early_and_kept_alive_for_longer_than_any_client_waits(
+    tmp_path: Path, spoken: str
+) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         frames = streamed(spoken)
         stage.upstream.script = [answer(200, b"".join(frames), SSE)]
@@ -69,8 +71,6 @@ def test_a_stream_is_opened_early_and_kept_alive_for_longer_than_any_client_wait
         assert stage.kinds() == ["received", "held", "released", "attempt", "finished"]
         assert heard(spoken, b"".join([*signs, *frames])).choice.finish == "tool_calls"
 
-    play(story, tmp_path, spoken, clock=clock)
-
 
 def test_each_reader_gets_the_sign_that_it_passes_over() -> None:
     assert sign_of_life(asks("openai-chat")).startswith(b":")
@@ -82,10 +82,10 @@ def test_each_reader_gets_the_sign_that_it_passes_over() -> None:
     assert b"data: {" in sign_of_life(asks("openai-responses", headers=(("originator", "codex_exec"),)))
 
 
-def test_client_without_event_stream_gets_no_keepalive(tmp_path: Path) -> None:
+async def test_client_without_event_stream_gets_no_keepalive(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "gemini", clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, b"[" + whole("gemini", SAYS) + b"]", JSON)]
         async with asking(stage, asks("gemini", stream=True, query="")) as (client,):
@@ -94,13 +94,11 @@ def test_client_without_event_stream_gets_no_keepalive(tmp_path: Path) -> None:
             let_go(stage, await held(stage))
         assert client.result().body == b"[" + whole("gemini", SAYS) + b"]"
 
-    play(story, tmp_path, "gemini", clock=clock)
 
-
-def test_early_release_keeps_the_status_of_the_provider(tmp_path: Path) -> None:
+async def test_early_release_keeps_the_status_of_the_provider(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         gate = asyncio.Event()
         stage.upstream.script = [pieces(gate, head(401, JSON, framing="2"), b"{}")]
@@ -114,14 +112,12 @@ def test_early_release_keeps_the_status_of_the_provider(tmp_path: Path) -> None:
             gate.set()
         assert client.result().status == 401
 
-    play(story, tmp_path, clock=clock)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_drop_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
+async def test_drop_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         relayed, _ = await opened(stage, spoken, clock)
         async with relayed:
@@ -133,14 +129,12 @@ def test_drop_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> 
         assert "no such luck" in relayed.fault.message
         assert stage.kinds() == ["received", "held", "dropped"]
 
-    play(story, tmp_path, spoken, clock=clock)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_provider_error_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
+async def test_provider_error_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(403, b"<html>go away</html>", JSON)]
         relayed, _ = await opened(stage, spoken, clock)
@@ -151,13 +145,11 @@ def test_provider_error_is_reported_inside_an_open_stream(tmp_path: Path, spoken
         assert "go away" in reply.fault.message
         assert stage.kinds()[-1] == "failed"
 
-    play(story, tmp_path, spoken, clock=clock)
 
-
-def test_an_error_of_json_keeps_its_words(tmp_path: Path) -> None:
+async def test_an_error_of_json_keeps_its_words(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [says({"error": {"message": "no such model", "code": "model_not_found"}}, 404)]
         relayed, _ = await opened(stage, "openai-chat", clock)
@@ -167,14 +159,12 @@ def test_an_error_of_json_keeps_its_words(tmp_path: Path) -> None:
         assert b"no such model" in data
         assert b"model_not_found" in data
 
-    play(story, tmp_path, clock=clock)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_whole_answer_becomes_the_stream_that_was_begun(tmp_path: Path, spoken: str) -> None:
+async def test_a_whole_answer_becomes_the_stream_that_was_begun(tmp_path: Path, spoken: str) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole(spoken), JSON)]
         relayed, _ = await opened(stage, spoken, clock)
@@ -184,15 +174,13 @@ def test_a_whole_answer_becomes_the_stream_that_was_begun(tmp_path: Path, spoken
         assert (reply.fault, reply.choice.finish) == (None, "tool_calls")
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path, spoken, clock=clock)
-
 
 @pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": True}}])
-def test_early_opened_stream_includes_usage_only_if_requested(tmp_path: Path, options: dict[str, object]) -> None:
+async def test_early_opened_stream_includes_usage_only_if_requested(tmp_path: Path, options: dict[str, object]) -> None:
     clock = SteppingClock()
     body = json.dumps({**REQUESTS["openai-chat"], "stream": True, **options}).encode()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
         relayed, _ = await opened(stage, "openai-chat", clock, body=body)
@@ -201,13 +189,11 @@ def test_early_opened_stream_includes_usage_only_if_requested(tmp_path: Path, op
             data = await promptly(rest(relayed))
         assert (b'"choices":[]' in data) == bool(options)
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_a_response_that_fails_in_an_open_stream_says_when_it_was_made(tmp_path: Path) -> None:
+async def test_a_response_that_fails_in_an_open_stream_says_when_it_was_made(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "openai-responses", clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         relayed, _ = await opened(stage, "openai-responses", clock)
         async with relayed:
@@ -216,14 +202,12 @@ def test_a_response_that_fails_in_an_open_stream_says_when_it_was_made(tmp_path:
         assert f'"created_at":{int(clock.time)}'.encode() in data
         assert b'"created_at":0' not in data
 
-    play(story, tmp_path, "openai-responses", clock=clock)
-
 
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_compressed_stream_is_decoded_once_the_head_was_sent_without_it(tmp_path: Path, is_cut: bool) -> None:
+async def test_compressed_stream_is_decoded_once_the_head_was_sent_without_it(tmp_path: Path, is_cut: bool) -> None:
     clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         packed = coded(frames)
         if is_cut:
@@ -240,13 +224,11 @@ def test_compressed_stream_is_decoded_once_the_head_was_sent_without_it(tmp_path
         else:
             assert data == b"".join(frames)
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_compressed_error_is_decoded_in_an_open_stream(tmp_path: Path) -> None:
+async def test_compressed_error_is_decoded_in_an_open_stream(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         body = coded([b'{"error":{"message":"too bad"}}'])
         stage.upstream.script = [answer(400, body, [*JSON, ("Content-Encoding", "gzip")])]
@@ -255,13 +237,11 @@ def test_compressed_error_is_decoded_in_an_open_stream(tmp_path: Path) -> None:
             let_go(stage, await held(stage))
             assert b"too bad" in await promptly(rest(relayed))
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_a_client_that_leaves_the_open_stream_ends_its_hold(tmp_path: Path) -> None:
+async def test_a_client_that_leaves_the_open_stream_ends_its_hold(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         relayed, _ = await opened(stage, "openai-chat", clock)
         async with relayed:
@@ -270,13 +250,11 @@ def test_a_client_that_leaves_the_open_stream_ends_its_hold(tmp_path: Path) -> N
         assert not stage.relay._active
         assert [piece async for piece in relayed] == []
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: Path) -> None:
+async def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: Path) -> None:
     clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, frames), asyncio.Event())]
         relayed, _ = await opened(stage, "openai-chat", clock)
@@ -287,13 +265,11 @@ def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: Path) 
                     break
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_shutdown_is_reported_inside_an_open_stream(tmp_path: Path) -> None:
+async def test_shutdown_is_reported_inside_an_open_stream(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic", clock=clock) as stage:
         stage.relay.holds.set_mode("every")
         relayed, _ = await opened(stage, "anthropic", clock)
         async with relayed:
@@ -302,13 +278,11 @@ def test_shutdown_is_reported_inside_an_open_stream(tmp_path: Path) -> None:
             assert b"event: error" in await promptly(reading)
         assert stage.kinds() == ["received", "held", "cancelled"]
 
-    play(story, tmp_path, "anthropic", clock=clock)
 
-
-def test_a_client_is_kept_alive_while_the_reply_with_its_calls_comes_and_is_held(tmp_path: Path) -> None:
+async def test_a_client_is_kept_alive_while_the_reply_with_its_calls_comes_and_is_held(tmp_path: Path) -> None:
     clock, frames = SteppingClock(), streamed("anthropic")
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic", clock=clock) as stage:
         stage.relay.holds.set_rules([{"filter": "", "phase": "tool_calls"}])
         gate = asyncio.Event()
         stage.upstream.script = [answer(200, b"".join(frames), SSE)]
@@ -328,5 +302,3 @@ def test_a_client_is_kept_alive_while_the_reply_with_its_calls_comes_and_is_held
             let_go(stage, hold)
             assert await promptly(rest(relayed)) == b"".join(frames)
         assert stage.kinds() == ["received", "attempt", "held", "released", "finished"]
-
-    play(story, tmp_path, "anthropic", clock=clock)

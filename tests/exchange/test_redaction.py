@@ -15,7 +15,7 @@ from sightline.model.fold import fold
 from sightline.model.parts import Text
 from sightline.wire.secrets import MASK
 from tests.contract.test_law_4_stream_is_whole import read_stream
-from tests.relay_stage import DIALECTS, KEY, Stage, asks, play
+from tests.relay_stage import DIALECTS, KEY, Stage, asks, open_stage
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import answer, says, streams
 
@@ -60,14 +60,15 @@ def planted(spoken: str, **more: Any) -> Any:
 @pytest.mark.parametrize("status", [200, 400, 401])
 @pytest.mark.parametrize("provider", ["acme", "open"])
 @pytest.mark.parametrize("coding", ["", "gzip"])
-def test_no_planted_secret_is_in_the_record(
+async def test_no_planted_secret_is_in_the_record(
     tmp_path: Path, client: str, status: int, provider: str, coding: str
 ) -> None:
     echo = json.dumps({"error": {"message": f"bad key {' '.join(SECRETS)} (api: planted\\/api+222222)"}}).encode()
     body = gzip.compress(echo) if coding else echo
     told = [("Set-Cookie", f"sid={PLANTED['cookie']}"), ("X-Echo", KEY), ("Content-Encoding", coding or "identity")]
 
-    async def story(stage: Stage) -> None:
+    environment = {"ACME_KEY": KEY, "TRACE": PLANTED["trace"]}
+    async with open_stage(tmp_path, env_headers={"x-trace": "TRACE"}, environment=environment) as stage:
         stage.upstream.script = [answer(status, body, told)]
         got = await stage.ask(planted(client, provider=provider))
         nothing_is_left(recorded(stage))
@@ -76,17 +77,14 @@ def test_no_planted_secret_is_in_the_record(
             assert KEY.encode() not in got.body
             assert KEY not in repr(got.headers)
 
-    environment = {"ACME_KEY": KEY, "TRACE": PLANTED["trace"]}
-    play(story, tmp_path, env_headers={"x-trace": "TRACE"}, environment=environment)
-
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1000])
-def test_key_split_across_stream_chunks_is_masked(tmp_path: Path, size: int) -> None:
+async def test_key_split_across_stream_chunks_is_masked(tmp_path: Path, size: int) -> None:
     frames = streamed("openai-chat")
     data = b"".join(frames).replace(b"Let me ", f"{KEY} or {PLANTED['bearer']} ".encode())
     cuts = [data[start : start + size] for start in range(0, len(data), size)]
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [streams(*cuts)]
         got = await stage.ask(planted("openai-chat", stream=True))
         nothing_is_left(recorded(stage))
@@ -94,16 +92,14 @@ def test_key_split_across_stream_chunks_is_masked(tmp_path: Path, size: int) -> 
         assert got.body == data.replace(KEY.encode(), MASK.encode()), "the client may see its own credential"
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_key_that_an_answer_repeats_is_not_translated(tmp_path: Path, *, stream: bool) -> None:
+async def test_a_key_that_an_answer_repeats_is_not_translated(tmp_path: Path, *, stream: bool) -> None:
     whole = {"id": "r", "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
              "message": {"role": "assistant", "content": f"key={KEY}"}}]}  # fmt: skip
     frames = b"".join(streamed("openai-chat")).replace(b"Let me ", f"key={KEY} ".encode())
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [streams(frames) if stream else answer(200, json.dumps(whole).encode())]
         got = await stage.ask(planted("anthropic", stream=stream))
         assert got.status == 200
@@ -111,14 +107,12 @@ def test_a_key_that_an_answer_repeats_is_not_translated(tmp_path: Path, *, strea
         assert b"key=***" in got.body
         nothing_is_left(recorded(stage))
 
-    play(story, tmp_path)
 
-
-def test_a_key_in_a_coded_stream_cuts_the_stream_off(tmp_path: Path) -> None:
+async def test_a_key_in_a_coded_stream_cuts_the_stream_off(tmp_path: Path) -> None:
     data = gzip.compress(b"".join(streamed("openai-chat")).replace(b"Let me ", KEY.encode()))
     told = [("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")]
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, data, told, framing="chunked")]
         got = await stage.ask(asks("openai-chat", stream=True))
         assert got.status == 502
@@ -126,16 +120,12 @@ def test_a_key_in_a_coded_stream_cuts_the_stream_off(tmp_path: Path) -> None:
         assert stage.kinds()[-1] == "failed"
         nothing_is_left(recorded(stage))
 
-    play(story, tmp_path)
 
-
-def test_retries_keep_no_secret_either(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_retries_keep_no_secret_either(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says({"error": {"message": f"no {KEY}"}}, 503), answer(200, whole("openai-chat"))]
         await stage.ask(planted("openai-chat"))
         nothing_is_left(recorded(stage))
-
-    play(story, tmp_path)
 
 
 def test_what_a_client_shows_is_found_wherever_it_is() -> None:
@@ -146,12 +136,12 @@ def test_what_a_client_shows_is_found_wherever_it_is() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
-def test_key_spelled_with_escapes_is_masked(tmp_path: Path, size: int) -> None:
+async def test_key_spelled_with_escapes_is_masked(tmp_path: Path, size: int) -> None:
     spelled = "".join(f"\\u{ord(letter):04x}" if at % 2 else letter for at, letter in enumerate(KEY))
     data = b"".join(streamed("openai-chat")).replace(b"Let me ", f"{spelled} ".encode())
     cuts = [data[start : start + size] for start in range(0, len(data), size)]
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         error = f'{{"error": {{"message": "no {spelled}", "code": "x"}}}}'.encode()
         stage.upstream.script = [streams(*cuts), answer(401, error, [("X-Echo", spelled)])]
         got = await stage.ask(planted("openai-chat", stream=True))
@@ -162,8 +152,6 @@ def test_key_spelled_with_escapes_is_masked(tmp_path: Path, size: int) -> None:
         assert refused.body == error.replace(spelled.encode(), MASK.encode())
         assert spelled not in repr(refused.headers)
         nothing_is_left(recorded(stage))
-
-    play(story, tmp_path)
 
 
 def telling(spoken: str, size: int) -> list[bytes]:
@@ -271,10 +259,10 @@ def test_what_is_held_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("provider", DIALECTS)
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("size", [3, 7])
-def test_key_repeated_by_a_provider_is_masked_across_dialects(
+async def test_key_repeated_by_a_provider_is_masked_across_dialects(
     tmp_path: Path, client: str, provider: str, size: int
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [streams(*telling(provider, size))]
         got = await stage.ask(asks(client, stream=True))
         reply = fold(read_stream(client, [got.body]))
@@ -285,21 +273,17 @@ def test_key_repeated_by_a_provider_is_masked_across_dialects(
         assert (reply.fault, reply.choice.finish) == (None, "stop")
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path, provider)
 
-
-def test_a_coded_stream_that_tells_a_key_in_pieces_is_cut_off(tmp_path: Path) -> None:
+async def test_a_coded_stream_that_tells_a_key_in_pieces_is_cut_off(tmp_path: Path) -> None:
     data = gzip.compress(b"".join(telling("openai-chat", 9)))
     told = [("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")]
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, data, told, framing="chunked")]
         got = await stage.ask(asks("openai-chat", stream=True))
         assert got.status == 502
         assert "repeats a configured key" in got.json()["error"]["message"]
         assert stage.kinds()[-1] == "failed"
-
-    play(story, tmp_path)
 
 
 CALLER_KEY = "sk-secret-0123456789"

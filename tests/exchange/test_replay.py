@@ -1,6 +1,7 @@
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +33,20 @@ WHOLE = {
 Ask = Callable[[ClientRequest], Awaitable[Got]]
 
 
-def play(
-    folder: Path,
-    recordings: list[list[Entry]],
-    story: Callable[[Ask, FakeClock], Awaitable[None]],
-    *,
-    fast: bool = False,
-) -> None:
-    """A story with a relay that has these recordings."""
+@asynccontextmanager
+async def open_replay(
+    folder: Path, recordings: list[list[Entry]], *, fast: bool = False
+) -> AsyncIterator[tuple[Ask, FakeClock]]:
+    """A relay that has these recordings."""
+    async with store_with(folder, *recordings) as store:
+        library, clock = Library(store), FakeClock()
+        await library.fill(EVERYTHING, now=NOON)
+        replaying = ReplayHandler(library, clock, fast=fast)
 
-    async def played() -> None:
-        async with store_with(folder, *recordings) as store:
-            library, clock = Library(store), FakeClock()
-            await library.fill(EVERYTHING, now=NOON)
-            replaying = ReplayHandler(library, clock, fast=fast)
+        async def ask(asked: ClientRequest) -> Got:
+            return await taken(await replaying.start(asked))
 
-            async def ask(asked: ClientRequest) -> Got:
-                return await taken(await replaying.start(asked))
-
-            await story(ask, clock)
-
-    asyncio.run(played())
+        yield ask, clock
 
 
 def said(spoken: str, got: Got) -> str:
@@ -62,8 +56,8 @@ def said(spoken: str, got: Got) -> str:
     return "".join(part.text for part in reply.choice.parts)  # type: ignore[union-attr]
 
 
-def test_a_stream_comes_frame_for_frame_with_the_original_timing(tmp_path: Path) -> None:
-    async def story(ask: Ask, clock: FakeClock) -> None:
+async def test_a_stream_comes_frame_for_frame_with_the_original_timing(tmp_path: Path) -> None:
+    async with open_replay(tmp_path, [exchange("x_1", CHAT, FRAMES)]) as (ask, clock):
         got = await ask(asks("openai-chat", stream=True))
         assert got.pieces == FRAMES
         assert clock.waits == pytest.approx([0.5, 0.5, 0.5, 0.5])
@@ -72,16 +66,12 @@ def test_a_stream_comes_frame_for_frame_with_the_original_timing(tmp_path: Path)
         assert got.header("x-sightline-exchange") == "x_1"
         assert got.header("x-sightline-replayed") == "1"
 
-    play(tmp_path, [exchange("x_1", CHAT, FRAMES)], story)
 
-
-def test_at_full_speed_nothing_is_waited_for(tmp_path: Path) -> None:
-    async def story(ask: Ask, clock: FakeClock) -> None:
+async def test_at_full_speed_nothing_is_waited_for(tmp_path: Path) -> None:
+    async with open_replay(tmp_path, [exchange("x_1", CHAT, FRAMES)], fast=True) as (ask, clock):
         assert (await ask(asks("openai-chat", stream=True))).pieces == FRAMES
         assert (await ask(asks("openai-chat"))).json()["choices"][0]["message"]["content"] == "Hello"
         assert clock.waits == []
-
-    play(tmp_path, [exchange("x_1", CHAT, FRAMES)], story, fast=True)
 
 
 def test_an_ending_server_waits_no_longer(tmp_path: Path) -> None:
@@ -101,10 +91,12 @@ def test_an_ending_server_waits_no_longer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("wants", ["stream", "whole"])
 @pytest.mark.parametrize("recorded", ["stream", "whole"])
-def test_a_recording_answers_clients_of_any_dialect_whole_and_streamed(
+async def test_a_recording_answers_clients_of_any_dialect_whole_and_streamed(
     spoken: str, wants: str, recorded: str, tmp_path: Path
 ) -> None:
-    async def story(ask: Ask, clock: FakeClock) -> None:
+    body = json.dumps({**json.loads(CHAT), "max_tokens": 100}).encode()
+    frames = FRAMES if recorded == "stream" else [json.dumps(WHOLE).encode()]
+    async with open_replay(tmp_path, [exchange("x_1", body, frames, stream=recorded == "stream")]) as (ask, clock):
         limited: dict[str, dict[str, Any]] = {
             "gemini": {"generationConfig": {"maxOutputTokens": 100}},
             "openai-responses": {"max_output_tokens": 100},
@@ -119,28 +111,25 @@ def test_a_recording_answers_clients_of_any_dialect_whole_and_streamed(
         assert is_stream == (wants == "stream")
         assert sum(clock.waits) == pytest.approx(2.0 if recorded == "stream" else 0.5)
 
-    body = json.dumps({**json.loads(CHAT), "max_tokens": 100}).encode()
-    frames = FRAMES if recorded == "stream" else [json.dumps(WHOLE).encode()]
-    play(tmp_path, [exchange("x_1", body, frames, stream=recorded == "stream")], story)
 
-
-def test_a_whole_answer_comes_as_it_came_without_the_coding_that_it_had(tmp_path: Path) -> None:
+async def test_a_whole_answer_comes_as_it_came_without_the_coding_that_it_had(tmp_path: Path) -> None:
     data = json.dumps(WHOLE).encode()
 
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+    async with open_replay(tmp_path, [exchange("x_1", CHAT, [data], stream=False)]) as (ask, _):
         got = await ask(asks("openai-chat"))
         assert got.body == data
         assert got.header("content-encoding") == ""
         assert got.header("content-length") == str(len(data))
 
-    play(tmp_path, [exchange("x_1", CHAT, [data], stream=False)], story)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_recorded_error_is_an_error_and_the_retry_gets_what_came_then(spoken: str, tmp_path: Path) -> None:
+async def test_a_recorded_error_is_an_error_and_the_retry_gets_what_came_then(spoken: str, tmp_path: Path) -> None:
     busy = b'{"error":{"message":"busy","type":"server_error"}}'
 
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+    limit = {"max_tokens": 100} if spoken == "anthropic" else {}
+    body = json.dumps({**json.loads(CHAT), **limit}).encode()
+    refused = exchange("x_1", body, [busy], stream=False, end=failed(503))
+    async with open_replay(tmp_path, [refused, exchange("x_2", body, FRAMES)]) as (ask, _):
         more: dict[str, Any] = {} if spoken != "anthropic" else {"max_tokens": 100}
         body = json.dumps({**json.loads(asks(spoken).body), **more}).encode()
         first, second = await ask(asks(spoken, body=body)), await ask(asks(spoken, body=body))
@@ -149,18 +138,13 @@ def test_a_recorded_error_is_an_error_and_the_retry_gets_what_came_then(spoken: 
         assert (first.body == busy) == (spoken == "openai-chat")
         assert said(spoken, second) == "Hello"
 
-    limit = {"max_tokens": 100} if spoken == "anthropic" else {}
-    body = json.dumps({**json.loads(CHAT), **limit}).encode()
-    refused = exchange("x_1", body, [busy], stream=False, end=failed(503))
-    play(tmp_path, [refused, exchange("x_2", body, FRAMES)], story)
-
 
 @pytest.mark.parametrize("spoken", ["openai-chat", "openai-responses"])
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_stream_that_broke_off_breaks_off_again_and_never_looks_whole(
+async def test_a_stream_that_broke_off_breaks_off_again_and_never_looks_whole(
     spoken: str, stream: bool, tmp_path: Path
 ) -> None:
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+    async with open_replay(tmp_path, [exchange("x_1", CHAT, [FRAMES[0], FRAMES[1][:-2]], end=failed(200))]) as (ask, _):
         got = await ask(asks(spoken, stream=stream))
         hearing = ReplyDecoder(dialect(spoken))
         if stream:
@@ -171,26 +155,22 @@ def test_a_stream_that_broke_off_breaks_off_again_and_never_looks_whole(
         else:
             assert is_error_of(spoken, got.status, got.body)
 
-    play(tmp_path, [exchange("x_1", CHAT, [FRAMES[0], FRAMES[1][:-2]], end=failed(200))], story)
 
-
-def test_unreadable_frame_fails_translation_but_is_passed_through_as_is(tmp_path: Path) -> None:
+async def test_unreadable_frame_fails_translation_but_is_passed_through_as_is(tmp_path: Path) -> None:
     frames = [FRAMES[0], b"data: {nonsense\n\n", *FRAMES[1:]]
 
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+    async with open_replay(tmp_path, [exchange("x_1", CHAT, frames)]) as (ask, _):
         assert (await ask(asks("openai-chat", stream=True))).pieces == frames
         got = await ask(asks("openai-responses", stream=True))
         assert b"response.failed" in got.body
         assert b"response.completed" not in got.body
 
-    play(tmp_path, [exchange("x_1", CHAT, frames)], story)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_miss_fails_loudly_in_the_clients_dialect_with_the_nearest_recording(
+async def test_a_miss_fails_loudly_in_the_clients_dialect_with_the_nearest_recording(
     spoken: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+    async with open_replay(tmp_path, [exchange("x_1", CHAT, FRAMES)]) as (ask, _):
         got = await ask(asks(spoken, stream=True, model="n", body=asks(spoken).body.replace(b"hi", b"ho")))
         assert got.status == 404
         assert is_error_of(spoken, got.status, got.body)
@@ -200,32 +180,26 @@ def test_a_miss_fails_loudly_in_the_clients_dialect_with_the_nearest_recording(
         assert got.header("x-sightline-exchange") == ""
         assert "no recording of this request" in caplog.text
 
-    play(tmp_path, [exchange("x_1", CHAT, FRAMES)], story)
 
-
-def test_without_recordings_and_for_what_is_no_request_there_is_a_refusal_too(tmp_path: Path) -> None:
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+async def test_without_recordings_and_for_what_is_no_request_there_is_a_refusal_too(tmp_path: Path) -> None:
+    async with open_replay(tmp_path, []) as (ask, _):
         assert b"nor any other" in (await ask(asks("openai-chat"))).body
         assert (await ask(asks("openai-chat", body=b'{"messages":7}'))).status == 400
 
-    play(tmp_path, [], story)
 
-
-def test_a_count_is_answered_by_a_count_and_by_nothing_else(tmp_path: Path) -> None:
+async def test_a_count_is_answered_by_a_count_and_by_nothing_else(tmp_path: Path) -> None:
     body = asks("anthropic").body
     count = exchange(
         "x_1", body, [b'{"input_tokens":12}'], spoken="anthropic", stream=False, path="/v1/messages/count_tokens"
     )
 
-    async def story(ask: Ask, _clock: FakeClock) -> None:
+    async with open_replay(tmp_path, [count]) as (ask, _):
         got = await ask(asks("anthropic", counts=True))
         assert got.json() == {"input_tokens": 12}
         assert (await ask(asks("anthropic"))).status == 404
 
-    play(tmp_path, [count], story)
 
-
-def test_tools_get_the_names_back_under_which_the_client_knows_them(tmp_path: Path) -> None:
+async def test_tools_get_the_names_back_under_which_the_client_knows_them(tmp_path: Path) -> None:
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"input":"-l"}'}}
     chunks: list[dict[str, Any]] = [
         {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None},
@@ -235,13 +209,11 @@ def test_tools_get_the_names_back_under_which_the_client_knows_them(tmp_path: Pa
     tools = [{"type": "custom", "name": "ls"}]
     body = json.dumps({"model": "m", "input": "hi", "tools": tools, "stream": True}).encode()
 
-    async def story(ask: Ask, _clock: FakeClock) -> None:
-        got = await ask(asks("openai-responses", stream=True, body=body))
-        assert b'"type":"custom_tool_call"' in got.body
-        assert b'"input":"-l"' in got.body
-
     sent = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     recorded = exchange(
         "x_1", body, [*frames, b"data: [DONE]\n\n"], asked="openai-responses", sent=json.dumps(sent).encode()
     )
-    play(tmp_path, [recorded], story)
+    async with open_replay(tmp_path, [recorded]) as (ask, _):
+        got = await ask(asks("openai-responses", stream=True, body=body))
+        assert b'"type":"custom_tool_call"' in got.body
+        assert b'"input":"-l"' in got.body

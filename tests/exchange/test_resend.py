@@ -1,6 +1,7 @@
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from sightline.model.exchange import Received
 from sightline.store.entries import BodyEntry
 from sightline.store.sqlite import SqliteStore
 from tests.recordings import exchange, one, store_with
-from tests.relay_stage import Stage, play
+from tests.relay_stage import Stage, open_stage
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
 from tests.upstream import LAST, chunk, head, pieces, says, stall
 
@@ -121,21 +122,17 @@ def test_what_cannot_be_sent_again_says_why(tmp_path: Path) -> None:
 
 # --- the sending ------------------------------------------------------------------------------------
 
-Story = Callable[[Stage, Resender, SqliteStore], Coroutine[Any, Any, None]]
+
+@asynccontextmanager
+async def open_resender(folder: Path, **settings: Any) -> AsyncIterator[tuple[Stage, Resender, SqliteStore]]:
+    recorded = exchange("x_a", BODY, FRAMES, headers=MASKED)
+    async with open_stage(folder, **settings) as stage, store_with(folder / "data", recorded) as store:
+        means = ResendSources(Catalog(providers=stage.providers), {"ACME_KEY": "sk-configured-0123456789"})
+        yield stage, Resender(stage.relay, store, means, stage.clock), store
 
 
-def resend(story: Story, folder: Path, **settings: Any) -> None:
-    async def staged(stage: Stage) -> None:
-        catalog = Catalog(providers=stage.providers)
-        async with store_with(folder / "data", exchange("x_a", BODY, FRAMES, headers=MASKED)) as store:
-            means = ResendSources(catalog, {"ACME_KEY": "sk-configured-0123456789"})
-            await story(stage, Resender(stage.relay, store, means, stage.clock), store)
-
-    play(staged, folder, **settings)
-
-
-def test_the_new_exchange_is_named_as_soon_as_it_is_on_record_and_read_to_its_end(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
+async def test_the_new_exchange_is_named_as_soon_as_it_is_on_record_and_read_to_its_end(tmp_path: Path) -> None:
+    async with open_resender(tmp_path) as (stage, resending, store):
         goes_on = asyncio.Event()
         stage.upstream.script = [pieces(head(200, SSE), goes_on, *map(chunk, FRAMES), LAST)]
         name = await resending.start(await find_exchange(store, "x_a", now=NOON))
@@ -149,11 +146,9 @@ def test_the_new_exchange_is_named_as_soon_as_it_is_on_record_and_read_to_its_en
         assert stage.raw_reply(name) == b"".join(FRAMES)
         assert stage.upstream.seen[0].body == BODY
 
-    resend(story, tmp_path)
 
-
-def test_an_edited_body_and_a_refusal_are_on_record_too(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
+async def test_an_edited_body_and_a_refusal_are_on_record_too(tmp_path: Path) -> None:
+    async with open_resender(tmp_path) as (stage, resending, store):
         stage.upstream.script = [says({"error": {"message": "no such thing"}}, 400)]
         body = b'{"model":"n", "messages":[]}'
         name = await resending.start(await find_exchange(store, "x_a", now=NOON), body=body)
@@ -161,21 +156,17 @@ def test_an_edited_body_and_a_refusal_are_on_record_too(tmp_path: Path) -> None:
         assert stage.upstream.seen[0].body == body
         assert stage.kinds(name) == ["received", "attempt", "failed"]
 
-    resend(story, tmp_path)
 
-
-def test_what_is_refused_here_begins_nothing(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
+async def test_what_is_refused_here_begins_nothing(tmp_path: Path) -> None:
+    async with open_resender(tmp_path) as (stage, resending, store):
         with pytest.raises(Fault, match="no provider is known"):
             await resending.start(await find_exchange(store, "x_a", now=NOON), model="no-such-model")
         assert stage.entries == []
         assert stage.upstream.seen == []
 
-    resend(story, tmp_path)
 
-
-def test_resend_continues_after_the_caller_is_cancelled(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
+async def test_resend_continues_after_the_caller_is_cancelled(tmp_path: Path) -> None:
+    async with open_resender(tmp_path) as (stage, resending, store):
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, FRAMES), LAST)]
         was_begun, goes_on, start = asyncio.Event(), asyncio.Event(), stage.relay.start
 
@@ -194,11 +185,9 @@ def test_resend_continues_after_the_caller_is_cancelled(tmp_path: Path) -> None:
         await resending.close(10)
         assert stage.kinds() == ["received", "attempt", "finished"]
 
-    resend(story, tmp_path)
 
-
-def test_at_the_end_it_is_cut_off_as_clients_are(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
+async def test_at_the_end_it_is_cut_off_as_clients_are(tmp_path: Path) -> None:
+    async with open_resender(tmp_path) as (stage, resending, store):
         stage.upstream.script = [stall(head(200, SSE), chunk(FRAMES[0]))]
         name = await resending.start(await find_exchange(store, "x_a", now=NOON))
         await stage.upstream.arrived(1)
@@ -209,16 +198,13 @@ def test_at_the_end_it_is_cut_off_as_clients_are(tmp_path: Path) -> None:
         late = await resending.start(await find_exchange(store, "x_a", now=NOON))
         assert stage.kinds(late) == ["received", "failed"]
 
-    resend(story, tmp_path)
 
+async def test_a_mistake_of_ours_is_not_waited_for(tmp_path: Path) -> None:
+    async with open_resender(tmp_path) as (stage, resending, store):
 
-def test_a_mistake_of_ours_is_not_waited_for(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         def broken() -> str:
             raise RuntimeError("no ids left")
 
         stage.relay.make_id = broken
         with pytest.raises(RuntimeError, match="no ids left"):
             await resending.start(await find_exchange(store, "x_a", now=NOON))
-
-    resend(story, tmp_path)

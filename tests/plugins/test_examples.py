@@ -1,6 +1,5 @@
 """Each example is one file, keeps its laws, and does what its first lines say."""
 
-import asyncio
 import hmac
 import json
 import shutil
@@ -77,20 +76,17 @@ def test_the_dialect_is_spoken_to_its_provider(tmp_path: Path, monkeypatch: pyte
     assert seen.json()["acme_version"] == 2
 
 
-def test_the_tools_are_offered_and_run(tmp_path: Path) -> None:
+async def test_the_tools_are_offered_and_run(tmp_path: Path) -> None:
     loaded = load(tmp_path, install(tmp_path, "unit_tools.py") + '[tools.units]\nplugin = "units"\nallow = ["*"]\n')
 
-    async def story() -> None:
-        opened = await open_toolsets(loaded.settings.tools, tool_surroundings(loaded))
-        assert [each.name for each in opened.definitions] == ["to_celsius", "to_kilometres"]
-        assert opened.places["to_celsius"] == "plugin units"
-        outcome = await opened.use(
-            RunnableCall(key="k", id="c", name="to_celsius", arguments={"fahrenheit": 212}), lambda _text: None
-        )
-        assert "100" in str(outcome)
-        await opened.close()
-
-    asyncio.run(story())
+    opened = await open_toolsets(loaded.settings.tools, tool_surroundings(loaded))
+    assert [each.name for each in opened.definitions] == ["to_celsius", "to_kilometres"]
+    assert opened.places["to_celsius"] == "plugin units"
+    outcome = await opened.use(
+        RunnableCall(key="k", id="c", name="to_celsius", arguments={"fahrenheit": 212}), lambda _text: None
+    )
+    assert "100" in str(outcome)
+    await opened.close()
 
 
 def test_the_models_of_the_catalogue_are_known_and_the_users_own_tables_win(tmp_path: Path) -> None:

@@ -72,51 +72,39 @@ def test_code_that_keeps_every_exception_is_ended_as_well() -> None:
         (lambda: asyncio.to_thread(json.loads, "{"), "JSONDecodeError"),
     ],
 )
-def test_an_async_call_that_hangs_is_ended(sign: Callable[[], object], words: str) -> None:
-    async def story() -> None:
-        owner = LoadedPlugin("signer.py", "signer.py", seconds=60)
-        with pytest.raises(Fault, match=words):
-            await owner.wait("signer s", sign(), seconds=0.5)  # type: ignore[arg-type]
-
-    asyncio.run(story())
+async def test_an_async_call_that_hangs_is_ended(sign: Callable[[], object], words: str) -> None:
+    owner = LoadedPlugin("signer.py", "signer.py", seconds=60)
+    with pytest.raises(Fault, match=words):
+        await owner.wait("signer s", sign(), seconds=0.5)  # type: ignore[arg-type]
 
 
-def test_an_async_call_that_blocks_the_event_loop_is_ended() -> None:
+async def test_an_async_call_that_blocks_the_event_loop_is_ended() -> None:
     async def block() -> None:
         await asyncio.sleep(0)
         loop_forever()
 
-    async def story() -> None:
-        owner = LoadedPlugin("signer.py", "signer.py", seconds=LIMIT)
-        with pytest.raises(Fault, match=r"did not return within 0\.2 s"):
-            await owner.wait("signer s", block(), seconds=60)
-
-    asyncio.run(story())
+    owner = LoadedPlugin("signer.py", "signer.py", seconds=LIMIT)
+    with pytest.raises(Fault, match=r"did not return within 0\.2 s"):
+        await owner.wait("signer s", block(), seconds=60)
 
 
-def test_a_call_that_loops_in_a_thread_is_ended() -> None:
-    async def story() -> None:
-        owner = LoadedPlugin("field.py", "field.py", seconds=LIMIT)
-        with pytest.raises(Fault, match=r"\(field slow\) failed: TimeoutError"):
-            await asyncio.to_thread(owner.guard("field slow", loop_forever))
-        assert await asyncio.to_thread(owner.guard("field other", list)) == []
-
-    asyncio.run(story())
+async def test_a_call_that_loops_in_a_thread_is_ended() -> None:
+    owner = LoadedPlugin("field.py", "field.py", seconds=LIMIT)
+    with pytest.raises(Fault, match=r"\(field slow\) failed: TimeoutError"):
+        await asyncio.to_thread(owner.guard("field slow", loop_forever))
+    assert await asyncio.to_thread(owner.guard("field other", list)) == []
 
 
-def test_a_call_that_waits_in_a_thread_is_named_and_not_made_again() -> None:
-    async def story() -> None:
-        owner, release = LoadedPlugin("field.py", "field.py", seconds=LIMIT), threading.Event()
-        stuck = asyncio.ensure_future(asyncio.to_thread(owner.guard("field slow", release.wait)))
-        while "field slow" not in owner.failures:  # noqa: ASYNC110 - another thread notes it
-            await asyncio.sleep(0.01)
-        with pytest.raises(Fault, match="off until the next start"):
-            owner.guard("field slow", list)()
-        release.set()
-        with suppress(Fault):  # it ends as soon as it is no longer waiting
-            await stuck
-
-    asyncio.run(story())
+async def test_a_call_that_waits_in_a_thread_is_named_and_not_made_again() -> None:
+    owner, release = LoadedPlugin("field.py", "field.py", seconds=LIMIT), threading.Event()
+    stuck = asyncio.ensure_future(asyncio.to_thread(owner.guard("field slow", release.wait)))
+    while "field slow" not in owner.failures:  # noqa: ASYNC110 - another thread notes it
+        await asyncio.sleep(0.01)
+    with pytest.raises(Fault, match="off until the next start"):
+        owner.guard("field slow", list)()
+    release.set()
+    with suppress(Fault):  # it ends as soon as it is no longer waiting
+        await stuck
 
 
 def test_what_takes_its_time_within_the_limit_is_left_alone() -> None:

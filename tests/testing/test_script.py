@@ -177,29 +177,26 @@ def test_each_request_gets_the_next_reply_until_the_script_is_over() -> None:
     asyncio.run(story())
 
 
-def test_disconnecting_client_does_not_affect_others() -> None:
+async def test_disconnecting_client_does_not_affect_others() -> None:
     gate, begun = asyncio.Event(), asyncio.Event()
 
     async def sleep(_seconds: float) -> None:
         begun.set()
         await gate.wait()
 
-    async def story() -> None:
-        async with ScriptedProvider(SCRIPT, "openai-chat", sleep=sleep, delay=1) as provider:
-            port = int(provider.url.rpartition(":")[2])
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{"stream":true}')
-            await begun.wait()
-            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-            writer.close()
-            await writer.wait_closed()
-            gate.set()
-            _, other = await asyncio.open_connection("127.0.0.1", port)
-            other.close()
-            await other.wait_closed()
-            assert provider.requests == [b'{"stream":true}']
-
-    asyncio.run(story())
+    async with ScriptedProvider(SCRIPT, "openai-chat", sleep=sleep, delay=1) as provider:
+        port = int(provider.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{"stream":true}')
+        await begun.wait()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
+        await writer.wait_closed()
+        gate.set()
+        _, other = await asyncio.open_connection("127.0.0.1", port)
+        other.close()
+        await other.wait_closed()
+        assert provider.requests == [b'{"stream":true}']
 
 
 SCRIPTED_TOOLS_SCRIPT = Script(

@@ -1,7 +1,8 @@
 import asyncio
 import gzip
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import sha256
@@ -51,20 +52,18 @@ class Desk:
         return await sender.send(self.outgoing(url, **settings), self.attempts.append)
 
 
-def at_the_desk(story: Callable[[Desk], Awaitable[None]], *script: Play, holds: bool = False) -> None:
-    async def run() -> None:
-        trust, proxies = Trust(environment={}), Proxies.of({})
-        async with Upstream(list(script)) as upstream, HttpClient(trust=trust, proxies=proxies) as client:
-            await story(Desk(upstream, client, FakeClock(holds=holds)))
-
-    asyncio.run(run())
+@asynccontextmanager
+async def open_desk(*script: Play, holds: bool = False) -> AsyncIterator[Desk]:
+    trust, proxies = Trust(environment={}), Proxies.of({})
+    async with Upstream(list(script)) as upstream, HttpClient(trust=trust, proxies=proxies) as client:
+        yield Desk(upstream, client, FakeClock(holds=holds))
 
 
 # --- what is recorded ---
 
 
-def test_a_credential_is_masked_in_every_recorded_header_of_every_attempt() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_credential_is_masked_in_every_recorded_header_of_every_attempt() -> None:
+    async with open_desk(fails(500), says({"choices": []})) as desk:
         outgoing = desk.outgoing(secrets=("another-secret",))
         headers = (("x-api-key", KEY), ("x-note", f"by {KEY} and another-secret"), ("accept", "*/*"))
         request = HttpRequest("POST", outgoing.request.url, headers, BODY)
@@ -75,14 +74,12 @@ def test_a_credential_is_masked_in_every_recorded_header_of_every_attempt() -> N
         sent = {name.lower(): value for name, value in desk.upstream.seen[0].headers}
         assert sent["x-api-key"] == KEY
 
-    at_the_desk(story, fails(500), says({"choices": []}))
-
 
 # --- what is tried again --------------------------------------------------------------------------
 
 
-def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
+    async with open_desk(OK) as desk:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         assert (found.response.status, found.attempts) == (200, 1)
@@ -101,8 +98,6 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
         assert desk.upstream.seen[0].body == BODY
         assert desk.clock.waits == []
 
-    at_the_desk(story, OK)
-
 
 @pytest.mark.parametrize(
     ("status", "code"),
@@ -116,8 +111,8 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
         (529, Code.OVERLOADED),
     ],
 )
-def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
+    async with open_desk(fails(status), fails(status), OK) as desk:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
@@ -129,8 +124,6 @@ def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
         assert desk.clock.waits == pytest.approx([0.2, 0.4])
         assert {seen.body for seen in desk.upstream.seen} == {BODY}
         assert {attempt.sha256 for attempt in desk.attempts} == {sha256(BODY).hexdigest()}
-
-    at_the_desk(story, fails(status), fails(status), OK)
 
 
 @pytest.mark.parametrize(
@@ -153,28 +146,24 @@ def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
         ),
     ],
 )
-def test_final_error_is_not_retried(step: Play, code: Code) -> None:
-    async def story(desk: Desk) -> None:
+async def test_final_error_is_not_retried(step: Play, code: Code) -> None:
+    async with open_desk(step, OK) as desk:
         found = await desk.send()
         assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.attempts, len(desk.upstream.seen)) == (code, 1, 1)
 
-    at_the_desk(story, step, OK)
-
 
 @pytest.mark.parametrize("step", [cut(), cut(how="eof")], ids=["reset", "eof"])
-def test_a_connection_that_ends_before_the_first_byte_is_tried_again(step: Play) -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_connection_that_ends_before_the_first_byte_is_tried_again(step: Play) -> None:
+    async with open_desk(step, OK) as desk:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert [attempt.reason for attempt in desk.attempts] == ["", "network"]
 
-    at_the_desk(story, step, OK)
 
-
-def test_refused_connection_is_retried_and_every_attempt_reported() -> None:
-    async def story(desk: Desk) -> None:
+async def test_refused_connection_is_retried_and_every_attempt_reported() -> None:
+    async with open_desk(OK) as desk:
         async with Upstream([OK]) as closed:
             url = closed.url
         with pytest.raises(Fault) as raised:
@@ -185,8 +174,6 @@ def test_refused_connection_is_retried_and_every_attempt_reported() -> None:
         assert desk.clock.waits == pytest.approx([0.2, 0.4, 0.8])
         assert desk.ledger.usage("acme", "large", desk.clock.now()) == RateLimits(0, 0, 0, 0)  # none of them left
 
-    at_the_desk(story, OK)
-
 
 @pytest.mark.parametrize(
     ("step", "code"),
@@ -196,19 +183,17 @@ def test_refused_connection_is_retried_and_every_attempt_reported() -> None:
         pytest.param(stall(), Code.TIMEOUT_IDLE, id="silent"),
     ],
 )
-def test_nothing_is_tried_again_after_the_first_byte_or_a_long_silence(step: Play, code: Code) -> None:
-    async def story(desk: Desk) -> None:
+async def test_nothing_is_tried_again_after_the_first_byte_or_a_long_silence(step: Play, code: Code) -> None:
+    async with open_desk(step, OK) as desk:
         with pytest.raises(Fault) as raised:
             await desk.send(timeouts=Timeouts(first_byte=0.05))
         assert raised.value.code is code
         assert not hasattr(raised.value, "__notes__")
         assert len(desk.upstream.seen) == 1
 
-    at_the_desk(story, step, OK)
 
-
-def test_a_good_answer_that_is_cut_is_not_tried_again() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_good_answer_that_is_cut_is_not_tried_again() -> None:
+    async with open_desk(cut(head(200), chunk(b"data: 1\n\n"), how="eof"), OK) as desk:
         found = await desk.send(stream=True)
         assert isinstance(found, AcceptedResponse)
         with pytest.raises(Fault) as raised:
@@ -217,11 +202,9 @@ def test_a_good_answer_that_is_cut_is_not_tried_again() -> None:
         assert len(desk.upstream.seen) == len(desk.attempts) == 1
         await found.response.close()
 
-    at_the_desk(story, cut(head(200), chunk(b"data: 1\n\n"), how="eof"), OK)
 
-
-def test_a_redirect_is_not_followed() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_redirect_is_not_followed() -> None:
+    async with open_desk(answer(307, b"", [("Location", "https://user:pw@acme.example/v2?token=1")])) as desk:
         with pytest.raises(Fault) as raised:
             await desk.send()
         assert raised.value.code is Code.UPSTREAM_PROTOCOL
@@ -231,41 +214,33 @@ def test_a_redirect_is_not_followed() -> None:
         assert "user" not in raised.value.hint
         assert len(desk.upstream.seen) == 1
 
-    at_the_desk(story, answer(307, b"", [("Location", "https://user:pw@acme.example/v2?token=1")]))
-
 
 @pytest.mark.parametrize("key", [KEY, "sk?0123456789", "sk#0123456789", "sk/01@23456789"])
-def test_redirect_target_is_reported_without_the_credential(key: str) -> None:
-    async def story(desk: Desk) -> None:
+async def test_redirect_target_is_reported_without_the_credential(key: str) -> None:
+    async with open_desk(answer(302, b"", [("Location", f"https://login.example/r/{key}/x?y=1")])) as desk:
         with pytest.raises(Fault) as raised:
             await desk.send(secrets=(key,))
         assert "https://login.example/r/***/x" in raised.value.hint
 
-    at_the_desk(story, answer(302, b"", [("Location", f"https://login.example/r/{key}/x?y=1")]))
-
 
 @pytest.mark.parametrize("location", [(), [("Location", "/v2")]])
-def test_nor_one_that_leads_nowhere_or_nearby(location: Headers) -> None:
-    async def story(desk: Desk) -> None:
+async def test_nor_one_that_leads_nowhere_or_nearby(location: Headers) -> None:
+    async with open_desk(answer(304, b"", location)) as desk:
         with pytest.raises(Fault, match="not followed"):
             await desk.send()
-
-    at_the_desk(story, answer(304, b"", location))
 
 
 # --- the budget -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_zero_is_zero_and_n_is_n(retries: int) -> None:
-    async def story(desk: Desk) -> None:
+async def test_zero_is_zero_and_n_is_n(retries: int) -> None:
+    async with open_desk(fails(503)) as desk:
         found = await desk.send(retries=retries)
         assert isinstance(found, RefusedResponse)
         assert found.attempts == len(desk.attempts) == len(desk.upstream.seen) == 1 + retries
         assert len(desk.clock.waits) == retries
         assert found.fault.code is Code.OVERLOADED
-
-    at_the_desk(story, fails(503))
 
 
 # --- how long is waited ---------------------------------------------------------------------------
@@ -289,26 +264,22 @@ LATER = formatdate(FakeClock(0).now() + 1_000_000_004, usegmt=True)
         (fails(500, headers=[("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "6s")]), 0.2),
     ],
 )
-def test_the_wait_is_what_the_provider_says(step: Play, wait: float) -> None:
-    async def story(desk: Desk) -> None:
+async def test_the_wait_is_what_the_provider_says(step: Play, wait: float) -> None:
+    async with open_desk(step, OK) as desk:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.clock.waits == [pytest.approx(wait)]
 
-    at_the_desk(story, step, OK)
 
-
-def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
+    async with open_desk(OK) as desk:
         later = formatdate(desk.clock.now() + 4, usegmt=True)
         desk.upstream.script = [fails(429, headers=[("Retry-After", later)]), OK]
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.clock.waits == [4]
-
-    at_the_desk(story, OK)
 
 
 @pytest.mark.parametrize(
@@ -320,40 +291,34 @@ def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
         (fails(429, headers=[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "60")]), 60, "1 min"),
     ],
 )
-def test_long_retry_wait_is_abandoned_and_reported(step: Play, seconds: float, words: str) -> None:
-    async def story(desk: Desk) -> None:
+async def test_long_retry_wait_is_abandoned_and_reported(step: Play, seconds: float, words: str) -> None:
+    async with open_desk(step, OK) as desk:
         found = await desk.send()
         assert isinstance(found, RefusedResponse)
         assert found.fault.retry_after == pytest.approx(seconds)
         assert f"asked again in {words}." in found.fault.hint
         assert (found.attempts, desk.clock.waits) == (1, [])
 
-    at_the_desk(story, step, OK)
 
-
-def test_a_caller_with_more_patience_waits_longer() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_caller_with_more_patience_waits_longer() -> None:
+    async with open_desk(fails(429, "Please try again in 11.054s."), OK) as desk:
         found = await desk.send(max_wait=60.0)
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.clock.waits == [pytest.approx(11.054)]
 
-    at_the_desk(story, fails(429, "Please try again in 11.054s."), OK)
-
 
 # --- what an error answer holds -------------------------------------------------------------------
 
 
-def test_an_error_can_be_passed_on_as_it_came() -> None:
-    async def story(desk: Desk) -> None:
+async def test_an_error_can_be_passed_on_as_it_came() -> None:
+    async with open_desk(answer(400, b'{ "error": {"message" : "no"} }', [("X-Request-Id", "r1")])) as desk:
         found = await desk.send()
         assert isinstance(found, RefusedResponse)
         assert (found.status, found.is_whole) == (400, True)
         assert found.body == b'{ "error": {"message" : "no"} }'
         assert (b"X-Request-Id", b"r1") in found.headers
         assert found.fault.message == "no"
-
-    at_the_desk(story, answer(400, b'{ "error": {"message" : "no"} }', [("X-Request-Id", "r1")]))
 
 
 @pytest.mark.parametrize(
@@ -374,14 +339,12 @@ def test_an_error_can_be_passed_on_as_it_came() -> None:
         pytest.param(drip(head(400, framing="4") + b'"no"'), "no", id="byte by byte"),
     ],
 )
-def test_any_error_body_gives_its_fault(step: Play, message: str) -> None:
-    async def story(desk: Desk) -> None:
+async def test_any_error_body_gives_its_fault(step: Play, message: str) -> None:
+    async with open_desk(step) as desk:
         found = await desk.send()
         assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.fault.message) == (Code.INVALID_REQUEST, message)
         assert found.is_whole
-
-    at_the_desk(story, step)
 
 
 @pytest.mark.parametrize(
@@ -392,35 +355,31 @@ def test_any_error_body_gives_its_fault(step: Play, message: str) -> None:
         pytest.param(stall(head(401), chunk(b"x" * (LONGEST_ERROR + 1))), 300, id="too long"),
     ],
 )
-def test_a_broken_error_body_still_gives_its_fault_by_status(step: Play, idle: float) -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_broken_error_body_still_gives_its_fault_by_status(step: Play, idle: float) -> None:
+    async with open_desk(step) as desk:
         found = await desk.send(timeouts=Timeouts(idle=idle))
         assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.is_whole, len(found.body) <= LONGEST_ERROR) == (Code.AUTH, False, True)
         await desk.upstream.gone(0)
 
-    at_the_desk(story, step)
 
-
-def test_an_error_that_never_ends_is_not_waited_for() -> None:
+async def test_an_error_that_never_ends_is_not_waited_for() -> None:
     async def forever(talk: object) -> None:
         await talk.say(head(503))
         while True:
             await talk.drip(chunk(b"."))
 
-    async def story(desk: Desk) -> None:
+    async with open_desk(forever) as desk:
         found = await desk.send(retries=0, timeouts=Timeouts(idle=0.05))
         assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.is_whole) == (Code.OVERLOADED, False)
         await desk.upstream.gone(0)
 
-    at_the_desk(story, forever)
 
-
-def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
+async def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
     echo = {"error": {"message": f"bad key {KEY} for team-7-token, url key query-key", "param": [KEY]}}
 
-    async def story(desk: Desk) -> None:
+    async with open_desk(says(echo, 401)) as desk:
         url = f"{desk.upstream.url}/v1?key=query-key&alt=sse"
         found = await desk.send(url, secrets=("team-7-token",))
         assert isinstance(found, RefusedResponse)
@@ -431,38 +390,30 @@ def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
         assert KEY not in repr(desk.outgoing(url))
         assert KEY.encode() in found.body
 
-    at_the_desk(story, says(echo, 401))
 
-
-def test_attempt_url_is_reported_without_credentials() -> None:
-    async def story(desk: Desk) -> None:
+async def test_attempt_url_is_reported_without_credentials() -> None:
+    async with open_desk(OK) as desk:
         url = f"{desk.upstream.url}/v1/team-7-token/x?Key=query-key&alt=sse&%61pi_key=q2"
         await desk.send(url, secrets=("team-7-token",))
         assert desk.attempts[0].url == f"{desk.upstream.url}/v1/***/x?Key=***&alt=sse&%61pi_key=***"
 
-    at_the_desk(story, OK)
-
 
 @pytest.mark.parametrize("status", [600, 999])
-def test_a_status_that_http_does_not_have_is_no_answer_of_the_api(status: int) -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_status_that_http_does_not_have_is_no_answer_of_the_api(status: int) -> None:
+    async with open_desk(answer(status, f"no {KEY} here".encode())) as desk:
         with pytest.raises(Fault, match=f"status {status}, which HTTP does not have: no \\*\\*\\* here") as raised:
             await desk.send(retries=2)
         assert raised.value.code is Code.UPSTREAM_PROTOCOL
         assert len(desk.attempts) == 1
 
-    at_the_desk(story, answer(status, f"no {KEY} here".encode()))
 
-
-def test_key_is_masked_in_attempt_details() -> None:
-    async def story(desk: Desk) -> None:
+async def test_key_is_masked_in_attempt_details() -> None:
+    async with open_desk(fails(500, f"{KEY} failed{'.' * 500}"), OK) as desk:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.attempts[1].detail.startswith("500: *** failed")
         assert len(desk.attempts[1].detail) == 200
-
-    at_the_desk(story, fails(500, f"{KEY} failed{'.' * 500}"), OK)
 
 
 # --- what goes wrong here -------------------------------------------------------------------------
@@ -470,14 +421,12 @@ def test_key_is_masked_in_attempt_details() -> None:
 
 @pytest.mark.parametrize("name", ["Retry-After", "Date", "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"])
 @pytest.mark.parametrize("status", [200, 429])
-def test_impossible_date_header_is_ignored(name: str, status: int) -> None:
-    async def story(desk: Desk) -> None:
+async def test_impossible_date_header_is_ignored(name: str, status: int) -> None:
+    async with open_desk(says({}, status, [(name, "Mon, 01 Jan 99999999999 00:00:00 GMT")])) as desk:
         found = await desk.send(retries=0)
         if isinstance(found, AcceptedResponse):
             await found.response.read()
         assert isinstance(found, AcceptedResponse if status == 200 else RefusedResponse)
-
-    at_the_desk(story, says({}, status, [(name, "Mon, 01 Jan 99999999999 00:00:00 GMT")]))
 
 
 class Careless(Ledger):
@@ -490,42 +439,36 @@ class Careless(Ledger):
 
 
 @pytest.mark.parametrize("status", [200, 503])
-def test_response_is_closed_if_the_ledger_fails(status: int) -> None:
-    async def story(desk: Desk) -> None:
+async def test_response_is_closed_if_the_ledger_fails(status: int) -> None:
+    async with open_desk(stall(head(status), chunk(b"{"))) as desk:
         desk.ledger = Careless()
         with pytest.raises(OverflowError):
             await desk.send()
         await desk.upstream.gone(0)
 
-    at_the_desk(story, stall(head(status), chunk(b"{")))
-
 
 # --- the ledger -----------------------------------------------------------------------------------
 
 
-def test_a_request_that_is_refused_here_uses_nothing_up() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_request_that_is_refused_here_uses_nothing_up() -> None:
+    async with open_desk() as desk:
         with pytest.raises(Fault) as raised:
             await desk.send("ftp://example.com/v1")
         assert raised.value.code is Code.INVALID_REQUEST
         assert desk.ledger.usage("acme", "large", desk.clock.now()) == RateLimits(0, 0, 0, 0)
 
-    at_the_desk(story)
 
-
-def test_a_request_whose_answer_never_came_was_sent_all_the_same() -> None:
-    async def story(desk: Desk) -> None:
+async def test_a_request_whose_answer_never_came_was_sent_all_the_same() -> None:
+    async with open_desk(cut()) as desk:
         with pytest.raises(Fault):
             await desk.send(retries=0)
         assert desk.ledger.usage("acme", "large", desk.clock.now()) == RateLimits(1, 0, 1, 0)
 
-    at_the_desk(story, cut())
 
-
-def test_the_ledger_hears_of_attempts_limits_and_use() -> None:
+async def test_the_ledger_hears_of_attempts_limits_and_use() -> None:
     limits = [("x-ratelimit-limit-tokens", "1000"), ("x-ratelimit-remaining-tokens", "900")]
 
-    async def story(desk: Desk) -> None:
+    async with open_desk(fails(503), says({}, headers=limits)) as desk:
         found = await desk.send()
         assert isinstance(found, AcceptedResponse)
         await found.response.read()
@@ -535,22 +478,18 @@ def test_the_ledger_hears_of_attempts_limits_and_use() -> None:
         desk.ledger.settle(found.sent, 37, now)
         assert desk.ledger.usage("acme", "large", now) == RateLimits(2, 37, 2, 37)
 
-    at_the_desk(story, fails(503), says({}, headers=limits))
-
 
 # --- cancellation ---------------------------------------------------------------------------------
 
 
-def test_to_cancel_while_it_waits_ends_it_at_once() -> None:
-    async def story(desk: Desk) -> None:
+async def test_to_cancel_while_it_waits_ends_it_at_once() -> None:
+    async with open_desk(fails(503), OK, holds=True) as desk:
         async with asyncio.TaskGroup() as group:
             sending = group.create_task(desk.send())
             await desk.clock.asleep.wait()
             sending.cancel()
         assert sending.cancelled()
         assert len(desk.upstream.seen) == 1
-
-    at_the_desk(story, fails(503), OK, holds=True)
 
 
 @pytest.mark.parametrize(
@@ -561,8 +500,8 @@ def test_to_cancel_while_it_waits_ends_it_at_once() -> None:
         pytest.param(stall(head(503, framing="100")), id="in the body of an error"),
     ],
 )
-def test_to_cancel_while_it_sends_closes_the_upstream(step: Play) -> None:
-    async def story(desk: Desk) -> None:
+async def test_to_cancel_while_it_sends_closes_the_upstream(step: Play) -> None:
+    async with open_desk(step, OK) as desk:
         async with asyncio.TaskGroup() as group:
             sending = group.create_task(desk.send())
             await desk.upstream.arrived(1)
@@ -572,5 +511,3 @@ def test_to_cancel_while_it_sends_closes_the_upstream(step: Play) -> None:
         assert sending.cancelled()
         await desk.upstream.gone(0)
         assert len(desk.upstream.seen) == 1
-
-    at_the_desk(story, step, OK)

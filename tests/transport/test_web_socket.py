@@ -11,7 +11,7 @@ from sightline.errors import Code
 from sightline.transport.web_socket import RefusedSocket, dial_socket
 from sightline.wire.call import HttpRequest
 from tests.forward_proxy import ForwardProxy
-from tests.transport.http.asking import client, failure, kind, served_by, told
+from tests.transport.http.asking import client, failure, kind, served_by
 from tests.upstream import Upstream, answer, cut, drip, pieces, stall
 
 
@@ -41,66 +41,57 @@ def get(url: str, **headers: str) -> HttpRequest:
 
 @pytest.mark.parametrize("has_proxy", [False, True])
 @pytest.mark.parametrize("is_tls", [False, True])
-def test_a_socket_is_dialled_like_every_connection(tmp_path: Path, is_tls: bool, has_proxy: bool) -> None:
+async def test_a_socket_is_dialled_like_every_connection(tmp_path: Path, is_tls: bool, has_proxy: bool) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     context = served_by(authority, "api.example.com")
 
-    async def story() -> None:
-        async with serve(echo, "127.0.0.1", 0, ssl=context if is_tls else None) as server, ForwardProxy() as proxy:
-            port = next(iter(server.sockets)).getsockname()[1]
-            proxy.reach = ("127.0.0.1", port)
-            # Only the proxy knows where the name leads; without it the certificate is not that of the address.
-            host = "api.example.com" if has_proxy else "127.0.0.1"
-            variables = {"ALL_PROXY": f"http://127.0.0.1:{proxy.port}"} if has_proxy else {}
-            url = f"{'https' if is_tls else 'http'}://{host}:{port}/v1/responses"
-            async with client(variables, ca_file=str(tmp_path / "ca.pem")) as http:
-                if is_tls and not has_proxy:
-                    fault = await failure(dial_socket(http, get(url), seconds=10))
-                    assert kind(fault) == "tls"
-                    return
-                dialled = await dial_socket(http, get(url), seconds=10)
-                heard = Heard()
-                dialled.begin(heard)
-                assert await heard.messages.get() == (b"first", True)
-                dialled.socket.send(b"\x00\xff", is_text=False)
-                assert await heard.messages.get() == (b"\x00\xff", False)
-                dialled.socket.close(4000, "x" * 500)
-                assert await heard.closed == (4000, "x" * 123)
-            if has_proxy:
-                assert proxy.asked == [f"CONNECT api.example.com:{port} HTTP/1.1"]
-
-    told(story())
+    async with serve(echo, "127.0.0.1", 0, ssl=context if is_tls else None) as server, ForwardProxy() as proxy:
+        port = next(iter(server.sockets)).getsockname()[1]
+        proxy.reach = ("127.0.0.1", port)
+        # Only the proxy knows where the name leads; without it the certificate is not that of the address.
+        host = "api.example.com" if has_proxy else "127.0.0.1"
+        variables = {"ALL_PROXY": f"http://127.0.0.1:{proxy.port}"} if has_proxy else {}
+        url = f"{'https' if is_tls else 'http'}://{host}:{port}/v1/responses"
+        async with client(variables, ca_file=str(tmp_path / "ca.pem")) as http:
+            if is_tls and not has_proxy:
+                fault = await failure(dial_socket(http, get(url), seconds=10))
+                assert kind(fault) == "tls"
+                return
+            dialled = await dial_socket(http, get(url), seconds=10)
+            heard = Heard()
+            dialled.begin(heard)
+            assert await heard.messages.get() == (b"first", True)
+            dialled.socket.send(b"\x00\xff", is_text=False)
+            assert await heard.messages.get() == (b"\x00\xff", False)
+            dialled.socket.close(4000, "x" * 500)
+            assert await heard.closed == (4000, "x" * 123)
+        if has_proxy:
+            assert proxy.asked == [f"CONNECT api.example.com:{port} HTTP/1.1"]
 
 
-def test_a_socket_ends_with_the_client_that_dialled_it() -> None:
-    async def story() -> None:
-        async with serve(echo, "127.0.0.1", 0) as server:
-            port = next(iter(server.sockets)).getsockname()[1]
-            async with client() as http:
-                dialled = await dial_socket(http, get(f"http://127.0.0.1:{port}/"), seconds=10)
-                heard = Heard()
-                dialled.begin(heard)
-                assert await heard.messages.get() == (b"first", True)
-            # Nothing is left that could come when the loop has ended.
-            assert dialled.lost.done()
-            assert heard.closed.result() == (1006, "")
-
-    told(story())
+async def test_a_socket_ends_with_the_client_that_dialled_it() -> None:
+    async with serve(echo, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        async with client() as http:
+            dialled = await dial_socket(http, get(f"http://127.0.0.1:{port}/"), seconds=10)
+            heard = Heard()
+            dialled.begin(heard)
+            assert await heard.messages.get() == (b"first", True)
+        # Nothing is left that could come when the loop has ended.
+        assert dialled.lost.done()
+        assert heard.closed.result() == (1006, "")
 
 
-def test_what_comes_in_place_of_a_socket_is_kept() -> None:
-    async def story() -> None:
-        async with Upstream([answer(429, b"slow", [("Retry-After", "3")])]) as upstream, client() as http:
-            with pytest.raises(RefusedSocket) as refused:
-                await dial_socket(http, get(f"{upstream.url}/v1/responses", authorization="Bearer k"), seconds=10)
-            assert (refused.value.status, refused.value.body) == (429, b"slow")
-            assert (b"Retry-After", b"3") in refused.value.headers
-            (seen,) = upstream.seen
-            assert (seen.method, seen.header("authorization")) == ("GET", "Bearer k")
-            assert seen.header("accept-encoding") == ""
-
-    told(story())
+async def test_what_comes_in_place_of_a_socket_is_kept() -> None:
+    async with Upstream([answer(429, b"slow", [("Retry-After", "3")])]) as upstream, client() as http:
+        with pytest.raises(RefusedSocket) as refused:
+            await dial_socket(http, get(f"{upstream.url}/v1/responses", authorization="Bearer k"), seconds=10)
+        assert (refused.value.status, refused.value.body) == (429, b"slow")
+        assert (b"Retry-After", b"3") in refused.value.headers
+        (seen,) = upstream.seen
+        assert (seen.method, seen.header("authorization")) == ("GET", "Bearer k")
+        assert seen.header("accept-encoding") == ""
 
 
 @pytest.mark.parametrize(
@@ -114,10 +105,7 @@ def test_what_comes_in_place_of_a_socket_is_kept() -> None:
     ],
     ids=["eof", "reset", "no HTTP", "no key", "silence"],
 )
-def test_no_answer_to_the_handshake_is_a_fault(step: object, code: Code) -> None:
-    async def story() -> None:
-        async with Upstream([step]) as upstream, client() as http:  # type: ignore[list-item]
-            fault = await failure(dial_socket(http, get(upstream.url), seconds=0.3))
-            assert fault.code is code
-
-    told(story())
+async def test_no_answer_to_the_handshake_is_a_fault(step: object, code: Code) -> None:
+    async with Upstream([step]) as upstream, client() as http:  # type: ignore[list-item]
+        fault = await failure(dial_socket(http, get(upstream.url), seconds=0.3))
+        assert fault.code is code

@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sightline.settings import EvalsSettings, EvalTarget
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Routes
-from tests.eval_stage import ACME, CAPITALS, EvalStage, Story, as_test, play
+from tests.eval_stage import ACME, CAPITALS, EvalStage, Story, as_test, open_evals
 from tests.upstream import Upstream
 
 SUITE = "evals/capitals.yaml"
@@ -87,19 +88,16 @@ class EvalDesk:
         return await self.stage.evaluation.run(suite, targets or (ACME,), wanted, self.stage.told.append, run=run)
 
 
-def told(story: Callable[[EvalDesk, Upstream], Awaitable[None]], folder: Path, **more: Any) -> None:
-    """Tell a story at such a desk."""
-
-    async def staged(stage: EvalStage, upstream: Upstream) -> None:
+@asynccontextmanager
+async def open_desk(folder: Path, **more: Any) -> AsyncIterator[tuple[EvalDesk, Upstream]]:
+    async with open_evals(folder, **more) as (stage, upstream):
         desk = EvalDesk(stage)
         try:
-            await story(desk, upstream)
+            yield desk, upstream
         finally:
             await desk.evals.close()
 
-    play(staged, folder, **more)
 
-
-def at_desk(story: Story) -> Callable[..., None]:
+def at_desk(story: Story) -> Story:
     """A test at such a desk."""
-    return as_test(story, told)
+    return as_test(story, open_desk)

@@ -18,7 +18,7 @@ from sightline.evals.service.command_target import (
     places_of,
     program_of,
 )
-from tests.eval_stage import EvalStage, on_stage, play, verdicts
+from tests.eval_stage import EvalStage, on_stage, open_evals, verdicts
 from tests.upstream import Upstream, answer
 
 NASTY = 'it\'s "$(touch pwned)" `id` $HOME ${X} \\ ; rm -rf * | & > out\nsecond line {PROMPT_FILE} é'
@@ -199,17 +199,15 @@ async def test_a_program_that_takes_too_long_is_ended(stage: EvalStage) -> None:
     assert (result.status, result.observation.error_code) == ("execution_error", "timeout_idle")
 
 
-def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+async def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "the-key", "OTHER": "word"}
+    async with open_evals(tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"})) as (stage, _):
         command = "echo ${ACME_KEY:-none} ${OTHER:-none}"
         for number, (env, words) in enumerate([((), "none word"), (("ACME_KEY", "NOT_SET"), "the-key word")]):
             (result, *_) = (
                 await stage.run(targets=(cli(command, env=env),), cases=("france",), run=f"e_{number}")
             ).results
             assert result.observation.text == words
-
-    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "the-key", "OTHER": "word"}
-    play(story, tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"}))
 
 
 def test_built_in_command_templates_are_non_interactive() -> None:
@@ -221,11 +219,14 @@ def test_built_in_command_templates_are_non_interactive() -> None:
     assert claude.reads_input
 
 
-def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:
+async def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:
     end = {"type": "result", "is_error": False, "result": "Paris", "total_cost_usd": 0.25}
     fake = f"#!/bin/sh\ncat > question\nif test -f broken; then exit 7; fi\necho '{json.dumps(end)}'\n"
 
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    program(bin_folder, fake, "claude")
+    async with open_evals(tmp_path, environment={"PATH": f"{bin_folder}:/usr/bin:/bin"}) as (stage, _):
         spec = TargetSpec(name="claude", cli=CommandSpec(template="claude"))
         (result, *_) = (await stage.run(targets=(spec,), cases=("france",))).results
         assert (result.status, result.observation.text, result.observation.cost) == ("ok", "Paris", 0.25)
@@ -233,11 +234,6 @@ def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:
         (stage.root / "broken").touch()
         (result, *_) = (await stage.run(targets=(spec,), cases=("france",), run="e_2")).results
         assert "it ended with 7" in result.observation.error
-
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    program(bin_folder, fake, "claude")
-    play(story, tmp_path, environment={"PATH": f"{bin_folder}:/usr/bin:/bin"})
 
 
 @on_stage

@@ -8,7 +8,7 @@ from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation
 from sightline.exchange.hub import Announced
-from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, play, table, verdicts
+from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, open_evals, table, verdicts
 from tests.loop_stage import says
 from tests.running_stage import KEY, plays
 from tests.upstream import Talk, Upstream, answer
@@ -123,8 +123,8 @@ async def test_a_run_that_is_cut_off_keeps_what_is_done(stage: EvalStage, upstre
     assert verdicts(await stage.resume()) == {"france": "pass", "italy": "pass", "spain": "fail"}
 
 
-def test_a_run_whose_process_is_gone_is_interrupted_and_one_that_lives_elsewhere_runs(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_a_run_whose_process_is_gone_is_interrupted_and_one_that_lives_elsewhere_runs(tmp_path: Path) -> None:
+    async with open_evals(tmp_path, is_alive=lambda name: name == "alive") as (stage, upstream):
         upstream.script = [answer(500, b"{}")]
         await stage.run(targets=(MOCK,))
         logbook = stage.stage.store.logbook
@@ -137,8 +137,6 @@ def test_a_run_whose_process_is_gone_is_interrupted_and_one_that_lives_elsewhere
         with pytest.raises(Fault, match="is under way"):
             await stage.resume("e_3")
         assert len((await stage.resume("e_2")).results) == 3
-
-    play(story, tmp_path, is_alive=lambda name: name == "alive")
 
 
 @on_stage
@@ -217,7 +215,7 @@ async def test_runs_are_listed_by_suite(stage: EvalStage) -> None:
     assert stage.evaluation.make_id().startswith("e_")
 
 
-def test_run_is_over_when_its_last_fact_is_announced(tmp_path: Path) -> None:
+async def test_run_is_over_when_its_last_fact_is_announced(tmp_path: Path) -> None:
     class Listener:
         """Tries to stop the run in the very moment in which it hears of its last fact."""
 
@@ -231,10 +229,8 @@ def test_run_is_over_when_its_last_fact_is_announced(tmp_path: Path) -> None:
                 except Fault as fault:
                     self.told = fault.message
 
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+    listener = Listener()
+    async with open_evals(tmp_path, hub=listener) as (stage, _):
         listener.evaluation = stage.evaluation
         await stage.run(targets=(MOCK,))
         assert listener.told == "the run 'e_1' is not in progress here"
-
-    listener = Listener()
-    play(story, tmp_path, hub=listener)

@@ -10,7 +10,7 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service import processes as module
 from sightline.evals.service.processes import Process, ProcessResult, PythonGraders
 from tests.agent.tools.processes import is_gone
-from tests.eval_stage import ACME, EvalStage, on_stage, play, replies
+from tests.eval_stage import ACME, EvalStage, on_stage, open_evals, replies
 from tests.fake_clock import FakeClock
 from tests.loop_stage import says
 from tests.upstream import Upstream, answer
@@ -90,7 +90,7 @@ async def test_a_judge_that_is_not_there_fails_or_talks_nonsense_leaves_a_case_u
     assert stage.told[-1].not_graded == 1
 
 
-def test_a_command_grades_with_the_case_on_its_input(tmp_path: Path) -> None:
+async def test_a_command_grades_with_the_case_on_its_input(tmp_path: Path) -> None:
     grader = """
 import json, os, sys
 case = json.load(sys.stdin)
@@ -99,15 +99,13 @@ checks = [{"text": case["question"], "passed": True}]
 print(json.dumps({"score": float(case["output"] == "Paris"), "assertions": checks}))
 """
 
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
+    async with open_evals(tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"})) as (stage, _):
         (stage.root / "grade.py").write_text(grader)
         text = case('{type: code-grader, command: ["{python}", grade.py]}')
         (result,) = (await stage.run(text, (PARROT,))).results
         (score,) = result.score.scores
         assert (score.score, score.checks[0].text) == (1.0, "France?"), score.reason
-
-    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
-    play(story, tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"}))
 
 
 ASKING = """
@@ -130,8 +128,13 @@ print(json.dumps({"score": 1, "assertions": checks}))
 """
 
 
-def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key(tmp_path: Path) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
+    secrets = frozenset({"ACME_KEY"})
+    async with open_evals(tmp_path, environment=environment, secrets=secrets, make_token=lambda: "t") as (
+        stage,
+        upstream,
+    ):
         upstream.script = [replies(upstream, lambda body: says("It is." if len(body["messages"]) > 1 else "Paris"))]
         (stage.root / "grade.py").write_text(ASKING)
         text = case('{type: code-grader, command: ["{python}", grade.py], target: {max_calls: 2}}')
@@ -147,10 +150,6 @@ def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key
         assert stage.told[-1].cost > 0
         (result,) = (await stage.run(text, (PARROT,), run="e_2")).results
         assert "there is no judge for what parrot says" in result.score.reason
-
-    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
-    secrets = frozenset({"ACME_KEY"})
-    play(story, tmp_path, environment=environment, secrets=secrets, make_token=lambda: "t")
 
 
 @on_stage

@@ -25,7 +25,7 @@ from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice as Answer
 from sightline.model.reply import Reply, Usage
 from sightline.model.request import Request
-from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, play, table, verdicts
+from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, on_stage, open_evals, table, verdicts
 from tests.fake_clock import FakeClock
 from tests.loop_stage import calls, count, says
 from tests.running_stage import begins, plays
@@ -258,10 +258,10 @@ async def test_failed_request_is_not_cached(stage: EvalStage, upstream: Upstream
     assert second.results[0].status == "ok"
 
 
-def test_a_rate_is_held_however_many_cases_are_under_way(tmp_path: Path) -> None:
+async def test_a_rate_is_held_however_many_cases_are_under_way(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+    async with open_evals(tmp_path, clock=clock) as (stage, upstream):
         five = asyncio.Event()
 
         async def noting(talk: Talk) -> None:
@@ -280,8 +280,6 @@ def test_a_rate_is_held_however_many_cases_are_under_way(tmp_path: Path) -> None
             await clock.forward(61)
         assert len((await task).results) == 15
 
-    play(story, tmp_path, clock=clock)
-
 
 @on_stage
 async def test_two_runs_at_once_do_not_disturb_each_other(stage: EvalStage, upstream: Upstream) -> None:
@@ -291,35 +289,31 @@ async def test_two_runs_at_once_do_not_disturb_each_other(stage: EvalStage, upst
     assert all(result.cached for result in third.results)
 
 
-def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp_path: Path) -> None:
+async def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp_path: Path) -> None:
     clock = FakeClock()
 
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+    async with open_evals(tmp_path, clock=clock) as (stage, upstream):
         storm = answer(429, b'{"error":{"message":"slow down"}}', [("Retry-After", "60")])
         upstream.script = [storm, knows(upstream, {"France": "Paris", "Italy": "Rome", "Spain": "Madrid"})]
         standing = await stage.run(workers=1)
         assert (verdicts(standing), len(upstream.seen)) == (dict.fromkeys(("france", "italy", "spain"), "pass"), 4)
         assert clock.waits == [60]
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_retry_after_of_an_hour_is_not_waited_for(tmp_path: Path) -> None:
+async def test_retry_after_of_an_hour_is_not_waited_for(tmp_path: Path) -> None:
     clock = FakeClock()
 
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+    async with open_evals(tmp_path, clock=clock) as (stage, upstream):
         upstream.script = [answer(429, b'{"error":{"message":"come back"}}', [("Retry-After", "3600")])]
         standing = await stage.run(workers=1)
         assert {result.observation.error_code for result in standing.results} == {"rate_limited"}
         assert (len(upstream.seen), clock.waits) == (1, [])
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_a_storm_on_one_target_does_not_keep_another_waiting(tmp_path: Path) -> None:
+async def test_a_storm_on_one_target_does_not_keep_another_waiting(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+    async with open_evals(tmp_path, clock=clock) as (stage, upstream):
         calm = asyncio.Event()
 
         async def model(talk: Talk) -> None:
@@ -337,8 +331,6 @@ def test_a_storm_on_one_target_does_not_keep_another_waiting(tmp_path: Path) -> 
         assert [seen.json()["model"] for seen in upstream.seen].count("storm") == 1
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-    play(story, tmp_path, clock=clock)
 
 
 def replay(**more: object) -> TargetSpec:

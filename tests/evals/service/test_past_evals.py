@@ -10,8 +10,7 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service import eval_log as module
 from sightline.evals.service.eval_log import PastEvals
 from sightline.store.sqlite import SqliteLogbook
-from tests.eval_stage import EvalStage, on_stage, play
-from tests.upstream import Upstream
+from tests.eval_stage import EvalStage, on_stage, open_evals
 
 BEGAN = EvalBegan(suite=Suite(name="s", cases=(Case(id="a"),)), targets=(TargetSpec(name="t", mock=""),), at=5.0)
 
@@ -39,7 +38,7 @@ async def test_a_run_is_as_its_last_process_left_it(stage: EvalStage, facts: lis
     assert (brief.run, brief.name, brief.state, brief.at, brief.of) == ("e_1", "s", state, 5.0, 1)
 
 
-def test_only_what_is_new_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_what_is_new_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     lines = SqliteLogbook.lines
 
@@ -50,7 +49,7 @@ def test_only_what_is_new_is_read_again(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(SqliteLogbook, "lines", counted)
     monkeypatch.setattr(module, "_MOST_KEPT", 1)
 
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+    async with open_evals(tmp_path) as (stage, _):
         past = PastEvals(stage.stage.store.logbook, lambda _: True)
         await added(stage, "e_1", 0, BEGAN, EvalTaken("p"))
         await past.standing("e_1")
@@ -61,8 +60,6 @@ def test_only_what_is_new_is_read_again(tmp_path: Path, monkeypatch: pytest.Monk
         await past.standing("e_2")
         both = await asyncio.gather(past.standing("e_1"), past.standing("e_1"))
         assert [each.version for each in both] == [3, 3]
-
-    play(story, tmp_path)
 
 
 @on_stage

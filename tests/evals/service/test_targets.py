@@ -1,5 +1,8 @@
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +16,7 @@ from sightline.evals.service.command_target import CommandTarget
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.model_target import DENIED, MockTarget, ModelTarget, ReplayTarget
 from sightline.evals.service.target import Spending
-from tests.eval_stage import ACME, EvalStage, on_stage, play
+from tests.eval_stage import ACME, EvalStage, on_stage, open_evals
 from tests.loop_stage import calls, count, says
 from tests.running_stage import FakeTools, plays
 from tests.stepping_clock import SteppingClock
@@ -90,7 +93,10 @@ def spec(**more: object) -> TargetSpec:
     return TargetSpec(name="agent", model="acme/m", toolsets=("numbers",), **more)  # type: ignore[arg-type]
 
 
-def staged(folder: Path, story, *rules: ApprovalRule, **more: object) -> Equipped:  # type: ignore[no-untyped-def]
+@asynccontextmanager
+async def equipped(
+    folder: Path, *rules: ApprovalRule, **more: Any
+) -> AsyncIterator[tuple[EvalStage, Upstream, Equipped]]:
     tools = Equipped()
     tools.rules = rules
 
@@ -98,12 +104,12 @@ def staged(folder: Path, story, *rules: ApprovalRule, **more: object) -> Equippe
         assert names == ("numbers",)
         return tools
 
-    play(story, folder, open_tools=open_tools, **more)
-    return tools
+    async with open_evals(folder, open_tools=open_tools, **more) as (stage, upstream):
+        yield stage, upstream, tools
 
 
-def test_a_case_is_a_run_of_the_tool_loop(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_a_case_is_a_run_of_the_tool_loop(tmp_path: Path) -> None:
+    async with equipped(tmp_path, ApprovalRule("count", "allow")) as (stage, upstream, tools):
         upstream.script = [plays(calls(count(3)), stream=False), plays(says("It is three."), stream=False)]
         (result,) = (await stage.run(TEXT, (spec(),))).results
         assert (result.status, result.score.verdict) == ("ok", "pass"), result.score
@@ -120,13 +126,12 @@ def test_a_case_is_a_run_of_the_tool_loop(tmp_path: Path) -> None:
         await stage.run(TEXT, (spec(),), run="e_2")
         assert len(upstream.seen) > 2
 
-    tools = staged(tmp_path, story, ApprovalRule("count", "allow"))
     assert tools.used
     assert not tools.is_closed
 
 
-def test_what_no_toolset_allows_is_denied_with_a_reason_unless_everything_is_approved(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_what_no_toolset_allows_is_denied_with_a_reason_unless_everything_is_approved(tmp_path: Path) -> None:
+    async with equipped(tmp_path) as (stage, upstream, _):
         script = [plays(calls(count(3)), stream=False), plays(says("three"), stream=False)]
         upstream.script = [*script, *script, *script]
         (denied,) = (await stage.run(TEXT, (spec(),))).results
@@ -138,20 +143,16 @@ def test_what_no_toolset_allows_is_denied_with_a_reason_unless_everything_is_app
         ):
             assert result.results[0].observation.tools[0].result.endswith("did it"), run
 
-    staged(tmp_path, story)
 
-
-def test_a_run_that_reaches_its_limit_has_no_answer(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_a_run_that_reaches_its_limit_has_no_answer(tmp_path: Path) -> None:
+    async with equipped(tmp_path, ApprovalRule("count", "allow")) as (stage, upstream, _):
         upstream.script = [plays(calls(count(3)), stream=False)]
         (result,) = (await stage.run(TEXT, (spec(requests=1),))).results
         assert result.status == "execution_error"
         assert "the limit of 1 model requests is reached" in result.observation.error
 
-    staged(tmp_path, story, ApprovalRule("count", "allow"))
 
-
-def test_conversations_go_on_with_tool_rounds(tmp_path: Path) -> None:
+async def test_conversations_go_on_with_tool_rounds(tmp_path: Path) -> None:
     text = """
 tests:
   - id: a
@@ -161,18 +162,16 @@ tests:
       - {input: And?, assertions: [{type: contains, value: done}]}
 """
 
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+    async with equipped(tmp_path, ApprovalRule("count", "allow")) as (stage, upstream, _):
         upstream.script = [plays(each, stream=False) for each in (calls(count(3)), says("three"), says("done"))]
         (result,) = (await stage.run(text, (spec(),))).results
         assert result.score.verdict == "pass"
         roles = [each["role"] for each in upstream.seen[2].json()["messages"]]
         assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
-    staged(tmp_path, story, ApprovalRule("count", "allow"))
 
-
-def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
+    async with equipped(tmp_path, ApprovalRule("count", "allow")) as (stage, upstream, tools):
         upstream.script = [plays(calls(count(3)), stream=False)]
         begun = asyncio.Event()
 
@@ -188,19 +187,11 @@ def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
         assert tools.cut_off == ["1.1"]
         assert (await stage.evaluation.show("e_1")).state == "stopped"
 
-    tools = Equipped()
-    tools.rules = (ApprovalRule("count", "allow"),)
 
-    async def open_tools(_names: tuple[str, ...]) -> Equipped:
-        return tools
-
-    play(story, tmp_path, open_tools=open_tools)
-
-
-def test_every_round_waits_for_its_place(tmp_path: Path) -> None:
+async def test_every_round_waits_for_its_place(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+    async with equipped(tmp_path, clock=clock) as (stage, upstream, _):
         upstream.script = [plays(calls(count(3)), stream=False), plays(says("It is three."), stream=False)]
         task = asyncio.ensure_future(stage.run(TEXT, (spec(rpm=1),)))
         await clock.asleep(1)
@@ -211,11 +202,9 @@ def test_every_round_waits_for_its_place(tmp_path: Path) -> None:
         (result,) = (await task).results
         assert (result.score.verdict, len(upstream.seen)) == ("pass", 2)
 
-    staged(tmp_path, story, clock=clock)
 
-
-def test_a_storm_costs_a_round_what_the_one_budget_allows_and_no_more(tmp_path: Path) -> None:
-    async def story(stage: EvalStage, upstream: Upstream) -> None:
+async def test_a_storm_costs_a_round_what_the_one_budget_allows_and_no_more(tmp_path: Path) -> None:
+    async with equipped(tmp_path) as (stage, upstream, _):
         upstream.script = [
             plays(calls(count(3)), stream=False),
             answer(429, b'{"error":{"message":"slow down","type":"rate_limit_error"}}'),
@@ -224,5 +213,3 @@ def test_a_storm_costs_a_round_what_the_one_budget_allows_and_no_more(tmp_path: 
         retries = stage.stage.catalog.providers["acme"].retries(is_stream=False, is_own=True)
         assert len(upstream.seen) == 1 + 1 + retries
         assert (result.status, result.observation.error_code) == ("execution_error", "rate_limited")
-
-    staged(tmp_path, story)

@@ -19,7 +19,7 @@ from sightline.model.parts import Text
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from tests.holding import JSON, asking, held, let_go, promptly, said_by
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import Stage, asks, open_stage, play
 from tests.reply_samples import SAYS, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
@@ -74,8 +74,8 @@ def test_a_change_that_cannot_be_kept_is_not_made(tmp_path: Path) -> None:
 # --- what a person does -----------------------------------------------------------------------------
 
 
-def test_release_wants_the_hash_of_what_is_on_screen(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_release_wants_the_hash_of_what_is_on_screen(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -99,11 +99,9 @@ def test_release_wants_the_hash_of_what_is_on_screen(tmp_path: Path) -> None:
                 assert caught.value.status == 409
         assert [seen.json()["messages"][0]["content"] for seen in stage.upstream.seen] == ["ho"]
 
-    play(story, tmp_path)
 
-
-def test_what_is_invalid_is_not_sent_and_stays_held(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_is_invalid_is_not_sent_and_stays_held(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -121,15 +119,16 @@ def test_what_is_invalid_is_not_sent_and_stays_held(tmp_path: Path) -> None:
             let_go(stage, hold)
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path)
-
 
 NESTED = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 
 
 @pytest.mark.parametrize("is_vendor", [True, False])
-def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_path: Path, is_vendor: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_path: Path, is_vendor: bool) -> None:
+    quirks = Quirks(vendor_rules=is_vendor)
+    async with open_stage(
+        tmp_path, "openai-responses", quirks=quirks, models={"m": Model(refuses=("temperature",))}
+    ) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-responses", SAYS), JSON)]
@@ -148,12 +147,9 @@ def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_path: Pat
         (sent,) = stage.upstream.seen
         assert sent.json()["tools"] == [{"type": "function", **NESTED["function"]}]  # type: ignore[dict-item]
 
-    quirks = Quirks(vendor_rules=is_vendor)
-    play(story, tmp_path, "openai-responses", quirks=quirks, models={"m": Model(refuses=("temperature",))})
 
-
-def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
         body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":4}'
@@ -165,11 +161,9 @@ def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path) -> N
                 assert [finding.pointer for finding in found.problems] == pointers
                 let_go(stage, hold)
 
-    play(story, tmp_path, "anthropic")
 
-
-def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         body = b'{"model":"m","messages":[{"role":"tool","tool_call_id":"c","content":"found"}]}'
@@ -178,11 +172,9 @@ def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) -> None:
                 let_go(stage, hold)
         assert len(stage.upstream.seen) == 2
 
-    play(story, tmp_path)
 
-
-def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat")) as _:
@@ -196,11 +188,9 @@ def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_path: Pa
             assert hold.is_open
             holds.drop("x_1")
 
-    play(story, tmp_path)
 
-
-def test_tokens_are_counted_for_the_model_that_it_is_meant_for(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_tokens_are_counted_for_the_model_that_it_is_meant_for(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat"), asks("openai-chat", body=b"[]")) as _:
@@ -213,11 +203,9 @@ def test_tokens_are_counted_for_the_model_that_it_is_meant_for(tmp_path: Path) -
             for hold in (readable, other):
                 holds.drop(hold.exchange)
 
-    play(story, tmp_path)
 
-
-def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a@shop")) as _:
@@ -234,11 +222,9 @@ def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) ->
             assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 2
             holds.drop("x_1")
 
-    play(story, tmp_path)
 
-
-def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a")) as _:
@@ -255,11 +241,9 @@ def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_
             assert mask.scope == "all"
             holds.drop("x_1")
 
-    play(story, tmp_path)
 
-
-def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a")) as _:
@@ -271,11 +255,9 @@ def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_pat
             assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
             holds.drop("x_1")
 
-    play(story, tmp_path)
 
-
-def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
@@ -301,11 +283,9 @@ def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
             assert holds.masks == ()
             holds.answer("x_1", said_by("enough"))
 
-    play(story, tmp_path)
 
-
-def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat")) as _:
@@ -318,11 +298,9 @@ def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> Non
             assert not any(isinstance(fact, Edited) for fact in stage.facts())
             holds.drop("x_1")
 
-    play(story, tmp_path)
 
-
-def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
@@ -359,8 +337,6 @@ def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
         assert numbers == list(range(len(numbers)))
         assert len([fact for fact in stage.facts() if isinstance(fact, Edited)]) == 3
 
-    play(story, tmp_path)
-
 
 def test_request_is_held_even_if_the_mode_cannot_be_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story(stage: Stage) -> None:
@@ -377,19 +353,17 @@ def test_request_is_held_even_if_the_mode_cannot_be_saved(tmp_path: Path, caplog
     assert "full" in caplog.text
 
 
-def test_request_during_shutdown_is_rejected_instead_of_held(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_request_during_shutdown_is_rejected_instead_of_held(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_mode("every")
         stage.relay.holds.close()
         got = await stage.ask(asks("openai-chat"))
         assert got.status == 503
         assert stage.relay.holds.waiting == ()
 
-    play(story, tmp_path)
 
-
-def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_masks([STRIP])
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -401,38 +375,33 @@ def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
         assert holds.outcomes("x_1") == ()
         assert holds.outcomes("x_2")
 
-    play(story, tmp_path)
-
 
 # --- counts of masks --------------------------------------------------------------------------------
 
 
-def test_the_counts_of_masks_are_written_once_for_many_requests_and_not_by_each(
+async def test_the_counts_of_masks_are_written_once_for_many_requests_and_not_by_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("sightline.exchange.interception.holds.COUNTS_WRITTEN_AFTER", 0.0)
 
-    async def story() -> None:
-        holds = holds_in(tmp_path)
-        holds.set_masks([STRIP])
-        name, before = holds.masks[0].id, (tmp_path / FILE_NAME).read_bytes()
-        for exchange in ("x_1", "x_2"):
-            holds.note_outcomes(exchange, (MaskOutcome(name, "applied"),))
-        holds.note_outcomes("x_3", (MaskOutcome(name, "refused"),))
-        holds.note_outcomes("x_4", ())
-        assert (tmp_path / FILE_NAME).read_bytes() == before
-        await asyncio.sleep(0.01)  # behind the timer, which is due at once
-        assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(2, 1, "x_2", misses=1)
-        holds.note_outcomes("x_5", (MaskOutcome(name, "applied"),))
-        holds.close()
-        assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(3, 1, "x_5")
-        (tmp_path / FILE_NAME).unlink()
-        (tmp_path / FILE_NAME).mkdir()
-        holds.note_outcomes("x_6", (MaskOutcome(name, "applied"),))
-        holds.close()
-        assert "counts of masks could not be kept" in caplog.text
-
-    asyncio.run(story())
+    holds = holds_in(tmp_path)
+    holds.set_masks([STRIP])
+    name, before = holds.masks[0].id, (tmp_path / FILE_NAME).read_bytes()
+    for exchange in ("x_1", "x_2"):
+        holds.note_outcomes(exchange, (MaskOutcome(name, "applied"),))
+    holds.note_outcomes("x_3", (MaskOutcome(name, "refused"),))
+    holds.note_outcomes("x_4", ())
+    assert (tmp_path / FILE_NAME).read_bytes() == before
+    await asyncio.sleep(0.01)  # behind the timer, which is due at once
+    assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(2, 1, "x_2", misses=1)
+    holds.note_outcomes("x_5", (MaskOutcome(name, "applied"),))
+    holds.close()
+    assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(3, 1, "x_5")
+    (tmp_path / FILE_NAME).unlink()
+    (tmp_path / FILE_NAME).mkdir()
+    holds.note_outcomes("x_6", (MaskOutcome(name, "applied"),))
+    holds.close()
+    assert "counts of masks could not be kept" in caplog.text
 
 
 def test_counts_go_with_their_masks(tmp_path: Path) -> None:
@@ -455,21 +424,19 @@ def test_counts_go_with_their_masks(tmp_path: Path) -> None:
         ("curl/8", False, None),
     ],
 )
-def test_a_library_that_waits_for_a_whole_answer_does_not_wait_forever(
+async def test_a_library_that_waits_for_a_whole_answer_does_not_wait_forever(
     tmp_path: Path, program: str, stream: bool, patience: float | None
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat", stream=stream, headers=(("User-Agent", program),))) as _:
             hold = await held(stage)
             assert hold.client_deadline == (None if patience is None else hold.since + patience)
             stage.relay.holds.drop("x_1")
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_it_knows_whose_it_is(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_it_knows_whose_it_is(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.relay.holds.set_mode("every")
         named = asks("anthropic", session="claude-1@shop")
         unnamed = asks("anthropic", headers=(("session-id", "s9"),))
@@ -480,11 +447,9 @@ def test_it_knows_whose_it_is(tmp_path: Path) -> None:
             for hold in (first, second):
                 stage.relay.holds.drop(hold.exchange)
 
-    play(story, tmp_path, "anthropic")
 
-
-def test_the_first_decision_counts(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_the_first_decision_counts(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat")) as _:
             hold = await held(stage)
@@ -494,16 +459,14 @@ def test_the_first_decision_counts(tmp_path: Path) -> None:
                 hold.decide(Shutdown())
             assert caught.value.status == 409
 
-    play(story, tmp_path)
-
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"What is two and two?"}]}'
 
 
-def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) -> None:
+async def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) -> None:
     """Tool calls that are held later, and released, are no change of the request."""
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
@@ -528,8 +491,6 @@ def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) 
         await promptly(asking)
         ((change,),) = (each for changes in found for each in changes)
         assert (change.old, change.new) == ("What is two and two?", "What is one and two?")
-
-    play(story, tmp_path)
 
 
 def test_changes_of_several_requests_follow_each_other() -> None:

@@ -32,7 +32,7 @@ from sightline.model.exchange import (
 )
 from sightline.store.entries import FactEntry
 from tests.holding import JSON, SSE, asking, held, let_go, promptly, said_by
-from tests.relay_stage import DIALECTS, Stage, asks, is_error_of, play
+from tests.relay_stage import DIALECTS, asks, is_error_of, open_stage
 from tests.reply_samples import SAYS, streamed, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer, says
@@ -49,8 +49,8 @@ def digest(data: bytes) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_what_was_shown_is_sent_and_nothing_before(tmp_path: Path, spoken: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_was_shown_is_sent_and_nothing_before(tmp_path: Path, spoken: str, stream: bool) -> None:
+    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
         stage.relay.holds.set_mode("every")
         frames = streamed(spoken, SAYS)
         stage.upstream.script = [
@@ -68,14 +68,12 @@ def test_what_was_shown_is_sent_and_nothing_before(tmp_path: Path, spoken: str, 
         assert stage.kinds() == ["received", "held", "released", "attempt", "finished"]
         assert not stage.relay.holds.waiting
 
-    play(story, tmp_path, spoken, clock=SteppingClock())
 
-
-def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Path) -> None:
+async def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Path) -> None:
     packed = gzip.compress(ODD)
     headers = (("Content-Encoding", "gzip"), ("Content-Length", str(len(packed))))
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         asked = asks("openai-chat", body=ODD, coded=packed, coding="gzip", headers=headers)
@@ -94,13 +92,11 @@ def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Path) -> 
         assert isinstance(attempt, AttemptStarted)
         assert released == Released(attempt.sha256) == Released(digest(after))
 
-    play(story, tmp_path)
 
-
-def test_an_edit_that_was_undone_sends_the_clients_own_bytes(tmp_path: Path) -> None:
+async def test_an_edit_that_was_undone_sends_the_clients_own_bytes(tmp_path: Path) -> None:
     packed = gzip.compress(ODD)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         asked = asks("openai-chat", body=ODD, coded=packed, coding="gzip", headers=(("Content-Encoding", "gzip"),))
@@ -111,11 +107,9 @@ def test_an_edit_that_was_undone_sends_the_clients_own_bytes(tmp_path: Path) -> 
         assert stage.upstream.seen[0].body == packed
         assert stage.kinds() == ["received", "held", "edited", "edited", "released", "attempt", "finished"]
 
-    play(story, tmp_path)
 
-
-def test_what_is_held_of_a_translated_request_is_what_the_provider_gets(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_is_held_of_a_translated_request_is_what_the_provider_gets(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as (client,):
@@ -134,11 +128,9 @@ def test_what_is_held_of_a_translated_request_is_what_the_provider_gets(tmp_path
             "received", "translated", "held", "edited", "released", "attempt", "finished",
         ]  # fmt: skip
 
-    play(story, tmp_path, "anthropic")
 
-
-def test_the_model_of_a_path_stays_where_the_body_names_another(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_the_model_of_a_path_stays_where_the_body_names_another(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "gemini") as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("gemini", SAYS), JSON)]
         async with asking(stage, asks("gemini")) as _:
@@ -147,13 +139,11 @@ def test_the_model_of_a_path_stays_where_the_body_names_another(tmp_path: Path) 
         seen = stage.upstream.seen[0]
         assert (seen.body, "models/m:" in seen.target) == (body, True)
 
-    play(story, tmp_path, "gemini")
-
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_dropped_request_is_a_non_retryable_error(tmp_path: Path, spoken: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_dropped_request_is_a_non_retryable_error(tmp_path: Path, spoken: str, stream: bool) -> None:
+    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks(spoken, stream=stream)) as (client,):
             stage.relay.holds.drop("x_1", "not today")
@@ -165,14 +155,12 @@ def test_dropped_request_is_a_non_retryable_error(tmp_path: Path, spoken: str, s
         assert stage.kinds() == ["received", "held", "dropped"]
         assert not stage.upstream.seen
 
-    play(story, tmp_path, spoken, clock=SteppingClock())
-
 
 @pytest.mark.parametrize(("on_timeout", "last"), [("send", "finished"), ("drop", "dropped")])
-def test_rule_decides_after_its_timeout(tmp_path: Path, on_timeout: str, last: str) -> None:
+async def test_rule_decides_after_its_timeout(tmp_path: Path, on_timeout: str, last: str) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_rules([{"filter": "", "timeout_s": 30, "on_timeout": on_timeout}])
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as (client,):
@@ -188,13 +176,11 @@ def test_rule_decides_after_its_timeout(tmp_path: Path, on_timeout: str, last: s
         assert stage.kinds()[-1] == last
         assert not clock.sleepers
 
-    play(story, tmp_path, clock=clock)
 
-
-def test_a_decision_in_time_ends_the_limit(tmp_path: Path) -> None:
+async def test_a_decision_in_time_ends_the_limit(tmp_path: Path) -> None:
     clock = SteppingClock()
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_rules([{"filter": "", "timeout_s": 30}])
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as _:
@@ -202,13 +188,11 @@ def test_a_decision_in_time_ends_the_limit(tmp_path: Path) -> None:
             let_go(stage, await held(stage))
         assert not clock.sleepers
 
-    play(story, tmp_path, clock=clock)
-
 
 @pytest.mark.parametrize("limit", [None, 30.0])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_ends_its_hold_at_once(tmp_path: Path, stream: bool, limit: float | None) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_leaves_ends_its_hold_at_once(tmp_path: Path, stream: bool, limit: float | None) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_rules([{"filter": "", "timeout_s": limit}])
         client = asyncio.get_running_loop().create_task(stage.ask(asks("openai-chat", stream=stream)))
         hold = await held(stage)
@@ -223,12 +207,10 @@ def test_a_client_that_leaves_ends_its_hold_at_once(tmp_path: Path, stream: bool
         assert not stage.upstream.seen
         assert not stage.relay._active
 
-    play(story, tmp_path, clock=SteppingClock())
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_shutdown_answers_each_held_client_and_cancels_its_hold(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_shutdown_answers_each_held_client_and_cancels_its_hold(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path, "anthropic", clock=SteppingClock()) as stage:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("anthropic", stream=stream), asks("anthropic", stream=stream)) as clients:
             await promptly(stage.relay.close(3600))
@@ -237,11 +219,9 @@ def test_shutdown_answers_each_held_client_and_cancels_its_hold(tmp_path: Path, 
         assert stage.kinds("x_1") == stage.kinds("x_2") == ["received", "held", "cancelled"]
         assert stage.facts("x_1")[-1] == ExchangeCancelled("shutdown")
 
-    play(story, tmp_path, "anthropic", clock=SteppingClock())
 
-
-def test_holds_stand_in_order_of_arrival_and_do_not_end_each_other(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_holds_stand_in_order_of_arrival_and_do_not_end_each_other(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -260,11 +240,12 @@ def test_holds_stand_in_order_of_arrival_and_do_not_end_each_other(tmp_path: Pat
             let_go(stage, holds.hold_of("x_3"))
         assert [stage.kinds(f"x_{n}")[-1] for n in (1, 2, 3)] == ["dropped", "finished", "finished"]
 
-    play(story, tmp_path)
 
-
-def test_one_that_is_held_does_not_take_the_embedded_models_turn(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_one_that_is_held_does_not_take_the_embedded_models_turn(tmp_path: Path) -> None:
+    local = Provider(
+        dialect="openai-chat", base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
+    )
+    async with open_stage(tmp_path, others={"local": local}, routes=(Route(provider="local"),)) as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat"), asks("openai-chat")) as clients:
@@ -273,14 +254,9 @@ def test_one_that_is_held_does_not_take_the_embedded_models_turn(tmp_path: Path)
                 let_go(stage, hold)
         assert [client.result().status for client in clients] == [200, 200]
 
-    local = Provider(
-        dialect="openai-chat", base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
-    )
-    play(story, tmp_path, others={"local": local}, routes=(Route(provider="local"),))
 
-
-def test_rules_can_drop_and_pass_requests_automatically(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_rules_can_drop_and_pass_requests_automatically(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_rules(
             [
                 {"filter": "session:bad", "action": "drop"},
@@ -298,11 +274,9 @@ def test_rules_can_drop_and_pass_requests_automatically(tmp_path: Path) -> None:
         stage.relay.holds.set_rules([{"filter": "", "action": "drop"}])
         assert "drops everything" in str((await stage.ask(asks("openai-chat"))).json())
 
-    play(story, tmp_path)
 
-
-def test_a_rule_for_once_and_the_next_request_are_used_up(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_rule_for_once_and_the_next_request_are_used_up(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         for begin in (lambda: holds.set_mode("next"), lambda: holds.set_rules([{"filter": "", "once": True}])):
@@ -313,20 +287,18 @@ def test_a_rule_for_once_and_the_next_request_are_used_up(tmp_path: Path) -> Non
                 assert (await promptly(stage.ask(asks("openai-chat")))).status == 200
                 let_go(stage, await held(stage))
 
-    play(story, tmp_path)
 
-
-def test_token_counting_request_is_not_held(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_token_counting_request_is_not_held(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.relay.holds.set_mode("every")
         stage.upstream.script = [says({"input_tokens": 3})]
         got = await stage.ask(asks("anthropic", path="/v1/messages/count_tokens", counts=True))
         assert got.json() == {"input_tokens": 3}
 
-    play(story, tmp_path, "anthropic")
 
-
-def test_interceptor_is_not_called_when_interception_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interceptor_is_not_called_when_interception_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuses(*_: Any) -> Any:
         raise AssertionError
 
@@ -335,29 +307,25 @@ def test_interceptor_is_not_called_when_interception_is_off(tmp_path: Path, monk
     monkeypatch.setattr(Interceptor, "hold_calls", refuses)
     monkeypatch.setattr("sightline.exchange.relay.run_with_keepalive", refuses)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, b"".join(streamed("openai-chat")), SSE)]
         assert (await stage.ask(asks("openai-chat", stream=True))).status == 200
         stage.relay.holds.set_rules([{"filter": ""}])
         stage.relay.holds.set_mode("off")
         assert (await stage.ask(asks("openai-chat", stream=True))).status == 200
 
-    play(story, tmp_path)
 
-
-def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(
         "sightline.exchange.run.outbound_for", lambda *given: calls.append(given) or outbound_for(*given)
     )
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.relay.holds.set_rules([{"filter": "model:another"}])
         stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
         assert (await stage.ask(asks("openai-chat"))).status == 200
         assert len(calls) == 1
-
-    play(story, tmp_path, "anthropic")
 
 
 # --- answered by hand -------------------------------------------------------------------------------
@@ -365,10 +333,10 @@ def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: str, stream: bool) -> None:
+async def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: str, stream: bool) -> None:
     call = {"type": "tool_call", "name": "Bash", "arguments": '{"command":"ls"}'}
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks(spoken, stream=stream)) as (client,):
             stage.relay.holds.answer("x_1", {"parts": [{"type": "text", "text": "I look."}, call]})
@@ -387,11 +355,9 @@ def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: str, st
         assert stage.kinds() == ["received", "held", "answered", *stored, "finished"]
         assert not stage.upstream.seen
 
-    play(story, tmp_path, spoken, clock=SteppingClock())
 
-
-def test_chat_client_gets_usage_of_a_written_reply_only_if_requested(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_chat_client_gets_usage_of_a_written_reply_only_if_requested(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
         stage.relay.holds.set_mode("every")
         body = json.loads(asks("openai-chat", stream=True).body) | {"stream_options": {"include_usage": True}}
         wanting = asks("openai-chat", stream=True, body=json.dumps(body).encode())
@@ -402,14 +368,12 @@ def test_chat_client_gets_usage_of_a_written_reply_only_if_requested(tmp_path: P
                 stage.relay.holds.answer(f"x_{number}", reply)
         assert [b'"prompt_tokens":5' in client.result().body for client in clients] == [True, False, False]
 
-    play(story, tmp_path, clock=SteppingClock())
 
-
-def test_request_that_cannot_be_recorded_is_rejected_instead_of_held(tmp_path: Path) -> None:
+async def test_request_that_cannot_be_recorded_is_rejected_instead_of_held(tmp_path: Path) -> None:
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.holds.set_mode("every")
         stage.hub._record = full
         got = await stage.ask(asks("anthropic"))
@@ -419,16 +383,14 @@ def test_request_that_cannot_be_recorded_is_rejected_instead_of_held(tmp_path: P
         assert not stage.relay.holds.waiting
         assert not stage.upstream.seen
 
-    play(story, tmp_path)
-
 
 # --- tool calls -------------------------------------------------------------------------------------
 
 
-def test_calls_that_repeat_a_credential_are_not_kept(tmp_path: Path) -> None:
+async def test_calls_that_repeat_a_credential_are_not_kept(tmp_path: Path) -> None:
     key = "sk-of-the-client-0123456789"
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_rules([{"filter": "", "phase": "tool_calls"}])
         reply = whole("openai-chat").replace(b"Rome", key.encode())
@@ -444,16 +406,14 @@ def test_calls_that_repeat_a_credential_are_not_kept(tmp_path: Path) -> None:
         assert not any(key.encode() in data for data in stage.bodies().values())
         assert [fact.after for fact in stage.facts() if isinstance(fact, Edited)] == [edited]
 
-    play(story, tmp_path)
-
 
 # --- masks ------------------------------------------------------------------------------------------
 
 TWO = b'{"model":"m","messages":[{"role":"user","content":"my name is Ann"},{"role":"user","content":"hi"}]}'
 
 
-def test_a_kept_edit_is_made_again_on_later_requests_held_or_not(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_kept_edit_is_made_again_on_later_requests_held_or_not(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("next")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -481,16 +441,16 @@ def test_a_kept_edit_is_made_again_on_later_requests_held_or_not(tmp_path: Path)
             let_go(stage, hold)
         assert stage.upstream.seen[3].body == after
 
-    play(story, tmp_path)
 
-
-def test_a_request_that_no_mask_is_meant_for_is_not_even_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_no_mask_is_meant_for_is_not_even_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuses(*_: Any) -> Any:
         raise AssertionError
 
     monkeypatch.setattr("sightline.exchange.interception.interceptor.Draft.of", refuses)
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         strip = {"kind": "strip", "strip": {"class": "thinking"}}
         stage.relay.holds.set_masks(
             [{**strip, "scope": "session", "name": "blue"}, {**strip, "scope": "project", "name": "shop"}]
@@ -499,12 +459,10 @@ def test_a_request_that_no_mask_is_meant_for_is_not_even_read(tmp_path: Path, mo
         for session in ("red", "red@mill", ""):
             assert (await stage.ask(asks("openai-chat", body=TWO, session=session))).status == 200
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_sender_may_want_to_look_whatever_the_rules_say(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_sender_may_want_to_look_whatever_the_rules_say(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path) as stage:
         frames = b"".join(streamed("openai-chat", SAYS))
         stage.upstream.script = [answer(200, frames, SSE) if stream else answer(200, whole("openai-chat", SAYS), JSON)]
         assert stage.relay.holds.is_idle
@@ -517,8 +475,6 @@ def test_a_sender_may_want_to_look_whatever_the_rules_say(tmp_path: Path, stream
             let_go(stage, await held(stage))
             assert (await task).status == 200
         assert stage.kinds("x_2") == ["received", "held", "released", "attempt", "finished"]
-
-    play(story, tmp_path)
 
 
 BODY = json.dumps(

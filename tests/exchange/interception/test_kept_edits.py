@@ -16,7 +16,7 @@ from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
 from sightline.exchange.interception.store import FILE_NAME, BorrowedInterception, KeptInterception, MaskCount
 from tests.exchange.interception.test_holds import holds_in
 from tests.holding import JSON, asking, held
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import Stage, asks, open_stage, play
 from tests.reply_samples import SAYS, whole
 from tests.upstream import answer
 
@@ -97,8 +97,8 @@ def test_a_mask_that_a_kept_edit_replaced_is_back_after_undo(tmp_path: Path) -> 
     played(tmp_path, act)
 
 
-def test_a_mask_of_an_earlier_request_is_back_after_undo_too(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_mask_of_an_earlier_request_is_back_after_undo_too(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -120,8 +120,6 @@ def test_a_mask_of_an_earlier_request_is_back_after_undo_too(tmp_path: Path) -> 
             holds.edit("x_2", Undo())
             assert holds.masks == ()  # taken away by hand, and not brought back by undo
             holds.drop("x_2")
-
-    play(story, tmp_path)
 
 
 def test_the_edits_made_so_far_are_kept_and_each_undo_takes_its_own_away(tmp_path: Path) -> None:
@@ -148,8 +146,8 @@ def test_the_edits_made_so_far_are_kept_and_each_undo_takes_its_own_away(tmp_pat
     played(tmp_path, act)
 
 
-def test_release_keeps_too_and_is_refused_where_that_cannot_be(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_release_keeps_too_and_is_refused_where_that_cannot_be(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
@@ -167,8 +165,6 @@ def test_release_keeps_too_and_is_refused_where_that_cannot_be(tmp_path: Path) -
         changed = BODY.replace(b"patient.", b"patient.\\nGit status: clean")
         await stage.ask(asks("openai-chat", body=changed))
         assert stage.upstream.seen[-1].body == changed.replace(b"kind", b"terse")
-
-    play(story, tmp_path)
 
 
 MASKS = read_masks([{"kind": "strip", "scope": "session", "name": "blue", "strip": {"class": "thinking"}}])

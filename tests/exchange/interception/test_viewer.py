@@ -1,6 +1,7 @@
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from sightline.store.sqlite import open_store
 from sightline.store.store import Store
 from sightline.tokens.calibration import digest_chain
 from tests.holding import JSON, asking, held, let_go
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import Stage, asks, open_stage
 from tests.reply_samples import CALLS, SAYS, whole
 from tests.upstream import answer
 
@@ -31,25 +32,22 @@ def turn(*words: str) -> bytes:
     return json.dumps({"model": "m", "messages": [{"role": "system", "content": LONG}, *messages]}).encode()
 
 
-def recorded(folder: Path, story: Callable[[Stage, Viewer, Store], Awaitable[Any]], **settings: Any) -> None:
+@asynccontextmanager
+async def recorded(folder: Path, **settings: Any) -> AsyncIterator[tuple[Stage, Viewer, Store]]:
     """A relay whose exchanges are on a real record."""
-
-    async def told(stage: Stage) -> None:
+    async with open_stage(folder, **settings) as stage:
         store = await open_store(folder / "data", prices=lambda _provider, _model: None, now=stage.clock.now)
         try:
             stage.hub._record = store.record
             stage.upstream.script = [answer(200, whole(settings.get("spoken", "openai-chat"), SAYS), JSON)]
             records = Records(store, stage.clock.now, lambda _provider, _model: None)
-            catalog = stage.relay.catalog
-            await story(stage, Viewer(stage.relay.holds, records, catalog, stage.memory), store)
+            yield stage, Viewer(stage.relay.holds, records, stage.relay.catalog, stage.memory), store
         finally:
             await store.close()
 
-    play(told, folder, **settings)
 
-
-def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
@@ -69,11 +67,9 @@ def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) ->
             assert [each.text for each in viewing.now(hold).sections] == [each.text for each in after.sections]
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
@@ -94,11 +90,9 @@ def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp
             ]
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_counts_that_were_learned_change_what_every_section_takes(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_counts_that_were_learned_change_what_every_section_takes(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one"))):
             hold = await held(stage)
@@ -116,11 +110,9 @@ def test_counts_that_were_learned_change_what_every_section_takes(tmp_path: Path
             assert len(later.since(look)) == len(look.sections)
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         await stage.ask(asks("openai-chat", body=turn("one"), session="s"))
         holds = stage.relay.holds
         holds.set_mode("every")
@@ -142,11 +134,9 @@ def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_p
             assert viewing._desk(gone) is None, "what is no longer held is let go"
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s")):
             hold = await held(stage)
@@ -164,11 +154,9 @@ def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path
             assert later.estimate.tokens < 1500, "the counted beginning was edited, so it is estimated again"
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_new_hold_can_be_shown_immediately(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_new_hold_can_be_shown_immediately(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat")):
             hold = await held(stage)
@@ -177,11 +165,9 @@ def test_new_hold_can_be_shown_immediately(tmp_path: Path) -> None:
             assert first is second
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         stage.relay.holds.set_rules([{"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-chat", CALLS), JSON)]
         async with asking(stage, asks("openai-chat")):
@@ -193,11 +179,9 @@ def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
             assert [each.text for each in viewing.now(hold).since(look)] == ["{}"]
             let_go(stage, hold)
 
-    recorded(tmp_path, story)
 
-
-def test_what_is_on_record_cannot_be_edited_and_is_remembered_for_a_while(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, store: Store) -> None:
+async def test_what_is_on_record_cannot_be_edited_and_is_remembered_for_a_while(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, store):
         shown = []
         for number in range(MOST_LOOKS + 1):
             await stage.ask(asks("openai-chat", body=turn(f"one {number}")))
@@ -210,11 +194,9 @@ def test_what_is_on_record_cannot_be_edited_and_is_remembered_for_a_while(tmp_pa
         found = await viewing.records.read("x_1")
         assert await viewing.view_recorded(found, "openai-chat") is not shown[0]
 
-    recorded(tmp_path, story)
 
-
-def test_a_request_before_that_cannot_be_read_has_left_nothing(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, store: Store) -> None:
+async def test_a_request_before_that_cannot_be_read_has_left_nothing(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
         await stage.ask(asks("openai-chat", body=turn("one"), session="s"))
         await stage.ask(asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s"))
         found = await viewing.records.read("x_2")
@@ -229,11 +211,10 @@ def test_a_request_before_that_cannot_be_read_has_left_nothing(tmp_path: Path) -
         assert not look.follows
         assert isinstance(look.draft, Draft)
 
-    recorded(tmp_path, story)
 
+async def test_hold_can_be_viewed_while_the_record_fails(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as (stage, viewing, _):
 
-def test_hold_can_be_viewed_while_the_record_fails(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         async def troubled(_exchange: str) -> RecordedExchange:
             raise Fault(Code.CONFIG, "the disk is full")
 
@@ -243,8 +224,6 @@ def test_hold_can_be_viewed_while_the_record_fails(tmp_path: Path) -> None:
             hold = await held(stage)
             assert (await viewing.view_hold(hold)).sections[0].text == "hi"
             let_go(stage, hold)
-
-    recorded(tmp_path, story)
 
 
 def reply(name: str, text: str) -> bytes:
@@ -259,8 +238,8 @@ def responses(words: str, before: str = "") -> Any:
     return asks("openai-responses", body=json.dumps(body).encode(), session="s")
 
 
-def test_a_chain_of_responses_becomes_one_request(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_a_chain_of_responses_becomes_one_request(tmp_path: Path) -> None:
+    async with recorded(tmp_path, spoken="openai-responses") as (stage, viewing, _):
         stage.upstream.script = [answer(200, reply(f"r{n}", f"said {n}"), JSON) for n in (1, 2, 3)]
         await stage.ask(responses("one"))
         await stage.ask(responses("two", "r1"))
@@ -281,11 +260,9 @@ def test_a_chain_of_responses_becomes_one_request(tmp_path: Path) -> None:
             assert len(viewing.now(hold).sections) > 6, "what was written out before is not looked up again"
             let_go(stage, hold)
 
-    recorded(tmp_path, story, spoken="openai-responses")
 
-
-def test_a_link_that_is_not_on_record_is_named(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_a_link_that_is_not_on_record_is_named(tmp_path: Path) -> None:
+    async with recorded(tmp_path, spoken="openai-responses") as (stage, viewing, _):
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, responses("two", "r_lost")):
@@ -296,11 +273,9 @@ def test_a_link_that_is_not_on_record_is_named(tmp_path: Path) -> None:
             assert not hold.draft.is_dirty
             let_go(stage, hold)
 
-    recorded(tmp_path, story, spoken="openai-responses")
 
-
-def test_calls_of_a_reply_cannot_be_written_out(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+async def test_calls_of_a_reply_cannot_be_written_out(tmp_path: Path) -> None:
+    async with recorded(tmp_path, spoken="openai-responses") as (stage, viewing, _):
         holds = stage.relay.holds
         holds.set_rules([{"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-responses", CALLS), JSON)]
@@ -313,5 +288,3 @@ def test_calls_of_a_reply_cannot_be_written_out(tmp_path: Path) -> None:
         with pytest.raises(Fault) as caught:
             await expand(holds, viewing.records, hold.exchange)
         assert caught.value.status == 409
-
-    recorded(tmp_path, story, spoken="openai-responses")

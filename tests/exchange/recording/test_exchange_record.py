@@ -78,34 +78,28 @@ def test_an_exchange_that_failed_ends_in_its_fault_and_a_cut_one_in_a_cut(tmp_pa
     assert "the client has gone" in str(nothing.reply().fault)
 
 
-def test_the_beginning_of_an_id_is_enough_if_there_is_only_one(tmp_path: Path) -> None:
-    async def story() -> None:
-        many = [exchange(name, BODY, chat_stream("a")) for name in ("x_ab1", "x_ab2", "x_ab", "x_c*")]
-        async with store_with(tmp_path, *many) as store:
-            assert (await find_exchange(store, "x_ab1", now=NOON)).id == "x_ab1"
-            assert (await find_exchange(store, "ab2", now=NOON)).id == "x_ab2"
-            assert (await find_exchange(store, "x_ab", now=NOON)).id == "x_ab"
-            assert (await find_exchange(store, "c", now=NOON)).id == "x_c*"
-            with pytest.raises(Fault, match="several exchanges begin with 'a'") as several:
-                await find_exchange(store, "a", now=NOON)
-            assert "and others" in several.value.hint
-            for none in ("x_z", "", "*"):
-                with pytest.raises(Fault, match="there is no exchange"):
-                    await find_exchange(store, none, now=NOON)
-
-    asyncio.run(story())
+async def test_the_beginning_of_an_id_is_enough_if_there_is_only_one(tmp_path: Path) -> None:
+    many = [exchange(name, BODY, chat_stream("a")) for name in ("x_ab1", "x_ab2", "x_ab", "x_c*")]
+    async with store_with(tmp_path, *many) as store:
+        assert (await find_exchange(store, "x_ab1", now=NOON)).id == "x_ab1"
+        assert (await find_exchange(store, "ab2", now=NOON)).id == "x_ab2"
+        assert (await find_exchange(store, "x_ab", now=NOON)).id == "x_ab"
+        assert (await find_exchange(store, "c", now=NOON)).id == "x_c*"
+        with pytest.raises(Fault, match="several exchanges begin with 'a'") as several:
+            await find_exchange(store, "a", now=NOON)
+        assert "and others" in several.value.hint
+        for none in ("x_z", "", "*"):
+            with pytest.raises(Fault, match="there is no exchange"):
+                await find_exchange(store, none, now=NOON)
 
 
-def test_pruned_body_is_reported_only_when_bodies_are_needed(tmp_path: Path) -> None:
-    async def story() -> None:
-        facts = noted("x_1", [Received("openai-chat", "m", sha256(b"gone"))])
-        async with store_with(tmp_path, facts) as store:
-            summary = await find_exchange(store, "x_1", now=NOON)
-            assert len((await load_exchange(store, summary, needs_bodies=False)).facts) == 1
-            with pytest.raises(Fault, match="no longer holds"):
-                await load_exchange(store, summary)
-
-    asyncio.run(story())
+async def test_pruned_body_is_reported_only_when_bodies_are_needed(tmp_path: Path) -> None:
+    facts = noted("x_1", [Received("openai-chat", "m", sha256(b"gone"))])
+    async with store_with(tmp_path, facts) as store:
+        summary = await find_exchange(store, "x_1", now=NOON)
+        assert len((await load_exchange(store, summary, needs_bodies=False)).facts) == 1
+        with pytest.raises(Fault, match="no longer holds"):
+            await load_exchange(store, summary)
 
 
 @pytest.mark.parametrize("path", ["/v1/messages/count_tokens?beta=true", "/v1beta/models/m:countTokens"])
@@ -114,24 +108,18 @@ def test_counts_are_known_by_their_path(path: str, tmp_path: Path) -> None:
     assert told.is_count
 
 
-def test_leaving_early_leaves_nothing_open() -> None:
-    async def story() -> None:
-        async def pieces() -> AsyncIterator[bytes]:
-            yield b"a"
-            yield b"b"
+async def test_leaving_early_leaves_nothing_open() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a"
+        yield b"b"
 
-        body = PlayedBody(pieces())
-        assert await anext(aiter(body)) == b"a"
-        await body.leave()
-        assert await anext(aiter(body)) == b"b"
-
-    asyncio.run(story())
+    body = PlayedBody(pieces())
+    assert await anext(aiter(body)) == b"a"
+    await body.leave()
+    assert await anext(aiter(body)) == b"b"
 
 
-def test_a_miss_has_no_exchange() -> None:
-    async def story() -> None:
-        got = await taken(not_recorded(Fault(Code.INVALID_REQUEST, "none", status=404), asks("anthropic")))
-        assert (got.exchange, got.status) == ("", 404)
-        assert got.json()["error"]["message"] == "none"
-
-    asyncio.run(story())
+async def test_a_miss_has_no_exchange() -> None:
+    got = await taken(not_recorded(Fault(Code.INVALID_REQUEST, "none", status=404), asks("anthropic")))
+    assert (got.exchange, got.status) == ("", 404)
+    assert got.json()["error"]["message"] == "none"

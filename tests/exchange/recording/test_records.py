@@ -1,6 +1,7 @@
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +31,16 @@ FIRST = chat_body("hi")
 SECOND = chat_body("hi", "Hello", "and now?")
 
 
-def recorded(folder: Path, story: Callable[[Store], Awaitable[Any]]) -> Any:
-    async def told() -> Any:
-        store = await open_store(folder, prices=prices, now=lambda: NOON)
-        try:
-            store.record([*received("x_1", FIRST), *answered("x_1", FIRST, chat_stream("Hello"))])
-            store.record(received("x_2", SECOND))
-            store.record([*received("x_3", FIRST, origin="x_1"), *answered("x_3", FIRST, chat_stream("Hello"))])
-            return await story(store)
-        finally:
-            await store.close()
-
-    return asyncio.run(told())
+@asynccontextmanager
+async def recorded(folder: Path) -> AsyncIterator[Store]:
+    store = await open_store(folder, prices=prices, now=lambda: NOON)
+    try:
+        store.record([*received("x_1", FIRST), *answered("x_1", FIRST, chat_stream("Hello"))])
+        store.record(received("x_2", SECOND))
+        store.record([*received("x_3", FIRST, origin="x_1"), *answered("x_3", FIRST, chat_stream("Hello"))])
+        yield store
+    finally:
+        await store.close()
 
 
 def over(store: Store, unwritten: Callable[[str], list[FactEntry]] | None = None) -> Records:
@@ -51,39 +50,33 @@ def over(store: Store, unwritten: Callable[[str], list[FactEntry]] | None = None
     return Records(store, lambda: NOON, prices, find_unwritten)
 
 
-def test_an_exchange_has_its_facts_and_what_the_record_has_read_in_it(tmp_path: Path) -> None:
-    async def story(store: Store) -> None:
+async def test_an_exchange_has_its_facts_and_what_the_record_has_read_in_it(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as store:
         records = over(store)
         facts = await records.facts("x_2")
         summary = await records.summary("x_2", facts)
         assert (summary.title, summary.previous) == ("and now?", "x_1")
         assert (await records.read("x_1")).sent == FIRST
 
-    recorded(tmp_path, story)
 
-
-def test_facts_that_are_not_written_yet_stand_behind_those_that_are(tmp_path: Path) -> None:
-    async def story(store: Store) -> None:
+async def test_facts_that_are_not_written_yet_stand_behind_those_that_are(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as store:
         frame = FactEntry("x_2", 1, NOON, FrameArrived(b"data: {}\n\n", 0.1))
         records = over(store, lambda exchange: [frame] if exchange == "x_2" else [])
         assert [noted.n for noted in await records.facts("x_2")] == [0, 1]
         store.record([frame])
         assert [noted.n for noted in await records.facts("x_2")] == [0, 1], "what was written meanwhile is there once"
 
-    recorded(tmp_path, story)
 
-
-def test_an_exchange_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
-    async def story(store: Store) -> None:
+async def test_an_exchange_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as store:
         with pytest.raises(Fault) as caught:
             await over(store).facts("x_")
         assert caught.value.status == 404
 
-    recorded(tmp_path, story)
 
-
-def test_the_one_before_is_found_also_for_one_that_has_not_been_sent(tmp_path: Path) -> None:
-    async def story(store: Store) -> None:
+async def test_the_one_before_is_found_also_for_one_that_has_not_been_sent(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as store:
         records = over(store)
         before = await records.previous("x_2")
         assert before is not None
@@ -91,10 +84,8 @@ def test_the_one_before_is_found_also_for_one_that_has_not_been_sent(tmp_path: P
         assert await records.previous("x_1") is None
         assert await records.previous("x_nothing") is None
 
-    recorded(tmp_path, story)
 
-
-def test_one_whose_bodies_are_gone_is_not_there(tmp_path: Path) -> None:
+async def test_one_whose_bodies_are_gone_is_not_there(tmp_path: Path) -> None:
     class Forgetful:
         """A record of which retention has taken the bodies."""
 
@@ -107,20 +98,16 @@ def test_one_whose_bodies_are_gone_is_not_there(tmp_path: Path) -> None:
         async def body(self, _exchange: str, _sha256: str) -> None:
             return None
 
-    async def story(store: Store) -> None:
+    async with recorded(tmp_path) as store:
         await store.settle()
         assert await over(Forgetful(store)).previous("x_2") is None  # type: ignore[arg-type]
 
-    recorded(tmp_path, story)
 
-
-def test_replays_name_the_one_that_they_repeat(tmp_path: Path) -> None:
-    async def story(store: Store) -> None:
+async def test_replays_name_the_one_that_they_repeat(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as store:
         await store.settle()
         assert await over(store).replays("x_1") == ("x_3",)
         assert await over(store).replays("x_2") == ()
-
-    recorded(tmp_path, story)
 
 
 NOW = 1_760_000_000.0
@@ -210,8 +197,8 @@ def test_what_the_page_keeps_counts_in_place_of_the_configuration(tmp_path: Path
     assert asyncio.run(keep()) == (["x_3", "x_2"], ["x_3"], False)
 
 
-def test_more_exchanges_than_a_filter_has_terms_are_forgotten_at_once_and_no_others(tmp_path: Path) -> None:
-    async def story(store: Store) -> None:
+async def test_more_exchanges_than_a_filter_has_terms_are_forgotten_at_once_and_no_others(tmp_path: Path) -> None:
+    async with recorded(tmp_path) as store:
         ids = [f"x_{number:04}" for number in range(100, 700)]
         for name in ids:
             store.record([*received(name, FIRST), *answered(name, FIRST, chat_stream("Hello"))])
@@ -221,8 +208,6 @@ def test_more_exchanges_than_a_filter_has_terms_are_forgotten_at_once_and_no_oth
         gone, named = await forget_exchanges(store, wanted, now=NOON)
         assert (gone.exchanges, sorted(named)) == (300, ids[::2])
         assert [line.id for line in await store.find(parse("id:x_0*"), now=NOON, limit=500)] == ids[1::2][::-1]
-
-    recorded(tmp_path, story)
 
 
 def test_a_filter_beside_a_list_of_exchanges_is_refused() -> None:

@@ -38,17 +38,14 @@ def told_by(script: str) -> ChildPipes:
     return asyncio.run(listen())
 
 
-def test_a_child_says_where_it_listens_and_goes_on() -> None:
-    async def story() -> None:
-        async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
-            await heard.settled.wait()
-            assert heard.answer == ChildStarted("http://127.0.0.1:7")
-            assert heard.address == "http://127.0.0.1:7"
-            assert heard.is_alive
-        assert not heard.is_alive
-        assert heard.exit_code == 1
-
-    asyncio.run(story())
+async def test_a_child_says_where_it_listens_and_goes_on() -> None:
+    async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
+        await heard.settled.wait()
+        assert heard.answer == ChildStarted("http://127.0.0.1:7")
+        assert heard.address == "http://127.0.0.1:7"
+        assert heard.is_alive
+    assert not heard.is_alive
+    assert heard.exit_code == 1
 
 
 def test_an_answer_may_come_in_pieces_and_what_follows_it_is_not_read() -> None:
@@ -84,26 +81,20 @@ def test_a_child_that_says_nothing_is_known_by_its_end() -> None:
     assert told_by("kill -KILL $$").end_in_words() == ("out_of_memory", "signal 9")
 
 
-def test_a_child_is_not_waited_for_once_it_was_given_up() -> None:
-    async def story() -> None:
-        async with child("read line") as heard:
-            heard.give_up("timeout")
-            await heard.settled.wait()
-            await heard.ended.wait()
-            heard.kill()
-            assert "did not start in time" in (await heard.fault()).message
-
-    asyncio.run(story())
+async def test_a_child_is_not_waited_for_once_it_was_given_up() -> None:
+    async with child("read line") as heard:
+        heard.give_up("timeout")
+        await heard.settled.wait()
+        await heard.ended.wait()
+        heard.kill()
+        assert "did not start in time" in (await heard.fault()).message
 
 
-def test_a_child_that_has_answered_is_not_given_up() -> None:
-    async def story() -> None:
-        async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
-            await heard.settled.wait()
-            heard.give_up("timeout")
-            assert heard.is_alive
-
-    asyncio.run(story())
+async def test_a_child_that_has_answered_is_not_given_up() -> None:
+    async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
+        await heard.settled.wait()
+        heard.give_up("timeout")
+        assert heard.is_alive
 
 
 @pytest.mark.parametrize(
@@ -131,37 +122,28 @@ def test_a_deaf_child_is_ended_all_the_same(monkeypatch: pytest.MonkeyPatch, dea
         pytest.param("exit 3", id="an end"),
     ],
 )
-def test_a_child_that_has_settled_is_timed_no_longer(script: str) -> None:
-    async def story() -> None:
-        async with child(script) as heard:
-            heard.limit(600)
-            await heard.settled.wait()
-            heard.limit(600)
-            assert heard._deadline is None or heard._deadline.cancelled()
-
-    asyncio.run(story())
+async def test_a_child_that_has_settled_is_timed_no_longer(script: str) -> None:
+    async with child(script) as heard:
+        heard.limit(600)
+        await heard.settled.wait()
+        heard.limit(600)
+        assert heard._deadline is None or heard._deadline.cancelled()
 
 
-def test_a_child_that_does_not_settle_in_time_is_given_up() -> None:
-    async def story() -> None:
-        async with child("read line") as heard:
-            heard.limit(0)
-            await heard.ended.wait()
-            assert "did not start in time" in (await heard.fault()).message
-
-    asyncio.run(story())
+async def test_a_child_that_does_not_settle_in_time_is_given_up() -> None:
+    async with child("read line") as heard:
+        heard.limit(0)
+        await heard.ended.wait()
+        assert "did not start in time" in (await heard.fault()).message
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
-def test_dead_child_is_detected_before_its_exit_is_reported() -> None:
-    async def story() -> None:
-        async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
-            await heard.settled.wait()
-            assert heard._transport is not None
-            pid = heard._transport.get_pid()
-            os.kill(pid, signal.SIGKILL)
-            until_dead(pid)
-            assert heard.exit_code is None
-            assert not heard.is_alive
-
-    asyncio.run(story())
+async def test_dead_child_is_detected_before_its_exit_is_reported() -> None:
+    async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
+        await heard.settled.wait()
+        assert heard._transport is not None
+        pid = heard._transport.get_pid()
+        os.kill(pid, signal.SIGKILL)
+        until_dead(pid)
+        assert heard.exit_code is None
+        assert not heard.is_alive

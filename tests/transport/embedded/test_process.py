@@ -84,66 +84,54 @@ def is_there(pid: int) -> bool:
 
 
 @needs_model
-def test_it_is_started_on_first_use_and_answers_in_turn(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
-        async with model_with(str(python.path)) as model:
-            assert python.pids == []
-            for _ in range(3):
-                async with model.turn() as turn:
-                    assert await ask(turn.running) == 200
-            assert await ask(Running(turn.running.url, "another-key")) == 401
-            assert len(python.pids) == 1
-        assert not is_there(python.pids[0])
-
-    asyncio.run(story())
+async def test_it_is_started_on_first_use_and_answers_in_turn(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
+    async with model_with(str(python.path)) as model:
+        assert python.pids == []
+        for _ in range(3):
+            async with model.turn() as turn:
+                assert await ask(turn.running) == 200
+        assert await ask(Running(turn.running.url, "another-key")) == 401
+        assert len(python.pids) == 1
+    assert not is_there(python.pids[0])
 
 
 @needs_model
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="only Linux shows a process's arguments as a file")
-def test_keys_are_not_visible_in_the_process_information(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
-        async with model_with(str(python.path)) as model:
-            running = await model.running()
-            shown = shown_of(python.pids[0])
-        assert b"OMP_WAIT_POLICY=passive" in shown
-        assert running.key.encode() not in shown
-        assert b"sk-of-somebody-else" not in shown
-        assert running.key not in f"{running} {running!r}"
-
+async def test_keys_are_not_visible_in_the_process_information(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
-    asyncio.run(story())
+    python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
+    async with model_with(str(python.path)) as model:
+        running = await model.running()
+        shown = shown_of(python.pids[0])
+    assert b"OMP_WAIT_POLICY=passive" in shown
+    assert running.key.encode() not in shown
+    assert b"sk-of-somebody-else" not in shown
+    assert running.key not in f"{running} {running!r}"
 
 
-def test_concurrent_callers_share_one_start(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model:
-            assert set(await asyncio.gather(*(model.running() for _ in range(5)))) == {
-                Running("http://127.0.0.1:1", "key-1")
-            }
-            assert len(python.pids) == 1
-
-    asyncio.run(story())
-
-
-def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Path) -> None:
-    async def story() -> None:
-        gate = tmp_path / "gate"
-        os.mkfifo(gate)
-        python = StandIn(tmp_path, f"read line; read go < {gate}; {STARTED}; read line")
-        async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
-            first, second = (tasks.create_task(model.running()) for _ in range(2))
-            writing = await asyncio.to_thread(gate.open, "w")  # opens when the child has come this far
-            first.cancel()
-            with writing:
-                writing.write("go\n")
-            assert (await second).url == "http://127.0.0.1:1"
-        assert first.cancelled()
+async def test_concurrent_callers_share_one_start(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model:
+        assert set(await asyncio.gather(*(model.running() for _ in range(5)))) == {
+            Running("http://127.0.0.1:1", "key-1")
+        }
         assert len(python.pids) == 1
 
-    asyncio.run(story())
+
+async def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    python = StandIn(tmp_path, f"read line; read go < {gate}; {STARTED}; read line")
+    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+        first, second = (tasks.create_task(model.running()) for _ in range(2))
+        writing = await asyncio.to_thread(gate.open, "w")  # opens when the child has come this far
+        first.cancel()
+        with writing:
+            writing.write("go\n")
+        assert (await second).url == "http://127.0.0.1:1"
+    assert first.cancelled()
+    assert len(python.pids) == 1
 
 
 # --- what can go wrong ----------------------------------------------------------------------------
@@ -175,139 +163,112 @@ def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Path) ->
         ),
     ],
 )
-def test_a_start_that_fails_says_why_and_what_to_do(tmp_path: Path, script: str, words: str, hint: str) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, script)
-        async with model_with(str(python.path)) as model:
-            for _ in range(DEATHS_IN_A_ROW + 1):
-                fault = await refused(model)
-                assert fault.code is Code.LOCAL_UNAVAILABLE
-                assert words in fault.message
-                assert hint in fault.hint
-
-    asyncio.run(story())
-
-
-def test_what_was_mended_meanwhile_is_noticed(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, "exit 3")
-        async with model_with(str(python.path)) as model:
-            assert (await refused(model)).code is Code.LOCAL_UNAVAILABLE
-            StandIn(tmp_path, LIVES)
-            assert (await model.running()).url == "http://127.0.0.1:1"
-
-    asyncio.run(story())
-
-
-def test_a_start_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, "read line; read line")
-        async with model_with(str(python.path), start_timeout=0.01) as model:
+async def test_a_start_that_fails_says_why_and_what_to_do(tmp_path: Path, script: str, words: str, hint: str) -> None:
+    python = StandIn(tmp_path, script)
+    async with model_with(str(python.path)) as model:
+        for _ in range(DEATHS_IN_A_ROW + 1):
             fault = await refused(model)
-        assert fault.code is Code.LOCAL_UNAVAILABLE
-        assert "in time" in fault.message
-        assert all(not is_there(pid) for pid in python.pids)
-
-    asyncio.run(story())
+            assert fault.code is Code.LOCAL_UNAVAILABLE
+            assert words in fault.message
+            assert hint in fault.hint
 
 
-def test_a_python_that_is_not_there(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with model_with(str(tmp_path / "none")) as model:
-            fault = await refused(model)
-        assert fault.code is Code.LOCAL_UNAVAILABLE
-        assert "No such file" in fault.message
+async def test_what_was_mended_meanwhile_is_noticed(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, "exit 3")
+    async with model_with(str(python.path)) as model:
+        assert (await refused(model)).code is Code.LOCAL_UNAVAILABLE
+        StandIn(tmp_path, LIVES)
+        assert (await model.running()).url == "http://127.0.0.1:1"
 
-    asyncio.run(story())
+
+async def test_a_start_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, "read line; read line")
+    async with model_with(str(python.path), start_timeout=0.01) as model:
+        fault = await refused(model)
+    assert fault.code is Code.LOCAL_UNAVAILABLE
+    assert "in time" in fault.message
+    assert all(not is_there(pid) for pid in python.pids)
+
+
+async def test_a_python_that_is_not_there(tmp_path: Path) -> None:
+    async with model_with(str(tmp_path / "none")) as model:
+        fault = await refused(model)
+    assert fault.code is Code.LOCAL_UNAVAILABLE
+    assert "No such file" in fault.message
 
 
 @pytest.mark.parametrize("window", [0, -1, 8193])
-def test_a_window_that_the_model_does_not_have(window: int) -> None:
-    async def story() -> None:
-        async with model_with(context_window=window) as model:
-            fault = await refused(model)
-        assert fault.code is Code.CONFIG
-        assert "8192" in fault.hint
-
-    asyncio.run(story())
+async def test_a_window_that_the_model_does_not_have(window: int) -> None:
+    async with model_with(context_window=window) as model:
+        fault = await refused(model)
+    assert fault.code is Code.CONFIG
+    assert "8192" in fault.hint
 
 
 # --- dying and starting anew ----------------------------------------------------------------------
 
 
 @needs_model
-def test_a_request_whose_model_dies_fails_and_the_next_gets_a_new_one(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
-        async with model_with(str(python.path)) as model:
-            first = await model.running()
+async def test_a_request_whose_model_dies_fails_and_the_next_gets_a_new_one(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
+    async with model_with(str(python.path)) as model:
+        first = await model.running()
 
-            async def request() -> None:
-                async with model.turn():
-                    os.kill(python.pids[0], signal.SIGKILL)
-                    raise Fault(Code.NETWORK, "connection reset", details={"kind": "reset"})
-
-            with pytest.raises(Fault) as caught:
-                await request()
-            assert caught.value.code is Code.NETWORK
-            assert "ended while it answered" in caught.value.message
-            assert "signal 9" in caught.value.message
-            assert caught.value.details == {"kind": "reset"}
-            async with model.turn() as second:
-                assert await ask(second.running) == 200
-            assert second.running.key != first.key
-            assert len(python.pids) == 2
-
-    asyncio.run(story())
-
-
-def test_another_failure_of_a_request_is_left_as_it_is(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        fault = Fault(Code.CONTEXT_OVERFLOW, "too long")
-        async with model_with(str(python.path)) as model:
-            with pytest.raises(Fault) as caught:
-                async with model.turn():
-                    raise fault
-            assert caught.value is fault
+        async def request() -> None:
             async with model.turn():
-                pass
-            assert len(python.pids) == 1
+                os.kill(python.pids[0], signal.SIGKILL)
+                raise Fault(Code.NETWORK, "connection reset", details={"kind": "reset"})
 
-    asyncio.run(story())
+        with pytest.raises(Fault) as caught:
+            await request()
+        assert caught.value.code is Code.NETWORK
+        assert "ended while it answered" in caught.value.message
+        assert "signal 9" in caught.value.message
+        assert caught.value.details == {"kind": "reset"}
+        async with model.turn() as second:
+            assert await ask(second.running) == 200
+        assert second.running.key != first.key
+        assert len(python.pids) == 2
 
 
-def test_a_model_that_always_dies_before_it_answers_is_not_started_for_ever(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, f"read line; {STARTED}; read line; exit 7")
-        async with model_with(str(python.path)) as model:
-            for _ in range(DEATHS_IN_A_ROW):
-                await model.running()
-                os.kill(python.pids[-1], signal.SIGTERM)
-                await gone_and_heard(model)
-            fault = await refused(model)
-            assert fault.code is Code.LOCAL_UNAVAILABLE
-            assert "always ended before it had answered (the last time: signal 15)" in fault.message
-            assert len(python.pids) == DEATHS_IN_A_ROW
+async def test_another_failure_of_a_request_is_left_as_it_is(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    fault = Fault(Code.CONTEXT_OVERFLOW, "too long")
+    async with model_with(str(python.path)) as model:
+        with pytest.raises(Fault) as caught:
+            async with model.turn():
+                raise fault
+        assert caught.value is fault
+        async with model.turn():
+            pass
+        assert len(python.pids) == 1
+
+
+async def test_a_model_that_always_dies_before_it_answers_is_not_started_for_ever(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, f"read line; {STARTED}; read line; exit 7")
+    async with model_with(str(python.path)) as model:
+        for _ in range(DEATHS_IN_A_ROW):
             await model.running()
-
-    asyncio.run(story())
+            os.kill(python.pids[-1], signal.SIGTERM)
+            await gone_and_heard(model)
+        fault = await refused(model)
+        assert fault.code is Code.LOCAL_UNAVAILABLE
+        assert "always ended before it had answered (the last time: signal 15)" in fault.message
+        assert len(python.pids) == DEATHS_IN_A_ROW
+        await model.running()
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
-def test_model_that_died_silently_is_restarted(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model:
-            async with model.turn() as first:
-                pass
-            os.kill(python.pids[0], signal.SIGKILL)
-            until_dead(python.pids[0])
-            async with model.turn() as second:
-                assert second.running.key != first.running.key
-            assert len(python.pids) == 2
-
-    asyncio.run(story())
+async def test_model_that_died_silently_is_restarted(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model:
+        async with model.turn() as first:
+            pass
+        os.kill(python.pids[0], signal.SIGKILL)
+        until_dead(python.pids[0])
+        async with model.turn() as second:
+            assert second.running.key != first.running.key
+        assert len(python.pids) == 2
 
 
 def until_dead(pid: int) -> None:
@@ -322,55 +283,43 @@ async def dies_in_its_answer(model: EmbeddedModel, python: StandIn) -> None:
         turn.fail(Fault(Code.NETWORK, "cut", details={"kind": "cut"}))
 
 
-def test_after_an_answer_that_broke_off_with_its_model_the_next_gets_a_new_one(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model:
+async def test_after_an_answer_that_broke_off_with_its_model_the_next_gets_a_new_one(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model:
+        await dies_in_its_answer(model, python)
+        assert model._child is not None
+        assert model._child.ended.is_set()
+        async with model.turn():
+            assert len(python.pids) == 2
+
+
+async def test_a_model_that_dies_in_every_answer_is_not_started_for_ever(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model:
+        for _ in range(DEATHS_IN_A_ROW):
             await dies_in_its_answer(model, python)
-            assert model._child is not None
-            assert model._child.ended.is_set()
+        assert "always ended before it had answered" in (await refused(model)).message
+        assert len(python.pids) == DEATHS_IN_A_ROW
+
+
+async def test_an_answer_that_failed_in_another_way_keeps_its_model(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model:
+        async with model.turn() as turn:
+            turn.fail(Fault(Code.UPSTREAM_ERROR, "no more room"))
+        async with model.turn():
+            assert len(python.pids) == 1
+
+
+async def test_a_model_that_dies_after_it_answered_is_started_as_often_as_it_takes(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model:
+        for _ in range(DEATHS_IN_A_ROW + 2):
             async with model.turn():
-                assert len(python.pids) == 2
-
-    asyncio.run(story())
-
-
-def test_a_model_that_dies_in_every_answer_is_not_started_for_ever(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model:
-            for _ in range(DEATHS_IN_A_ROW):
-                await dies_in_its_answer(model, python)
-            assert "always ended before it had answered" in (await refused(model)).message
-            assert len(python.pids) == DEATHS_IN_A_ROW
-
-    asyncio.run(story())
-
-
-def test_an_answer_that_failed_in_another_way_keeps_its_model(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model:
-            async with model.turn() as turn:
-                turn.fail(Fault(Code.UPSTREAM_ERROR, "no more room"))
-            async with model.turn():
-                assert len(python.pids) == 1
-
-    asyncio.run(story())
-
-
-def test_a_model_that_dies_after_it_answered_is_started_as_often_as_it_takes(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model:
-            for _ in range(DEATHS_IN_A_ROW + 2):
-                async with model.turn():
-                    pass
-                os.kill(python.pids[-1], signal.SIGTERM)
-                await gone_and_heard(model)
-            assert len(python.pids) == DEATHS_IN_A_ROW + 2
-
-    asyncio.run(story())
+                pass
+            os.kill(python.pids[-1], signal.SIGTERM)
+            await gone_and_heard(model)
+        assert len(python.pids) == DEATHS_IN_A_ROW + 2
 
 
 async def gone_and_heard(model: EmbeddedModel) -> None:
@@ -425,53 +374,44 @@ def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_turn_that_is_cancelled_frees_the_queue(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
-            inside = asyncio.Event()
+async def test_a_turn_that_is_cancelled_frees_the_queue(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+        inside = asyncio.Event()
 
-            async def stuck() -> None:
-                async with model.turn():
-                    inside.set()
-                    await asyncio.Event().wait()
-
-            task = tasks.create_task(stuck())
-            await inside.wait()
-            task.cancel()
+        async def stuck() -> None:
             async with model.turn():
-                pass
+                inside.set()
+                await asyncio.Event().wait()
 
-    asyncio.run(story())
+        task = tasks.create_task(stuck())
+        await inside.wait()
+        task.cancel()
+        async with model.turn():
+            pass
 
 
 # --- ending ---------------------------------------------------------------------------------------
 
 
-def test_a_model_that_was_never_used_has_nothing_to_stop() -> None:
-    async def story() -> None:
-        async with model_with() as model:
-            await model.close()
-
-    asyncio.run(story())
+async def test_a_model_that_was_never_used_has_nothing_to_stop() -> None:
+    async with model_with() as model:
+        await model.close()
 
 
-def test_caller_waiting_for_a_start_gets_cancelled_on_close(tmp_path: Path) -> None:
-    async def story() -> None:
-        gate = tmp_path / "gate"
-        os.mkfifo(gate)
-        python = StandIn(tmp_path, f"read line; read go < {gate}; read line")
-        async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(refused(model))
-            with await asyncio.to_thread(gate.open, "w"):
-                pass
-            await model.close()
-            assert (await waiting).code is Code.CANCELLED
-            assert (await refused(model)).code is Code.CANCELLED
-        assert len(python.pids) == 1
-        assert not is_there(python.pids[0])
-
-    asyncio.run(story())
+async def test_caller_waiting_for_a_start_gets_cancelled_on_close(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    python = StandIn(tmp_path, f"read line; read go < {gate}; read line")
+    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(refused(model))
+        with await asyncio.to_thread(gate.open, "w"):
+            pass
+        await model.close()
+        assert (await waiting).code is Code.CANCELLED
+        assert (await refused(model)).code is Code.CANCELLED
+    assert len(python.pids) == 1
+    assert not is_there(python.pids[0])
 
 
 @needs_model
@@ -500,26 +440,20 @@ asyncio.run(main())
 # --- one that runs elsewhere ----------------------------------------------------------------------
 
 
-def test_a_model_that_runs_elsewhere_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        async with model_with("no-python-is-needed", url="http://127.0.0.1:8080/v1/") as model:
-            assert model.runs_elsewhere
-            expected = Running("http://127.0.0.1:8080", "its-key")
-            assert await model.running() == expected
-            async with model.turn() as first, model.turn() as second:
-                assert first.running == second.running == expected
-
+async def test_a_model_that_runs_elsewhere_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGHTLINE_LOCAL_KEY", " its-key ")
-    asyncio.run(story())
+    async with model_with("no-python-is-needed", url="http://127.0.0.1:8080/v1/") as model:
+        assert model.runs_elsewhere
+        expected = Running("http://127.0.0.1:8080", "its-key")
+        assert await model.running() == expected
+        async with model.turn() as first, model.turn() as second:
+            assert first.running == second.running == expected
 
 
-def test_a_model_elsewhere_that_wants_no_key_is_sent_some_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        async with model_with(url="http://127.0.0.1:8080") as model:
-            assert await model.running() == Running("http://127.0.0.1:8080", "none")
-
+async def test_a_model_elsewhere_that_wants_no_key_is_sent_some_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIGHTLINE_LOCAL_KEY", raising=False)
-    asyncio.run(story())
+    async with model_with(url="http://127.0.0.1:8080") as model:
+        assert await model.running() == Running("http://127.0.0.1:8080", "none")
 
 
 def test_child_environment_excludes_unrelated_variables() -> None:

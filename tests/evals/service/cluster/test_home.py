@@ -1,5 +1,4 @@
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -43,9 +42,8 @@ from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from tests.cluster_stage import FakeWorker, NearHostPool, NearPost, opens, passed
-from tests.eval_stage import EvalStage, on_stage, play
+from tests.eval_stage import EvalStage, on_stage
 from tests.evals.service.cluster.test_host import BEGIN, KEY
-from tests.upstream import Upstream
 
 
 class ProcessTree:
@@ -88,17 +86,17 @@ async def test_what_hosts_tell_is_on_record_here(stage: EvalStage) -> None:
     assert len(await stage.stage.store.facts("x_far")) == 1
 
 
-def test_recording_failure_is_logged_and_stops_no_case(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        kin = ProcessTree(stage)
+@on_stage
+async def test_recording_failure_is_logged_and_stops_no_case(
+    stage: EvalStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    kin = ProcessTree(stage)
 
-        def full(_entries: object) -> None:
-            raise OSError("the disk is full")
+    def full(_entries: object) -> None:
+        raise OSError("the disk is full")
 
-        kin.home = Home(full, kin.home.logbook, kin.memory, kin.clock, kin.home.sharing, kin.purse)
-        await kin.desk().handle(RecordEntries(()))
-
-    play(story, tmp_path)
+    kin.home = Home(full, kin.home.logbook, kin.memory, kin.clock, kin.home.sharing, kin.purse)
+    await kin.desk().handle(RecordEntries(()))
     assert "the disk is full" in caplog.text
 
 
