@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import many, say, tell, write
+from sightline.cli.terminal import many, say, tell, write, write_lines
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _list_plugins(arguments: argparse.Namespace) -> int:
             [] if each.plugin is None else [f"  {_part_line(each.failures, what)}" for what in each.plugin.contents()]
         )
         lines += [f"  NOT LOADED: {each.failures['']}"] if "" in each.failures else []
-        write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+        write_lines(lines)
     return EXIT_FAILED if any(each.failures for each in plugins.loaded) else 0
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_session, add_shared, count
-from sightline.cli.terminal import harmless, is_terminal, many, read, say, write
+from sightline.cli.terminal import harmless, is_terminal, many, read, say, table, write, write_lines
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def run_costs(arguments: argparse.Namespace) -> int:
 
         write(msgspec.json.encode(costs) + b"\n")
     elif costs.total.requests:
-        write(_table(costs).encode())
+        write_lines(_table(costs))
         _say_gaps(costs.total)
         _say_prices(costs)
     else:
@@ -148,17 +148,17 @@ def _print_caps(shown: "CapsShown", form: str) -> int:
         for name, bucket, period, unit, *amounts, share in rows:
             cells = [f"${each:,.4f}" if unit == "dollars" else f"{each:,.0f}" for each in amounts]
             lines.append([name, harmless(bucket) or "–", period or "–", *cells, f"{share:.0%}"])
-        write(_align(lines, left=3).encode())
+        write_lines(table(lines, right=range(3, len(lines[0]))))
     else:
         say("nothing is spent yet" if shown.caps else "no caps are set: see [[caps]] in the configuration")
     return 0
 
 
-def _table(costs: "CostsShown") -> str:
+def _table(costs: "CostsShown") -> list[str]:
     lines = [[*(name.upper() for name in costs.by), *_HEADINGS]]
     lines += [[*(harmless(key) or "–" for key in row.keys), *_cells(row)] for row in costs.rows]
     lines.append([*(["total"] + [""] * len(costs.by))[: len(costs.by)], *_cells(costs.total)])
-    return _align(lines, left=len(costs.by))
+    return table(lines, right=range(len(costs.by), len(lines[0])))
 
 
 def _cells(row: "CostRow") -> list[str]:
@@ -170,19 +170,6 @@ def _cells(row: "CostRow") -> list[str]:
     saved = f"${row.saved:,.4f}" if row.saved else "–"
     cached = f"{row.cached_tokens:,}{share}"
     return [f"{row.requests:,}", f"{row.input_tokens:,}", cached, f"{row.output_tokens:,}", cost, saved]
-
-
-def _align(lines: list[list[str]], *, left: int) -> str:
-    """The lines in columns; the first `left` begin at their left edge, numbers end at their right one."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "".join(
-        "  ".join(
-            cell.ljust(width) if index < left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        + "\n"
-        for line in lines
-    )
 
 
 def _say_gaps(total: "CostRow") -> None:
@@ -220,7 +207,7 @@ def _print_differences(differences: "tuple[Difference, ...]", form: str) -> int:
         for each in differences:
             lines.append([each.day, harmless(each.model), "theirs", *_numbers(each, 0)])
             lines.append(["", "", "ours", *_numbers(each, 1)])
-        write(_align(lines, left=3).encode())
+        write_lines(table(lines, right=range(3, len(lines[0]))))
     wrong = [each for each in differences if not each.agrees]
     for each in wrong:
         about = f", {each.estimated} of them estimated" if each.estimated else ""

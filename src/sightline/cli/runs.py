@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_apart, add_shared, add_tool_sources, count, has_tools, number, tools_in
-from sightline.cli.terminal import harmless, many, read, say, write
+from sightline.cli.terminal import harmless, many, read, say, table, write, write_lines
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
         each = found if isinstance(found, list) else [found]
         write(b"".join(encode(msgspec.to_builtins(one)) + b"\n" for one in each))
     elif not isinstance(found, list):
-        write("".join(f"{harmless(line)}\n" for line in _run_lines(found)).encode("utf-8", "replace"))
+        write_lines(map(harmless, _run_lines(found)))
     elif found:
-        write(_table(found).encode("utf-8", "replace"))
+        write_lines(_table(found))
     else:
         say("no runs on record")
     return 0
@@ -83,7 +83,7 @@ async def find_run(runner: "Runner", text: str) -> str:
     raise Fault(Code.USAGE, what, hint="`sightline runs` lists them.")
 
 
-def _table(runs: "Sequence[RunBrief]") -> str:
+def _table(runs: "Sequence[RunBrief]") -> list[str]:
     from datetime import datetime
 
     from sightline.cli.traffic import money
@@ -105,10 +105,7 @@ def _table(runs: "Sequence[RunBrief]") -> str:
             for each in runs
         ),
     ]
-    shown = [[harmless(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in shown)
-    return "".join(f"{line}\n" for line in lines)
+    return table(rows)
 
 
 def _run_lines(run: "RunShown") -> Iterator[str]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import harmless, many, say, write
+from sightline.cli.terminal import harmless, many, say, write, write_lines
 from sightline.cli.traffic import money, outcome
 from sightline.errors import Code, Fault
 
@@ -169,7 +169,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     exchange = asyncio.run(find())
     if arguments.form is None:
-        write("".join(f"{line}\n" for line in summary_lines(exchange)).encode("utf-8", "replace"))
+        write_lines(summary_lines(exchange))
     else:
         write(render(exchange, arguments.form, loaded.catalog))
     return 0

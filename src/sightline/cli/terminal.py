@@ -1,5 +1,5 @@
-"""The three streams of a command: input, output, and messages; and what the user types, read by line or by key while
-everything else goes on.
+"""The three streams of a command: input, output with its tables, and messages; and what the user types, read by line or
+by key while everything else goes on.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -75,6 +75,24 @@ def write(data: bytes, *, ends_line: bool = True) -> None:
         raise
     except OSError as error:
         raise unusable("stdout", error) from None
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Format rows as a table; the first row is the header, columns in `right` are right-aligned."""
+    cells = [[harmless(cell).replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import argparse
 import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self, cast
@@ -11,7 +11,7 @@ import msgspec
 
 from sightline.app.evals import drawing
 from sightline.cli.run_control import clip
-from sightline.cli.terminal import harmless, unusable, write
+from sightline.cli.terminal import harmless, table, unusable
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports import to_index, to_jsonl, to_junit
@@ -40,24 +40,6 @@ from sightline.model.parts import (
 )
 from sightline.model.request import Message
 from sightline.wire.jsontext import encode
-
-
-def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
-    """Format rows as a table; the first row is the header, columns in `right` are right-aligned."""
-    cells = [[harmless(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to stdout."""
-    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 def in_full(value: object) -> Json:

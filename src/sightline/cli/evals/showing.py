@@ -11,8 +11,8 @@ import msgspec
 
 from sightline.app.configuration import configuration
 from sightline.app.evals import drawing, open_evaluation, root_of
-from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run, table, write_lines
-from sightline.cli.terminal import harmless, read, say, write
+from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run
+from sightline.cli.terminal import harmless, read, say, table, write, write_lines
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.comparison import CasePair, RunComparison, compare
