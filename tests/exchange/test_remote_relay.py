@@ -1,6 +1,6 @@
-import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -57,12 +57,10 @@ class Stage:
         )
 
 
-def play(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
-    async def played() -> None:
-        async with Upstream() as server, HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
-            await story(Stage(server, client))
-
-    asyncio.run(played())
+@asynccontextmanager
+async def open_stage() -> AsyncIterator[Stage]:
+    async with Upstream() as server, HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
+        yield Stage(server, client)
 
 
 def framed(*frames: Frame) -> Any:
@@ -76,8 +74,8 @@ def fact(value: Any, **more: Any) -> FactFrame:
 HEAD = HeadFrame("x", 200, ((b"content-type", b"application/json"),))
 
 
-def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone() -> None:
+    async with open_stage() as stage:
         attempt = AttemptStarted(1, "acme", "abc", "", "", 0.0, "m", "openai-chat")
         stage.server.script = [framed(fact(attempt), HEAD, PieceFrame(b"{"), PieceFrame(b"}"), EndFrame())]
         told: list[FactEntry] = []
@@ -92,11 +90,9 @@ def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone()
         assert stage.relay.secrets == ("the-secret",)
         assert stage.ledger.usage("acme", "m", 0.0).tpm == 9, "work here can be paced by it"
 
-    play(story)
 
-
-def test_held_exchange_is_linked_and_released_body_readable_until_the_end() -> None:
-    async def story(stage: Stage) -> None:
+async def test_held_exchange_is_linked_and_released_body_readable_until_the_end() -> None:
+    async with open_stage() as stage:
         stage.server.script = [
             framed(fact(Held()), fact(Edited("set_text", "a", "b")), fact(Released("b"), body=b"{}"), HEAD, EndFrame())
         ]
@@ -110,11 +106,9 @@ def test_held_exchange_is_linked_and_released_body_readable_until_the_end() -> N
         ]
         assert stage.relay.holds.find("x") is None
 
-    play(story)
 
-
-def test_faults_come_as_they_are() -> None:
-    async def story(stage: Stage) -> None:
+async def test_faults_come_as_they_are() -> None:
+    async with open_stage() as stage:
         refused = write_fault(Fault(Code.AUTH, "no key", status=401))
         stage.server.script = [
             framed(HeadFrame("x", 401, (), refused), PieceFrame(b"{}"), EndFrame()),
@@ -131,8 +125,6 @@ def test_faults_come_as_they_are() -> None:
         with pytest.raises(Fault, match="torn"):
             await taken(await stage.relay.start(asks("openai-chat")))
 
-    play(story)
-
 
 @pytest.mark.parametrize(
     "step",
@@ -143,8 +135,8 @@ def test_faults_come_as_they_are() -> None:
         pieces(head(200), chunk(write_frame(HEAD)), chunk(write_frame(PieceFrame(b"a"))), LAST),
     ],
 )
-def test_server_that_ends_midway_is_reported(step: Any) -> None:
-    async def story(stage: Stage) -> None:
+async def test_server_that_ends_midway_is_reported(step: Any) -> None:
+    async with open_stage() as stage:
         stage.server.script = [step]
         with pytest.raises(Fault, match="ended before the answer was complete") as caught:
             await taken(await stage.relay.start(asks("openai-chat")))
@@ -152,22 +144,18 @@ def test_server_that_ends_midway_is_reported(step: Any) -> None:
         assert "--apart" in caught.value.hint
         assert len(stage.server.seen) == 1, "nothing is sent twice"
 
-    play(story)
 
-
-def test_a_server_that_does_not_take_it_says_why() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_server_that_does_not_take_it_says_why() -> None:
+    async with open_stage() as stage:
         stage.server.script = [says({"error": {"message": "no such call"}}, 404), answer(500, b"oops")]
         for why in ("no such call", "status 500"):
             with pytest.raises(Fault, match=f"does not send this: {why}") as caught:
                 await stage.relay.start(asks("openai-chat"))
             assert caught.value.code is Code.CONFIG
 
-    play(story)
 
-
-def test_limits_are_those_of_the_server() -> None:
-    async def story(stage: Stage) -> None:
+async def test_limits_are_those_of_the_server() -> None:
+    async with open_stage() as stage:
         stage.server.script = [answer(200, write_call(Wait(3.0, "used_up", "rpm", 3.0))), answer(200, b"\xc0"), cut()]
         choice = choose(CATALOG, "m", has_key=lambda _: True)
         assert await stage.relay.wait(choice, 70) == Wait(3.0, "used_up", "rpm", 3.0)
@@ -179,15 +167,11 @@ def test_limits_are_those_of_the_server() -> None:
         with pytest.raises(Fault, match="ended before"):
             await stage.relay.wait(choice, 70)
 
-    play(story)
 
-
-def test_a_provider_that_the_command_does_not_know_is_the_servers() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_provider_that_the_command_does_not_know_is_the_servers() -> None:
+    async with open_stage() as stage:
         stage.server.script = [framed(HEAD, EndFrame())]
         await taken(await stage.relay.start(asks("openai-chat", provider="")))
         call = read_relay_call(stage.server.seen[0].body)
         assert (call.provider, call.variables) == (None, {})
         assert json.loads(call.asked.body)["model"] == "m"
-
-    play(story)

@@ -207,7 +207,7 @@ def test_a_refused_token_is_a_fault_with_googles_words(
     assert caught.value.code is code
 
 
-def test_a_token_is_fetched_once_for_many_requests_and_again_before_it_ends(tmp_path: Path) -> None:
+async def test_a_token_is_fetched_once_for_many_requests_and_again_before_it_ends(tmp_path: Path) -> None:
     times, fetched = [AT], []
 
     async def fetch(request: HttpRequest) -> tuple[int, bytes]:
@@ -220,13 +220,10 @@ def test_a_token_is_fetched_once_for_many_requests_and_again_before_it_ends(tmp_
         json.dumps({"client_email": "a@b", "private_key": example_key(), "token_uri": "http://127.0.0.1:9/"})
     )
 
-    async def story() -> None:
-        signer = GoogleServiceAccount(SigningContext("vertex", {"file": str(file)}, {}, lambda: times[-1], fetch))
-        request = HttpRequest("POST", "http://127.0.0.1:9/", (("authorization", "Bearer other"),), b"{}")
-        signed = await asyncio.gather(*(signer.sign(request) for _ in range(5)))
-        assert {each.headers for each in signed} == {(("authorization", "Bearer t1"),)}
-        times.append(AT + 3301)
-        assert (await signer.sign(request)).headers == (("authorization", "Bearer t2"),)
-
-    asyncio.run(story())
+    signer = GoogleServiceAccount(SigningContext("vertex", {"file": str(file)}, {}, lambda: times[-1], fetch))
+    request = HttpRequest("POST", "http://127.0.0.1:9/", (("authorization", "Bearer other"),), b"{}")
+    signed = await asyncio.gather(*(signer.sign(request) for _ in range(5)))
+    assert {each.headers for each in signed} == {(("authorization", "Bearer t1"),)}
+    times.append(AT + 3301)
+    assert (await signer.sign(request)).headers == (("authorization", "Bearer t2"),)
     assert len(fetched) == 2

@@ -19,7 +19,7 @@ from sightline.model.parts import Text
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from tests.holding import JSON, asking, held, let_go, promptly, said_by
-from tests.relay_stage import Stage, asks, open_stage, play
+from tests.relay_stage import asks, open_stage
 from tests.reply_samples import SAYS, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
@@ -338,8 +338,10 @@ async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> No
         assert len([fact for fact in stage.facts() if isinstance(fact, Edited)]) == 3
 
 
-def test_request_is_held_even_if_the_mode_cannot_be_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(stage: Stage) -> None:
+async def test_request_is_held_even_if_the_mode_cannot_be_saved(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_mode("next")
         (tmp_path / "full").write_text("a file in the place of the folder")
@@ -348,8 +350,6 @@ def test_request_is_held_even_if_the_mode_cannot_be_saved(tmp_path: Path, caplog
             await held(stage)
             assert holds.mode == "off"
             holds.drop("x_1")
-
-    play(story, tmp_path)
     assert "full" in caplog.text
 
 
