@@ -3,29 +3,44 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
 
 from tests.upstream import Upstream
+
+Entered = TypeVar("Entered")
+
+
+@contextmanager
+def loop_in_background() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop that runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextmanager
+def entered(manager: AbstractAsyncContextManager[Entered], loop: asyncio.AbstractEventLoop) -> Iterator[Entered]:
+    """What the manager gives, entered and left in a loop of another thread."""
+    given = asyncio.run_coroutine_threadsafe(manager.__aenter__(), loop).result(60)
+    try:
+        yield given
+    finally:
+        asyncio.run_coroutine_threadsafe(manager.__aexit__(None, None, None), loop).result(60)
 
 
 @contextmanager
 def upstream_in_background() -> Iterator[Upstream]:
     """An upstream that is listening; set its `script` before the program asks."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    upstream = Upstream()
-    try:
-        asyncio.run_coroutine_threadsafe(upstream.__aenter__(), loop).result(60)
-        try:
-            yield upstream
-        finally:
-            asyncio.run_coroutine_threadsafe(upstream.__aexit__(), loop).result(60)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    with loop_in_background() as loop, entered(Upstream(), loop) as upstream:
+        yield upstream
 
 
 def wait_until_gone(upstream: Upstream, connection: int = 0) -> None:

@@ -7,9 +7,8 @@ is signed by an authority that the server is told to trust. So clients use the v
 import asyncio
 import json
 import ssl
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
+from tests.background import entered, loop_in_background
 from tests.forward_proxy import ForwardProxy, _both_ways
 from tests.gateway_server import Served, served
 from tests.upstream import Upstream
@@ -81,50 +81,38 @@ def tls_stage(
 ) -> Iterator[TlsStage]:
     """All of it, listening. `vendor` makes the TLS of the scripted hosts, with the authority that is trusted, if it is
     not to be sound."""
-    authority = trustme.CA()
-    trusted = folder / "vendors.pem"
-    authority.cert_pem.write_to_path(str(trusted))
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
+    authority, trusted = _authority(folder)
     upstream = Upstream(tls=vendor(authority) if vendor else context_of(authority, *HOSTS))
-    try:
-        asyncio.run_coroutine_threadsafe(upstream.__aenter__(), loop).result(60)
-        way = ForwardProxy(reach=("127.0.0.1", upstream.port))
-        asyncio.run_coroutine_threadsafe(way.__aenter__(), loop).result(60)
-        try:
-            with ExitStack() as stack:
-                # The server keeps the environment that it finds. The test itself must not go by these proxies.
-                with pytest.MonkeyPatch.context() as environment:
-                    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
-                        environment.delenv(name, raising=False)
-                    for name, value in {"HTTPS_PROXY": way.url, "http_proxy": way.url, **(variables or {})}.items():
-                        environment.setenv(name, value)
-                    gateway = stack.enter_context(served(folder, f'[network]\nca_file = "{trusted}"\n{config}'))
-                status, opened = gateway.post("/api/proxy", json.dumps({"session": session}).encode())
-                assert status == 200, opened
-                bundle = folder / "bundle.pem"
-                bundle.write_text(trusted.read_text() + opened["certificate"])
-                yield TlsStage(gateway, upstream, way, opened["url"], bundle, folder, loop)
-        finally:
-            asyncio.run_coroutine_threadsafe(way.__aexit__(), loop).result(60)
-            asyncio.run_coroutine_threadsafe(upstream.__aexit__(), loop).result(60)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    with ExitStack() as stack:
+        loop = stack.enter_context(loop_in_background())
+        stack.enter_context(entered(upstream, loop))
+        way = stack.enter_context(entered(ForwardProxy(reach=("127.0.0.1", upstream.port)), loop))
+        # The server keeps the environment that it finds. The test itself must not go by these proxies.
+        with pytest.MonkeyPatch.context() as environment:
+            for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
+                environment.delenv(name, raising=False)
+            for name, value in {"HTTPS_PROXY": way.url, "http_proxy": way.url, **(variables or {})}.items():
+                environment.setenv(name, value)
+            gateway = stack.enter_context(served(folder, f'[network]\nca_file = "{trusted}"\n{config}'))
+        status, opened = gateway.post("/api/proxy", json.dumps({"session": session}).encode())
+        assert status == 200, opened
+        bundle = folder / "bundle.pem"
+        bundle.write_text(trusted.read_text() + opened["certificate"])
+        yield TlsStage(gateway, upstream, way, opened["url"], bundle, folder, loop)
+
+
+def _authority(folder: Path) -> tuple[trustme.CA, Path]:
+    """An authority, and the file of its certificate."""
+    authority, trusted = trustme.CA(), folder / "vendors.pem"
+    authority.cert_pem.write_to_path(str(trusted))
+    return authority, trusted
 
 
 @contextmanager
 def vendors_in_front_of(port: int, folder: Path) -> Iterator[tuple[str, Path]]:
     """A proxy by which every vendor's host leads, behind TLS, to what listens in clear text at this port of loopback:
     the proxy's URL, and the file of the authority that vouches for the hosts."""
-    authority = trustme.CA()
-    trusted = folder / "vendors.pem"
-    authority.cert_pem.write_to_path(str(trusted))
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
+    authority, trusted = _authority(folder)
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)
@@ -133,25 +121,17 @@ def vendors_in_front_of(port: int, folder: Path) -> Iterator[tuple[str, Path]]:
         for each in (writer, back):
             each.transport.abort()
 
-    async def start() -> tuple[asyncio.Server, ForwardProxy]:
-        front = await asyncio.start_server(pass_on, "127.0.0.1", 0, ssl=context_of(authority, *HOSTS))
-        way = ForwardProxy(reach=("127.0.0.1", front.sockets[0].getsockname()[1]))
-        return front, await way.__aenter__()
-
-    async def stop() -> None:
-        await way.__aexit__()
-        front.close()
+    @asynccontextmanager
+    async def front() -> AsyncIterator[ForwardProxy]:
+        server = await asyncio.start_server(pass_on, "127.0.0.1", 0, ssl=context_of(authority, *HOSTS))
+        async with ForwardProxy(reach=("127.0.0.1", server.sockets[0].getsockname()[1])) as way:
+            yield way
+        server.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await asyncio.sleep(0)  # what was aborted is closed in the next turn
 
-    front, way = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
-    try:
+    with loop_in_background() as loop, entered(front(), loop) as way:
         yield way.url, trusted
-    finally:
-        asyncio.run_coroutine_threadsafe(stop(), loop).result(60)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()

@@ -65,6 +65,27 @@ def _aws(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+def bedrock(base_url: str, more: str = "") -> str:
+    return f"""
+        [providers.bedrock]
+        base_url = "{base_url}"
+        sign = "aws-sigv4"
+        sign_options = {{ region = "us-west-2", service = "bedrock" }}
+        {more}
+        """
+
+
+def vertex(base_url: str, account: Path, name: str = "vertex", dialect: str = "gemini") -> str:
+    return f"""
+        [providers.{name}]
+        dialect = "{dialect}"
+        base_url = "{base_url}"
+        version = ""
+        sign = "google-service-account"
+        sign_options = {{ file = "{account}" }}
+        """
+
+
 def stored(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in (folder / "data").rglob("*") if file.is_file())
 
@@ -74,13 +95,7 @@ def test_bedrock_gets_signed_requests_of_any_dialect_and_no_key_of_the_client(tm
     with upstream_in_background() as upstream:
         echo = {**REPLY, "choices": [{**REPLY["choices"][0], "message": {"content": f"you are {TOKEN}"}}]}  # type: ignore[index,dict-item]
         upstream.script = [says({"error": {"message": "busy"}}, 503), says(REPLY), says(REPLY), says(echo)]
-        config = f"""
-            [providers.bedrock]
-            base_url = "{upstream.url}/openai/v1"
-            sign = "aws-sigv4"
-            sign_options = {{ region = "us-west-2", service = "bedrock" }}
-            request_max_retries = 2
-            """
+        config = bedrock(f"{upstream.url}/openai/v1", "request_max_retries = 2")
         with served(tmp_path, config) as server:
             assert b"Hello" in post(server, "/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
             assert b"Hello" in post(server, "/p/bedrock/v1/messages", REQUESTS["anthropic"])
@@ -98,13 +113,7 @@ def test_bedrock_gets_signed_requests_of_any_dialect_and_no_key_of_the_client(tm
 def test_a_path_that_is_passed_on_is_signed_with_its_body(tmp_path: Path) -> None:
     with upstream_in_background() as upstream:
         upstream.script = [says({"data": []})]
-        config = f"""
-            [providers.bedrock]
-            base_url = "{upstream.url}/v1"
-            sign = "aws-sigv4"
-            sign_options = {{ region = "us-west-2", service = "bedrock" }}
-            """
-        with served(tmp_path, config) as server:
+        with served(tmp_path, bedrock(f"{upstream.url}/v1")) as server:
             post(server, "/p/bedrock/v1/batches", {"input_file_id": "f"})
     seen = upstream.seen[0]
     verify_aws(seen, "us-west-2", "bedrock")
@@ -116,13 +125,7 @@ def test_without_credentials_nothing_is_sent_and_the_variable_is_named(
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     with upstream_in_background() as upstream:
-        config = f"""
-            [providers.bedrock]
-            base_url = "{upstream.url}/v1"
-            sign = "aws-sigv4"
-            sign_options = {{ region = "us-west-2", service = "bedrock" }}
-            """
-        with served(tmp_path, config) as server, pytest.raises(urllib.error.HTTPError) as caught:
+        with served(tmp_path, bedrock(f"{upstream.url}/v1")) as server, pytest.raises(urllib.error.HTTPError) as caught:
             post(server, "/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
         with caught.value as answer:
             assert "AWS_ACCESS_KEY_ID is not set" in json.loads(answer.read())["error"]["message"]
@@ -140,15 +143,7 @@ def test_vertex_gets_a_token_that_the_service_account_has_signed_for(tmp_path: P
         file = tmp_path / "account.json"
         file.write_text(json.dumps({**account, "token_uri": f"{upstream.url}/token"}))
         place = "/v1/projects/p/locations/eu/publishers/google"
-        config = f"""
-            [providers.vertex]
-            dialect = "gemini"
-            base_url = "{upstream.url}{place}"
-            version = ""
-            sign = "google-service-account"
-            sign_options = {{ file = "{file}" }}
-            """
-        with served(tmp_path, config) as server:
+        with served(tmp_path, vertex(f"{upstream.url}{place}", file)) as server:
             assert b"Hello" in post(
                 server, "/p/vertex/v1beta/models/gemini-3.8-flash:generateContent", REQUESTS["gemini"]
             )
@@ -209,13 +204,7 @@ def test_bedrock_streams_to_clients_of_any_dialect(tmp_path: Path) -> None:
     events = [b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
     with upstream_in_background() as upstream:
         upstream.script = [streams(*events, b"data: [DONE]\n\n")]
-        config = f"""
-            [providers.bedrock]
-            base_url = "{upstream.url}/openai/v1"
-            sign = "aws-sigv4"
-            sign_options = {{ region = "us-west-2", service = "bedrock" }}
-            """
-        with served(tmp_path, config) as server:
+        with served(tmp_path, bedrock(f"{upstream.url}/openai/v1")) as server:
             kind, same = stream(server, "/p/bedrock/v1/chat/completions", {**REQUESTS["openai-chat"], "stream": True})
             assert (kind.partition(";")[0], same) == ("text/event-stream", b"".join(events) + b"data: [DONE]\n\n")
             _, other = stream(server, "/p/bedrock/v1/messages", {**REQUESTS["anthropic"], "stream": True})
@@ -230,13 +219,7 @@ def test_the_event_stream_of_invoke_model_passes_as_it_is_and_its_request_is_sig
     kind = "application/vnd.amazon.eventstream"
     with upstream_in_background() as upstream:
         upstream.script = [pieces(head(200, [("Content-Type", kind)]), *map(chunk, frames), chunk(b""))]
-        config = f"""
-            [providers.bedrock]
-            base_url = "{upstream.url}"
-            sign = "aws-sigv4"
-            sign_options = {{ region = "us-west-2", service = "bedrock" }}
-            """
-        with served(tmp_path, config) as server:
+        with served(tmp_path, bedrock(upstream.url)) as server:
             path = "/model/anthropic.claude-sonnet-5-v1%3A0/invoke-with-response-stream"
             body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": []}
             assert stream(server, f"/p/bedrock{path}", body) == (kind, b"".join(frames))
@@ -276,15 +259,7 @@ def test_vertex_streams_gemini_with_the_token(tmp_path: Path) -> None:
     with upstream_in_background() as upstream:
         upstream.script = [says(TOKEN_ANSWER), streams(event)]
         place = "/v1/projects/p/locations/eu/publishers/google"
-        config = f"""
-            [providers.vertex]
-            dialect = "gemini"
-            base_url = "{upstream.url}{place}"
-            version = ""
-            sign = "google-service-account"
-            sign_options = {{ file = "{_service_account(tmp_path, upstream)}" }}
-            """
-        with served(tmp_path, config) as server:
+        with served(tmp_path, vertex(f"{upstream.url}{place}", _service_account(tmp_path, upstream))) as server:
             path = "/p/vertex/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
             assert stream(server, path, REQUESTS["gemini"])[1] == event
             _, other = stream(server, "/p/vertex/v1/messages", {**REQUESTS["anthropic"], "stream": True})
@@ -306,16 +281,9 @@ def test_claude_on_vertex_streams_to_clients_of_any_dialect(tmp_path: Path) -> N
         }  # fmt: skip
         upstream.script = [says(TOKEN_ANSWER), streams(*CLAUDE), streams(*CLAUDE), says(whole)]
         place = "/v1/projects/p/locations/eu/publishers/anthropic"
-        config = f"""
-            [plugins]
-            use = ["vertex_claude.py"]
-            [providers.vertex-claude]
-            dialect = "vertex-claude"
-            base_url = "{upstream.url}{place}"
-            version = ""
-            sign = "google-service-account"
-            sign_options = {{ file = "{_service_account(tmp_path, upstream)}" }}
-            """
+        account = _service_account(tmp_path, upstream)
+        config = vertex(f"{upstream.url}{place}", account, "vertex-claude", "vertex-claude")
+        config += '[plugins]\nuse = ["vertex_claude.py"]\n'
         try:
             with served(tmp_path, config) as server:
                 asked = {**REQUESTS["anthropic"], "stream": True}

@@ -63,7 +63,7 @@ MOST_LISTED: Final = 50_000
 
 
 class SessionSums(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session is told by wherever it is shown. `key` is its name in addresses: the session's name, or the id of
+    """What every view of a session shows. `key` is its name in addresses: the session's name, or the id of
     the first request of a conversation without one. `turns` are its requests that carry a conversation; `unpriced`
     requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the requests which the
     provider did not count."""
