@@ -12,7 +12,7 @@ from sightline.evals.core.result import Score, Status, Verdict
 from sightline.evals.core.statistics.paired import Finding
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.summary import Excluded
-from sightline.evals.service.eval_log import State
+from sightline.evals.service.eval_log import Brief
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
 
@@ -130,18 +130,9 @@ class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
     said: tuple[str, ...]
 
 
-class EvalBrief(msgspec.Struct, frozen=True, kw_only=True):
+class EvalBrief(Brief, frozen=True, kw_only=True):
     """A run as one row. `of` is how many results it will have, `done` how many it has."""
 
-    run: str
-    name: str
-    suite: str
-    at: float
-    state: State
-    targets: tuple[str, ...]
-    cases: int
-    done: int
-    of: int
     summary: tuple[TargetFigures, ...]
 
 
@@ -188,10 +179,11 @@ class GraderFigures(msgspec.Struct, frozen=True, kw_only=True):
     not_graded: int
 
 
-class EvalShown(EvalBrief, frozen=True, kw_only=True):
+class EvalShown(Brief, frozen=True, kw_only=True):
     """A whole run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and
     can stop it. `file_sha256` is the hash of the suite's file at the start."""
 
+    summary: tuple[TargetFigures, ...]
     version: int
     why: str
     is_here: bool

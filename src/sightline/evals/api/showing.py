@@ -35,6 +35,7 @@ from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.evals.core.summary import Amount, TargetSummary, targets_of
 from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.eval_log import brief_of
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.model.json import Json
 from sightline.model.parts import Part, Text, ToolCall
@@ -50,19 +51,8 @@ matrix again and again while a run is under way."""
 
 def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> EvalBrief:
     """A run as one row."""
-    began = shown.standing.began
-    return EvalBrief(
-        run=shown.run,
-        name=began.suite.name,
-        suite=began.suite.file,
-        at=began.at,
-        state=shown.state,
-        targets=tuple(target.name for target in began.targets),
-        cases=len(began.suite.cases),
-        done=shown.standing.done,
-        of=len(shown.standing.keys),
-        summary=tuple(map(figures, summaries)),
-    )
+    line = brief_of(shown.run, shown.standing, shown.state)
+    return EvalBrief(**msgspec.structs.asdict(line), summary=tuple(map(figures, summaries)))
 
 
 def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bool) -> EvalShown:

@@ -179,6 +179,22 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
+def brief_of(run: str, standing: EvalState, state: State) -> Brief:
+    """A run in one line."""
+    began = standing.began
+    return Brief(
+        run=run,
+        name=began.suite.name,
+        suite=began.suite.file,
+        at=began.at,
+        state=state,
+        targets=tuple(target.name for target in began.targets),
+        cases=len(began.suite.cases),
+        done=standing.done,
+        of=len(standing.keys),
+    )
+
+
 class PastEvals:
     """Reads runs of all processes. `is_alive` says of the name of a process whether it still runs."""
 
@@ -216,21 +232,8 @@ class PastEvals:
                 break
             run = log.name.removeprefix(PREFIX)
             standing = await self.standing(run)
-            began = standing.began
-            if suite in ("", began.suite.file, began.suite.name):
-                found.append(
-                    Brief(
-                        run=run,
-                        name=began.suite.name,
-                        suite=began.suite.file,
-                        at=began.at,
-                        state=self.state(standing),
-                        targets=tuple(target.name for target in began.targets),
-                        cases=len(began.suite.cases),
-                        done=standing.done,
-                        of=len(standing.keys),
-                    )
-                )
+            if suite in ("", standing.began.suite.file, standing.began.suite.name):
+                found.append(brief_of(run, standing, self.state(standing)))
         return found
 
 
