@@ -2,9 +2,9 @@
 (output format and reasoning), and the legacy `functions`.
 """
 
-from msgspec.structs import replace
-
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import (
