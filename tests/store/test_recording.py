@@ -389,7 +389,7 @@ def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(tmp
     record(other, 1, 2)
     ((_, path),) = segments(tmp_path)
     data = bytearray(path.read_bytes())
-    data[data.index(b"x_002")] ^= 1
+    data[data.index(b"x_002") - 1] = 0xC1  # no value of msgpack begins like this
     path.write_bytes(data)
     importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
     assert importer.acquire()

@@ -188,7 +188,7 @@ class Importer:
             if state is None or (is_living and not state.has_head):
                 continue  # a process of an earlier version brings its records in itself
             at = state.imported
-            for record in records(path, at, state.end):
+            for record in records(path, at, state.end, is_certain=is_living):
                 if isinstance(record, Torn):
                     if is_living:
                         self._import(batch, slot)
@@ -249,8 +249,9 @@ class Importer:
 
 def _mark(reached: dict[Path, int], done: list[Path]) -> None:
     """Note how far these segments are in the database; those that are done can be used again."""
+    if done:
+        put_aside(*done)
     for path in done:
-        put_aside(path)
         reached.pop(path, None)
     for path, at in reached.items():
         mark_imported(path, at)
