@@ -299,8 +299,10 @@ def test_words_of_a_response_are_those_that_the_full_reader_finds(
         assert_same_without_plain_texts("openai-responses", b"{}", data)
 
 
-def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPatch, is_plain: bool) -> None:
     spoken, seen = dialect("anthropic"), list[int]()
+    plain = spoken.plain_texts if is_plain else None
 
     def read_request(document: Any) -> Request:
         seen.append(len(document["messages"]))
@@ -309,10 +311,11 @@ def test_only_what_is_new_of_a_conversation_is_read(monkeypatch: pytest.MonkeyPa
     turns = [said(role, f"{role} {n} " * 1000) for n in range(3) for role in ("user", "assistant")]
     bodies = [anthropic(*turns[:count], top_k=1) for count in (1, 3, 5)]  # one that is nothing but texts is read anew
     expected = [digest_of("anthropic", body) for body in bodies]
-    monkeypatch.setattr("sightline.store.digest.find_dialect", lambda _: replace(spoken, read_request=read_request))
+    counting = replace(spoken, read_request=read_request, plain_texts=plain)
+    monkeypatch.setattr("sightline.store.digest.find_dialect", lambda _: counting)
     reader = DigestReader()
     assert [reader.read("anthropic", body) for body in bodies] == expected
-    assert seen == [1, 2, 2]
+    assert seen == ([1] if is_plain else [1, 2, 2]), "new texts are left to the typed decoder, if there is one"
 
 
 def test_a_reader_remembers_a_bounded_number_of_conversations() -> None:

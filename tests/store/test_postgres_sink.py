@@ -472,7 +472,7 @@ class WatchedConnection:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"words.BLOCK": 300, "postgres_words.BLOCK": 300, "search._PAGE": 40}
+    sizes = {"words.BLOCK": 300, "postgres_words.FILLED": 300, "search._PAGE": 40}
     for place, value in {**sizes, "search._BLOCKS": 1, "search._MOST_BLOCKS": 4}.items():
         monkeypatch.setattr(f"sightline.store.{place}", value)
 

@@ -270,8 +270,8 @@ def find(folder: Path, wanted: str) -> list[Summary]:
 
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    for module in ("words", "sqlite_words"):
-        monkeypatch.setattr(f"sightline.store.{module}.BLOCK", size)
+    for place in ("words.BLOCK", "sqlite_words.FILLED"):
+        monkeypatch.setattr(f"sightline.store.{place}", size)
 
 
 def candidates(connection: sqlite3.Connection, wanted: Expression, exchanges: Sequence[int]) -> list[int]:

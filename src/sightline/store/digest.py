@@ -41,7 +41,7 @@ from sightline.model.request import Message, Request, SchemaFormat
 from sightline.store.entries import FactEntry
 from sightline.wire.jsontext import decode, encode
 
-SYSTEM_ROLES = ("system", "developer")
+SYSTEM_ROLES = frozenset({"system", "developer"})
 _SIZE = 16
 _REMINDER = re.compile(r"<(system-reminder|environment_context|env)>.*?</\1>", re.DOTALL)
 _ERRAND = re.compile(
@@ -67,7 +67,7 @@ def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> l
     state = _NOTHING_SAID if latest is None else latest[0]
     found: list[Mark] = []
     for message in messages:
-        if message.role in SYSTEM_ROLES or not (encoded := _message_bytes(message)):
+        if not _counts(message) or not (encoded := _message_bytes(message)):
             found.append(None)
             continue
         state = state.copy()
@@ -193,45 +193,57 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
         if role in SYSTEM_ROLES:
             system += texts
             continue
-        # Most have no reminder, and a call for each text takes as long as all of the rest.
-        pieces = [piece for text in texts if (piece := without_reminders(text) if "<" in text else text.strip())]
+        if len(texts) == 1:  # as in most messages
+            text = texts[0]
+            # Most have no reminder, and a call for each text takes as long as all of the rest.
+            piece = first = without_reminders(text) if "<" in text else text.strip()
+        else:
+            pieces = list(filter(None, map(without_reminders, texts)))
+            piece, first = "\0".join(pieces), pieces[0] if pieces else ""
         if role == "assistant":
             new.clear()
             has_history = True
         else:
             new += texts
-            title = pieces[0] if pieces else title
-        if pieces:
-            encoded = "\0".join([role, *pieces]).encode("utf-8", "surrogatepass")
-            state.update(b"%d\0%s" % (len(encoded), encoded))
+            title = first or title
+        if piece:
+            encoded = f"{role}\0{piece}".encode("utf-8", "surrogatepass")
+            state.update(b"%d\0%b" % (len(encoded), encoded))
             thread.append(state.digest())
     if system and "title" in "\n".join(system).lower():
         return None
-    words = _clip("\n".join(filter(None, new)))
+    words = _clip("\n".join(filter(None, new)) if len(new) > 1 else new[0] if new else "")
     has_history = has_history and len(thread) > 1
     return Digest(
         _shorten(title or words), words, tuple(filter(None, system)), tuple(thread), False, "", "", has_history
     )
 
 
-def digest_request(request: Request, thread: Sequence[bytes]) -> Digest:
-    """What a request tells, whose conversation has these fingerprints."""
-    new_words = _words(part for message in _new(request.messages) for part in message.parts)
-    own = (message for message in reversed(request.messages) if message.role == "user")
-    roles = list(map(_role, request.messages))  # a conversation may be long, and a loop in Python ten times as slow
+def digest_request(request: Request, thread: Sequence[bytes], system: tuple[str, ...] | None = None) -> Digest:
+    """What a request tells, whose conversation has these fingerprints, and whose instructions are these, if they are
+    known."""
+    messages = request.messages
+    start = _begin_new(messages)
+    new_words = _words([part for message in messages[start:] if _counts(message) for part in message.parts])
     return Digest(
-        title=_title(own) or _shorten(new_words),
+        title=_title(message for message in reversed(messages) if message.role == "user") or _shorten(new_words),
         new_text=new_words,
-        system=tuple(
-            part.text
-            for message in compress(request.messages, map(SYSTEM_ROLES.__contains__, roles))
-            for part in message.parts
-            if isinstance(part, Text) and part.text
-        ),
+        system=read_system(messages) if system is None else system,
         thread=tuple(thread),
         is_side=is_errand(request),
         continues=request.options.previous_response_id or "",
-        has_history=len(thread) > 1 and "assistant" in roles,
+        has_history=len(thread) > 1 and start > 0,
+    )
+
+
+def read_system(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The instructions among these messages, in pieces."""
+    roles = map(_role, messages)  # a conversation may be long, and a loop in Python ten times as slow
+    return tuple(
+        part.text
+        for message in compress(messages, map(SYSTEM_ROLES.__contains__, roles))
+        for part in message.parts
+        if isinstance(part, Text) and part.text
     )
 
 
@@ -245,8 +257,7 @@ def read_history(name: str, body: bytes) -> list[str]:
         messages = spoken.read_request(decode(body)).messages
     except Fault:
         return []
-    said = [message for message in messages if message.role not in SYSTEM_ROLES]
-    old = said[: len(said) - len(_new(messages))]
+    old = filter(_counts, messages[: _begin_new(messages)])
     return [words for message in old if (words := _words(message.parts))]
 
 
@@ -278,12 +289,16 @@ def words_of(reply: Reply) -> str:
     return _words(part for choice in reply.choices for part in choice.parts)
 
 
-def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages after the model's last turn; all of them where there is no such turn."""
+def _begin_new(messages: tuple[Message, ...]) -> int:
+    """Where the messages after the model's last turn begin; 0 where there is no such turn."""
     start = len(messages)
     while start and messages[start - 1].role != "assistant":
         start -= 1
-    return tuple(message for message in messages[start:] if message.role not in SYSTEM_ROLES)
+    return start
+
+
+def _counts(message: Message) -> bool:
+    return message.role not in SYSTEM_ROLES
 
 
 def _title(messages: Iterable[Message]) -> str:
@@ -292,6 +307,9 @@ def _title(messages: Iterable[Message]) -> str:
 
 
 def _shorten(text: str) -> str:
+    line = text[: MOST_IN_TITLE + 1]
+    if len(line) > MOST_IN_TITLE and line[0] != " " != line[-1] and line.isprintable() and "  " not in line:
+        return f"{line[:-2]}…"  # as of most; to split it takes four times as long
     line = " ".join(text[: 2 * MOST_IN_TITLE].split())  # enough, unless there are many spaces
     if len(line) <= MOST_IN_TITLE and len(text) > 2 * MOST_IN_TITLE:
         line = " ".join(text[: 4 * MOST_IN_TITLE].split())
@@ -299,7 +317,7 @@ def _shorten(text: str) -> str:
 
 
 def _words(parts: Iterable[Part]) -> str:
-    return _clip("\n".join(word for part in parts for word in _words_of(part) if word))
+    return _clip("\n".join([word for part in parts for word in _words_of(part) if word]))
 
 
 def _words_of(part: Part) -> list[str]:

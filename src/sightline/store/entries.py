@@ -237,6 +237,8 @@ def common_prefix(old: bytes, new: bytes) -> int:
     """How many bytes at the beginning are the same in both."""
     view = memoryview(new)
     low, high = 0, min(len(old), len(new))
+    if high > _GROWING and old.startswith(view[: high - _GROWING]):
+        low = high - _GROWING
     while high - low > _WINDOW:
         middle = (low + high + 1) // 2
         if old.startswith(view[low:middle], low):
@@ -246,6 +248,9 @@ def common_prefix(old: bytes, new: bytes) -> int:
     return high - _length_of_difference(old[low:high], new[low:high], "big")
 
 
+_GROWING = 4096
+"""A conversation grows at its end: as a rule two bodies differ only in so many bytes of the shorter one. Then five of
+nine steps are saved, which is a third of the time for 97 KB."""
 _WINDOW = 256
 """Bytes that are compared as numbers: of so few, that is quicker than more steps."""
 
@@ -297,12 +302,15 @@ class Recent:
 
     def note(self, sha256: str, near: str, body: bytes) -> None:
         """This body is stored."""
-        if sha256 not in self._bodies:
+        if sha256 in self._bodies:
+            self._bodies.move_to_end(sha256)
+        else:
             self._bytes += len(body)
         self._bodies[sha256] = body
-        self._bodies.move_to_end(sha256)
         if near:
-            names = self._near.setdefault(near, deque(maxlen=CANDIDATES))
+            names = self._near.get(near)
+            if names is None:
+                names = self._near[near] = deque(maxlen=CANDIDATES)
             self._near.move_to_end(near)
             if sha256 in names:
                 names.remove(sha256)

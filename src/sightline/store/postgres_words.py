@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 
 from sightline.store.entries import Codec
 from sightline.store.postgres_connection import PostgresConnection, arrays, rebuilding, send_rows
-from sightline.store.words import BLOCK, Said, drop_words, fill_blocks, find_blocks, measure_words, searchable
+from sightline.store.words import FILLED, Said, drop_words, fill_blocks, find_blocks, measure_words, searchable
 
 _AT_ONCE = 32
 """Blocks that are fetched together: less than a megabyte."""
@@ -35,7 +35,7 @@ async def append_words(connection: PostgresConnection, codec: Codec, said: Seque
     """Store these words, inside the caller's transaction."""
     if not said:
         return
-    latest = await connection.fetchrow(_LATEST, BLOCK)
+    latest = await connection.fetchrow(_LATEST, FILLED)
     blocks = fill_blocks(codec, None if latest is None else latest["data"], said)
     if latest is not None:
         await connection.execute(_REPLACE, latest["id"], *blocks.pop(0))

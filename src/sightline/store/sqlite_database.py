@@ -310,10 +310,12 @@ class SqliteBodies:
         self._recent = Recent()
         self._rows: dict[bytes, tuple[int, int]] = {}
         """What is known of rows in this transaction; others may prune them between two."""
+        self._beginnings: dict[str, tuple[bytes, int]] = {}
 
     def begin(self) -> None:
         """Another transaction begins."""
         self._rows.clear()
+        self._beginnings.clear()
 
     def keep(self, bodies: Sequence[BodyEntry]) -> None:
         """Store those that are not there."""
@@ -332,6 +334,8 @@ class SqliteBodies:
             if name not in self._rows:
                 coded = self._codec.best(kept.data, self._bases(kept))
                 base = self._row(bytes.fromhex(coded.base)) if coded.base else None
+                if (known := self._recent.body(coded.base)) is not None:
+                    self._beginnings[kept.sha256] = known, coded.prefix
                 latest += 1
                 rows.append(
                     (
@@ -348,9 +352,14 @@ class SqliteBodies:
         row = self._row(bytes.fromhex(sha256))
         return row and row[0]
 
+    def beginning(self, sha256: str) -> tuple[bytes, int] | None:
+        """The body that this one of the transaction was stored as a change of, and how many bytes both begin with."""
+        return self._beginnings.get(sha256)
+
     def forget_recent(self) -> None:
         """Keep no body in memory; the next one of a session is compared with those in the file."""
         self._recent = Recent()
+        self._beginnings.clear()
 
     def recent(self, sha256: str) -> bytes | None:
         """The body with this hash, if it was stored a moment ago."""

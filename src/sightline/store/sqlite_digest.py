@@ -4,14 +4,15 @@ import hashlib
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from sightline.dialects.stored import exchange_in
 from sightline.store.digest import Digest, read_history, read_reply
-from sightline.store.digest_reader import DigestReader
+from sightline.store.digest_reader import Beginning, DigestReader
 from sightline.store.entries import Codec
 from sightline.store.sqlite_words import append_words
 from sightline.store.summary import storable
@@ -34,25 +35,11 @@ def _hash_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-class DigestColumns(NamedTuple):
-    """What a request tells, as columns of its exchange."""
-
-    title: str = ""
-    is_side: int = 0
-    thread: bytes | None = None
-    previous: str = ""
-    continues: str = ""
-
-
-class _Asked(NamedTuple):
-    """A request that was read: its row, its exchange, where it was asked, and what it tells."""
-
-    row: int
-    exchange: str
-    session: str
-    dialect: str
-    body: bytes
-    digest: Digest
+DIGEST_COLUMNS = ("title", "is_side", "thread", "previous", "continues")
+"""What a request tells, as columns of its exchange."""
+DigestValues: TypeAlias = tuple[str, int, bytes | None, str, str]
+_Asked: TypeAlias = tuple[int, str, str, str, bytes, Digest]
+"""A request that was read: its row, its exchange, its session, its dialect, its body, and what it tells."""
 
 
 class SqliteDigests:
@@ -87,14 +74,16 @@ class SqliteDigests:
         if len(self._noted) + len(self._begun) > _MOST_REMEMBERED:
             self.forget()
 
-    def add_request(self, row: int, exchange: str, session: str, dialect: str, body: bytes) -> None:
+    def add_request(
+        self, row: int, exchange: str, session: str, dialect: str, body: bytes, beginning: Beginning | None = None
+    ) -> None:
         """Read a request; one that cannot be read tells nothing."""
         try:
-            digest = self._reader.read(dialect, body)
+            digest = self._reader.read(dialect, body, beginning)
         except _UNREADABLE:
             _LOG.exception("a request could not be read for search; it is on record all the same")
         else:
-            self._asked.append(_Asked(row, exchange, session, dialect, body, digest))
+            self._asked.append((row, exchange, session, dialect, body, digest))
 
     def add_reply(self, row: int, exchange: str, dialect: str, raw: bytes) -> None:
         """Read a reply."""
@@ -104,21 +93,18 @@ class SqliteDigests:
         if name:
             self._named.append((storable(name), row, exchange))
 
-    def link(self) -> dict[int, DigestColumns]:
+    def link(self) -> dict[int, DigestValues]:
         """The columns of each request that was added, by its row. The rows of this transaction need not be there."""
         previous = self._find_previous()
-        texts = [(each.row, [*each.digest.system, *self._read_history(each, previous)]) for each in self._asked]
-        new = self._note_texts(texts)
-        found: dict[int, DigestColumns] = {}
+        new = self._note_texts(previous)
+        found: dict[int, DigestValues] = {}
         for row, _, _, _, _, digest in self._asked:
             words = "\n".join([*new[row], digest.new_text]) if row in new else digest.new_text
             if words:
                 self._words.append((row, searchable(words)))
             thread = digest.thread[-1] if digest.thread and not digest.is_side else None
             continues = storable(digest.continues) if digest.continues else ""
-            found[row] = DigestColumns(
-                storable(digest.title), +digest.is_side, thread, previous.get(row, ""), continues
-            )
+            found[row] = storable(digest.title), +digest.is_side, thread, previous.get(row, ""), continues
         return found
 
     def end(self) -> None:
@@ -138,20 +124,21 @@ class SqliteDigests:
         """For each request the latest exchange whose reply it names as its last; else the latest one of its session
         that asked the longest beginning of its conversation."""
         called = self._find_called()
-        beginnings = {
-            each.row: each.digest.thread[-_BEGINNINGS:-1]
-            for each in self._asked
-            if len(each.digest.thread) > 1 and not each.digest.is_side
-        }
-        # As a rule the last turn of the model, and what led to it, is all that is new.
-        latest = self._find_threads({name for each in beginnings.values() for name in each[-_LIKELY:]})
+        beginnings: dict[int, tuple[bytes, ...]] = {}
+        likely: set[bytes] = set()
+        for row, _, _, _, _, digest in self._asked:
+            if len(digest.thread) > 1 and not digest.is_side:
+                beginnings[row] = own = digest.thread[-_BEGINNINGS:-1]
+                # As a rule the last turn of the model, and what led to it, is all that is new.
+                likely.update(own[-_LIKELY:])
+        latest = self._find_threads(likely)
         others = [
-            beginnings[each.row][:-_LIKELY]
-            for each in self._asked
-            if len(beginnings.get(each.row, ())) > _LIKELY
-            and not any((each.session, name) in latest for name in beginnings[each.row][-_LIKELY:])
+            own[:-_LIKELY]
+            for row, _, session, _, _, _ in self._asked
+            if len(own := beginnings.get(row, ())) > _LIKELY
+            and not any((session, name) in latest for name in own[-_LIKELY:])
         ]
-        latest |= self._find_threads({name for each in others for name in each})
+        latest |= self._find_threads(set().union(*others))
         known = {name for _, name in latest}
         previous: dict[int, str] = {}
         for row, exchange, session, _, _, digest in self._asked:
@@ -169,7 +156,7 @@ class SqliteDigests:
     def _find_called(self) -> Mapping[str, list[tuple[int, str]]]:
         """The rows and names of the exchanges whose replies are named as the last ones, by these names."""
         found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        spellings = {storable(name): name for each in self._asked if (name := each.digest.continues)}
+        spellings = {storable(name): name for *_, digest in self._asked if (name := digest.continues)}
         if not spellings:
             return found
         for name, row, exchange in self._named:
@@ -181,9 +168,9 @@ class SqliteDigests:
         own = {exchange_in(name): name for name in spellings.values()}
         for row, exchange in self._select("SELECT seq, id FROM exchanges WHERE id IN ({})", own):
             found[own[exchange]].append((row, exchange))
-        for each in self._asked:
-            if each.exchange in own:
-                found[own[each.exchange]].append((each.row, each.exchange))
+        for row, exchange, *_ in self._asked:
+            if exchange in own:
+                found[own[exchange]].append((row, exchange))
         return found
 
     def _find_threads(self, names: Collection[bytes]) -> dict[tuple[str, bytes], str]:
@@ -198,21 +185,23 @@ class SqliteDigests:
             some = wanted[at : at + MOST_VALUES]
             yield from self._connection.execute(question.format(",".join("?" * len(some))), some).fetchall()
 
-    def _read_history(self, asked: _Asked, previous: Mapping[int, str]) -> list[str]:
+    def _read_history(self, dialect: str, body: bytes, thread: tuple[bytes, ...]) -> list[str]:
         """What was said before, in a conversation that goes on from none on record. Requests that share a beginning, as
         those of a batch of examples do, have it read once: their bodies may be large."""
-        thread = asked.digest.thread
-        if previous.get(asked.row) or not asked.digest.has_history or thread[-2] in self._begun:
+        if thread[-2] in self._begun:
             return []
         self._begun.add(thread[-2])
-        return read_history(asked.dialect, asked.body)
+        return read_history(dialect, body)
 
-    def _note_texts(self, texts: Sequence[tuple[int, Sequence[str]]]) -> dict[int, list[str]]:
-        """For each row those of its texts that no exchange had before: instructions and examples come with many
-        requests."""
+    def _note_texts(self, previous: Mapping[int, str]) -> dict[int, list[str]]:
+        """For each row the instructions and what was said before, as far as no exchange had the same text: they come
+        with many requests."""
         first: dict[bytes, tuple[int, str]] = {}
-        for row, own in texts:
-            for text in own:
+        for row, _, _, dialect, body, digest in self._asked:
+            texts: Iterable[str] = digest.system
+            if digest.has_history and not previous.get(row):
+                texts = chain(texts, self._read_history(dialect, body, digest.thread))
+            for text in texts:
                 if (name := _hash_text(text)) not in self._noted:
                     first.setdefault(name, (row, text))
         known = {name for (name,) in self._select("SELECT hash FROM instructions WHERE hash IN ({})", first)}

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.store.digest import REPLY, REQUEST, reply_dialect
+from sightline.store.digest_reader import Beginning
 from sightline.store.entries import (
     LEAST_SIZE,
     BodyEntry,
@@ -22,7 +23,7 @@ from sightline.store.entries import (
 )
 from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import SqliteBodies, asking, changing
-from sightline.store.sqlite_digest import MOST_VALUES, DigestColumns, SqliteDigests
+from sightline.store.sqlite_digest import DIGEST_COLUMNS, MOST_VALUES, DigestValues, SqliteDigests
 from sightline.store.summary import (
     FOLDED,
     OPEN_STATES,
@@ -39,14 +40,12 @@ _ENDS = {ExchangeFinished, ExchangeFailed}
 _number = attrgetter("n")
 _EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
 """How many are read, and written, before others may have the core: about as much as a request to the gateway takes."""
-_NO_DIGEST = DigestColumns()
+_NO_DIGEST: DigestValues = "", 0, None, "", ""
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
-_INSERT = (
-    f"INSERT INTO exchanges (seq, id, slot, next_n, blocks, {', '.join((*FOLDED, *DigestColumns._fields))})"
-    f" VALUES ({','.join('?' * (5 + len(FOLDED) + len(DigestColumns._fields)))})"
-)
+_COLUMNS = (*FOLDED, "seq", "id", "slot", "next_n", "blocks", *DIGEST_COLUMNS)
+_INSERT = f"INSERT INTO exchanges ({', '.join(_COLUMNS)}) VALUES ({','.join('?' * len(_COLUMNS))})"
 _UPDATE = f"UPDATE exchanges SET next_n = ?, blocks = ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
-_UPDATE_DIGEST = f"UPDATE exchanges SET {', '.join(f'{name} = ?' for name in DigestColumns._fields)} WHERE seq = ?"
+_UPDATE_DIGEST = f"UPDATE exchanges SET {', '.join(f'{name} = ?' for name in DIGEST_COLUMNS)} WHERE seq = ?"
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ class SqliteSink:
         self._state = 0, 0
         """What the database was like after the last transaction; see `_begin`."""
         # Rows of this transaction, for statements that take many at once.
-        self._added: list[tuple[Any, ...]] = []
+        self._added: list[tuple[int, list[Any]]] = []
         self._changed: list[tuple[object, ...]] = []
         self._uses: list[tuple[int, int]] = []
         self._small: dict[str, BodyEntry] = {}
@@ -176,11 +175,12 @@ class SqliteSink:
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         self._state = version, self._connection.total_changes
 
-    def _whole_rows(self, digests: Mapping[int, DigestColumns]) -> Iterator[tuple[object, ...]]:
-        for count, row in enumerate(self._added):
+    def _whole_rows(self, digests: Mapping[int, DigestValues]) -> Iterator[Sequence[object]]:
+        for count, (seq, row) in enumerate(self._added):
             if not count % _ROWS_A_TURN:
                 self._give_way()
-            yield *row, *digests.get(row[0], _NO_DIGEST)
+            row += digests.get(seq, _NO_DIGEST)
+            yield row
 
     def _sort(self, batch: Sequence[RecordedEntry], large: list[BodyEntry]) -> dict[str, _Entries | WholeExchange]:
         """What is in a batch: entries by their exchanges, bodies in `_small` and `large`. An exchange is whole if there
@@ -263,7 +263,9 @@ class SqliteSink:
             known.blocks = f"{known.blocks} {number}"
         columns = fold_facts(known.facts, self._prices)
         if is_new:
-            self._added.append((known.seq, exchange, self._slot, known.next_n, known.blocks, *row_of(columns)))
+            row = row_of(columns)
+            row += known.seq, exchange, self._slot, known.next_n, known.blocks
+            self._added.append((known.seq, row))
         else:
             self._changed.append((known.next_n, known.blocks, *row_of(columns), known.seq))
         if columns["state"] in OPEN_STATES:
@@ -273,19 +275,21 @@ class SqliteSink:
         """What `_add` does, for an exchange of which nothing is stored."""
         self._last_seq = seq = self._last_seq + 1
         body, received = whole.body, whole.received.fact
-        self._digests.add_request(seq, exchange, received.session, received.dialect, body.data)
-        pieces = whole.frames.data
-        if raw := pieces[0] if len(pieces) == 1 else b"".join(pieces):
+        if raw := b"".join(whole.frames.data):
             self._digests.add_reply(seq, exchange, whole.attempt.fact.dialect or received.dialect, raw)
+        beginning: Beginning | None = None
         if body.sha256 in self._small:
             block = self._blocks.add_written(seq, whole.data)
         else:
+            beginning = self._bodies.beginning(body.sha256)
             number = self._bodies.number(body.sha256)
             assert number is not None
             self._uses.append((seq, number))
             block = self._blocks.add_written(seq, whole.without_body())
+        self._digests.add_request(seq, exchange, received.session, received.dialect, body.data, beginning)
         row = row_of_whole(whole, self._prices)
-        self._added.append((seq, exchange, self._slot, whole.finished.n + 1, str(block), *row))
+        row += seq, exchange, self._slot, whole.finished.n + 1, str(block)
+        self._added.append((seq, row))
 
     def _fresh(
         self, known: _Known, entries: Sequence[FactEntry | FramesEntry]

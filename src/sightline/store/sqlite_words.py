@@ -4,19 +4,19 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 
 from sightline.store.entries import Codec
-from sightline.store.words import BLOCK, Said, drop_words, fill_blocks, find_blocks, measure_words, searchable
+from sightline.store.words import FILLED, Said, drop_words, fill_blocks, find_blocks, measure_words, searchable
 
 _INSERT = "INSERT OR REPLACE INTO words (id, first, last, size, data) VALUES (?, ?, ?, ?, ?)"
 
 
 def append_words(connection: sqlite3.Connection, codec: Codec, said: Sequence[Said[int]]) -> None:
-    """Store these words behind all others; the last block is filled up first."""
+    """Store these words behind all others; a last block that is less than half full is filled up first."""
     if not said:
         return
     latest = connection.execute("SELECT id, size, data FROM words ORDER BY id DESC LIMIT 1").fetchone()
     number, data = 1, None
     if latest is not None:
-        number, data = (latest[0], latest[2]) if latest[1] < BLOCK else (latest[0] + 1, None)
+        number, data = (latest[0], latest[2]) if latest[1] < FILLED else (latest[0] + 1, None)
     blocks = fill_blocks(codec, data, said)
     connection.executemany(_INSERT, [(at, *block) for at, block in enumerate(blocks, number)])
 

@@ -129,8 +129,8 @@ def row_of(columns: Mapping[str, Any]) -> Row:
 
 def _make_storable(row: list[Any]) -> Row:
     row[_TOOLS] = msgspec.json.encode([storable(name) for name in row[_TOOLS]]).decode() if row[_TOOLS] else "[]"
-    texts = "".join(_texts_in(row))
-    if not texts.isascii() or "\0" in texts:  # as a rule one look at all of them is enough
+    texts = "".join(_texts_in(row))  # as a rule one look at all of them is enough
+    if not texts.isascii() or "\0" in texts:
         for index in _TEXTS:
             row[index] = storable(str(row[index]))
     # The bits of all together: a negative one makes this negative, and a large one makes it large.

@@ -7,7 +7,7 @@ it is read by a decoder of its own, which passes over headers and times; the res
 import re
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -68,7 +68,7 @@ class _AttemptEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
 class _FramesEntry(msgspec.Struct, tag_field="type", tag="frames", gc=False):
     exchange: str
     n: Literal[2]
-    data: list[bytes]
+    data: list[memoryview]
 
 
 class _FinishedEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
@@ -77,15 +77,17 @@ class _FinishedEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
     fact: _Finished
 
 
-class WholeExchange(NamedTuple):
-    """The entries of the record as far as they are needed, and `data`, which is all of them as they were written."""
+class WholeExchange(msgspec.Struct, array_like=True, gc=False):
+    """The entries of the record as far as they are needed, and `data`, which is all of them as they were written. What
+    came is a view of `data`: copies of all streams of a batch would be megabytes that are out of every cache when they
+    are read."""
 
     body: BodyEntry
     received: _ReceivedEntry
     attempt: _AttemptEntry
     frames: _FramesEntry
     finished: _FinishedEntry
-    data: memoryview
+    data: memoryview = memoryview(b"")
 
     @property
     def tag(self) -> str:
@@ -103,7 +105,7 @@ class WholeExchange(NamedTuple):
 RecordedEntry: TypeAlias = KeptEntry | WholeExchange
 """What a sink is given."""
 _TAG = TAG_HEADER.encode()
-_WHOLE = msgspec.msgpack.Decoder(tuple[BodyEntry, _ReceivedEntry, _AttemptEntry, _FramesEntry, _FinishedEntry])
+_WHOLE = msgspec.msgpack.Decoder(WholeExchange)
 _FIVE = 0x95
 """How an array of that many items begins in msgpack."""
 _RAW = msgspec.msgpack.Decoder(list[msgspec.Raw])
@@ -120,16 +122,17 @@ def decode_record(data: memoryview) -> Sequence[RecordedEntry]:
     """The entries of a record, or the whole exchange that they are. Raises a `DecodeError` where it is none."""
     if data and data[0] == _FIVE:
         try:
-            body, received, attempt, frames, finished = parts = _WHOLE.decode(data)
+            whole = _WHOLE.decode(data)
         except msgspec.ValidationError:
             return _ENTRIES.decode(data)
-        name, sha256 = received.exchange, body.sha256
+        received, attempt, frames = whole.received, whole.attempt, whole.frames
         if (
-            name == attempt.exchange == frames.exchange == finished.exchange
-            and sha256 == received.fact.sha256 == attempt.fact.sha256
-            and finished.n == 2 + len(frames.data)
+            received.exchange == attempt.exchange == frames.exchange == whole.finished.exchange
+            and whole.body.sha256 == received.fact.sha256 == attempt.fact.sha256
+            and whole.finished.n == 2 + len(frames.data)
         ):
-            return (WholeExchange(*parts, data),)
+            whole.data = data
+            return (whole,)
     return _ENTRIES.decode(data)
 
 

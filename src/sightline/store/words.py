@@ -17,6 +17,9 @@ from sightline.store.entries import Codec
 
 BLOCK = 1 << 16
 """Bytes of text in a block, before it is compressed: larger ones compress little better."""
+FILLED = BLOCK // 2
+"""Bytes from which on the last block is left as it is; see `sqlite_blocks.py`."""
+_ASCII = bytes(range(128))
 END = b"\0"
 """What stands between two texts of a block."""
 _ENCODER = msgspec.msgpack.Encoder()
@@ -41,35 +44,51 @@ class WordBlock(NamedTuple, Generic[Name]):
 
 def searchable(words: str) -> bytes:
     """The words as they are stored: in lower case, and without the character that separates them."""
-    if words.isascii() and "\0" not in words:
-        return words.lower().encode()
-    return fold_case(words).replace("\0", "\ufffd").encode("utf-8", "replace")
+    if "\0" in words:
+        words = words.replace("\0", "\ufffd")
+    data = words.encode("utf-8", "replace")
+    if words.isascii() or _is_lower(data.translate(None, _ASCII).decode()):
+        return data.lower()
+    return fold_case(words).encode("utf-8", "replace")
+
+
+def _is_lower(letters: str) -> bool:
+    """Whether none of these would be another in lower case. Some dashes and quotes, as many texts have, are not worth
+    `str.lower`, which takes three nanoseconds for each letter of a text with one of them."""
+    return fold_case(letters) == letters
 
 
 def fill_blocks(codec: Codec, latest: bytes | None, said: Sequence[Said[Name]]) -> list[WordBlock[Name]]:
     """These words in blocks. With `latest`, the first of them is that block, filled up."""
-    pending = [] if latest is None else unpack_words(codec, latest)
-    size = sum(len(words) for _, words in pending)
-    blocks = [pending]
-    for each in said:
+    names: list[Name]
+    names, texts = ([], []) if latest is None else _unpack(codec, latest)
+    size, first, old = sum(map(len, texts)), 0, len(texts)
+    names += [name for name, _ in said]
+    texts += [words for _, words in said]
+    blocks: list[WordBlock[Name]] = []
+    for at, (_, words) in enumerate(said, old):
         if size >= BLOCK:
-            blocks.append([])
-            size = 0
-        blocks[-1].append(each)
-        size += len(each[1])
-    return [_pack(codec, block) for block in blocks if block]
+            blocks.append(_pack(codec, names[first:at], texts[first:at]))
+            first, size = at, 0
+        size += len(words)
+    if texts:
+        blocks.append(_pack(codec, names[first:], texts[first:]))
+    return blocks
 
 
-def _pack(codec: Codec, block: Sequence[Said[Name]]) -> WordBlock[Name]:
-    names = [name for name, _ in block]
-    text = END.join(words for _, words in block)
+def _pack(codec: Codec, names: Sequence[Name], texts: Sequence[bytes]) -> WordBlock[Name]:
+    text = END.join(texts)
     return WordBlock(min(names), max(names), len(text), codec.pack(_ENCODER.encode((names, text))))
+
+
+def _unpack(codec: Codec, data: bytes) -> tuple[list[Any], list[bytes]]:
+    names, text = split_block(codec.unpack(data))
+    return read_names(names), text.split(END)
 
 
 def unpack_words(codec: Codec, data: bytes) -> list[Said[Any]]:
     """The words in a block."""
-    names, text = split_block(codec.unpack(data))
-    return list(zip(read_names(names), text.split(END), strict=True))
+    return list(zip(*_unpack(codec, data), strict=True))
 
 
 def split_block(unpacked: bytes) -> tuple[msgspec.Raw, bytes]:
@@ -107,7 +126,7 @@ def drop_words(
         if not left:
             emptied.append(number)
         elif len(left) < len(block):
-            changed.append((number, _pack(codec, left)))
+            changed.append((number, _pack(codec, [name for name, _ in left], [words for _, words in left])))
     return emptied, changed
 
 
