@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 import struct
+import sys
 import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -383,25 +384,36 @@ def records(
     With `is_certain` no checksum is computed, which takes a twelfth of the time that a large request costs. Only the
     end of a machine loses pages of a file, and no process survives that: what a living one has written is as it was.
     """
-    with path.open("rb", buffering=0) as file:
-        size = file.seek(0, 2) if stop is None else stop
-        file.seek(start)
-        whole = memoryview(file.read(size - start) if size > start else b"")
-    at = start
-    while at < size:
-        here = at - start + RECORD_HEAD.size
-        length, checksum = RECORD_HEAD.unpack_from(whole, at - start) if here <= len(whole) else (size, 0)
-        data = whole[here : here + length]  # a torn head may name any length
-        is_whole = len(data) == length and (is_certain or zlib.crc32(data) == checksum)
+    whole, size = _map(path)
+    if stop is not None:
+        size, whole = stop, whole[:stop]
+    whole = whole[start:]
+    at, end = 0, size - start
+    while at < end:
+        here = at + RECORD_HEAD.size
+        length, checksum = RECORD_HEAD.unpack_from(whole, at) if here <= len(whole) else (size, 0)
+        at = here + length
+        data = whole[here:at]  # a torn head may name any length
         try:
-            entries = decode_record(data) if is_whole else None
+            if len(data) == length and (is_certain or zlib.crc32(data) == checksum):
+                yield decode_record(data), start + at
+                continue
         except msgspec.DecodeError:
-            entries = None
-        if entries is None:
-            yield Torn(path, at, size - at)
-            return
-        at += RECORD_HEAD.size + length
-        yield entries, at
+            pass
+        here += start - RECORD_HEAD.size
+        yield Torn(path, here, size - here)
+        return
+
+
+def _map(path: Path) -> tuple[memoryview, int]:
+    """What is in a file, and how much. It is mapped, because a megabyte that is read into fresh memory costs 200 µs of
+    page faults, and 40 so. Windows renames no file that is mapped, and it is to be put aside soon."""
+    with path.open("rb", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size and sys.platform != "win32":
+            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)), size
+        file.seek(0)
+        return memoryview(file.read()), size
 
 
 def pending(folder: Path) -> dict[Path, int]:

@@ -37,7 +37,8 @@ def _hash_text(text: str) -> bytes:
 
 DIGEST_COLUMNS = ("title", "is_side", "thread", "previous", "continues")
 """What a request tells, as columns of its exchange."""
-DigestValues: TypeAlias = tuple[str, int, bytes | None, str, str]
+DigestValues: TypeAlias = tuple[str, int, bytearray | str, str, str]
+"""Their values. What is missing is an empty text, and bytes are a `bytearray`; see `row_of_whole`."""
 _Asked: TypeAlias = tuple[int, str, str, str, bytes, Digest]
 """A request that was read: its row, its exchange, its session, its dialect, its body, and what it tells."""
 
@@ -102,7 +103,7 @@ class SqliteDigests:
             words = "\n".join([*new[row], digest.new_text]) if row in new else digest.new_text
             if words:
                 self._words.append((row, searchable(words)))
-            thread = digest.thread[-1] if digest.thread and not digest.is_side else None
+            thread = bytearray(digest.thread[-1]) if digest.thread and not digest.is_side else ""
             continues = storable(digest.continues) if digest.continues else ""
             found[row] = storable(digest.title), +digest.is_side, thread, previous.get(row, ""), continues
         return found

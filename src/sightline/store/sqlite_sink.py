@@ -40,12 +40,16 @@ _ENDS = {ExchangeFinished, ExchangeFailed}
 _number = attrgetter("n")
 _EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
 """How many are read, and written, before others may have the core: about as much as a request to the gateway takes."""
-_NO_DIGEST: DigestValues = "", 0, None, "", ""
+_NO_DIGEST: DigestValues = "", 0, "", "", ""
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _COLUMNS = (*FOLDED, "seq", "id", "slot", "next_n", "blocks", *DIGEST_COLUMNS)
-_INSERT = f"INSERT INTO exchanges ({', '.join(_COLUMNS)}) VALUES ({','.join('?' * len(_COLUMNS))})"
+_MISSING = {"input_tokens", "output_tokens", "cached_tokens", "cost", "first_byte", "elapsed", "saved", "thread"}
+"""The columns that may be NULL; an empty text stands for it in what is bound."""
+_PLACES = {name: "nullif(?, '')" if name in _MISSING else "?" for name in _COLUMNS}
+_INSERT = f"INSERT INTO exchanges ({', '.join(_PLACES)}) VALUES ({', '.join(_PLACES.values())})"
 _UPDATE = f"UPDATE exchanges SET next_n = ?, blocks = ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
-_UPDATE_DIGEST = f"UPDATE exchanges SET {', '.join(f'{name} = ?' for name in DIGEST_COLUMNS)} WHERE seq = ?"
+_SET_DIGEST = ", ".join(f"{name} = {_PLACES[name]}" for name in DIGEST_COLUMNS)
+_UPDATE_DIGEST = f"UPDATE exchanges SET {_SET_DIGEST} WHERE seq = ?"
 
 
 @dataclass(slots=True)
