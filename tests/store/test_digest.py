@@ -74,6 +74,13 @@ def test_a_title_is_one_short_line_of_the_persons_words() -> None:
     assert long.endswith("…")
 
 
+@given(st.text(st.sampled_from("ab …\u00a0\n"), max_size=200) | st.text("ab ", min_size=119, max_size=124))
+def test_a_title_has_the_words_one_space_apart(text: str) -> None:
+    line = " ".join(text.split())
+    title = digest_of("openai-chat", chat_body(text)).title
+    assert title == (line if len(line) <= 120 else f"{line[:119]}…")
+
+
 @pytest.mark.parametrize(("name", "body"), [("openai-chat", b"{broken"), ("openai-chat", b"[]"), ("other", b"{broken")])
 def test_what_is_no_request_is_text_all_the_same(name: str, body: bytes) -> None:
     text = body.decode()

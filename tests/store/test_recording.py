@@ -406,6 +406,22 @@ def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(tmp
     importer.close()
 
 
+def test_what_the_end_of_a_machine_changed_is_found_by_its_checksum(tmp_path: Path, ledger: Ledger) -> None:
+    other = JournalWriter(tmp_path)
+    record(other, 1, 2)
+    ((_, path),) = segments(tmp_path)
+    other.close()
+    data = bytearray(path.read_bytes())
+    data[data.index(b"x_002")] ^= 1
+    path.write_bytes(data)
+    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
+    assert importer.acquire()
+    importer.catch_up()
+    assert ledger.exchanges == ["x_001"]
+    assert [type(torn) for torn in importer.torn] == [Torn]
+    importer.close()
+
+
 def test_what_an_earlier_version_left_is_brought_in_unless_it_is_alive(tmp_path: Path, ledger: Ledger) -> None:
     earlier = JournalWriter(tmp_path)
     record(earlier, 1)

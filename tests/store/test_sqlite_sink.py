@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.errors import Fault
 from sightline.filters.expression import ContentTerm, Expression, OwnTopic
 from sightline.filters.parsing import parse
-from sightline.filters.predicate import occurs
+from sightline.filters.predicate import fold_case, occurs
 from sightline.model.exchange import Held
 from sightline.store.entries import BodyEntry, Codec, FactEntry
 from sightline.store.search import WordSearch
 from sightline.store.sqlite import forget
+from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
 from sightline.store.sqlite_reading import TABLES, SqliteReader, answer
 from sightline.store.sqlite_sink import SqliteSink
@@ -298,6 +301,25 @@ def test_a_search_finds_what_the_pattern_means(
         append_words(connection, codec, [(seq, searchable(words)) for words in (text, text[::-1]) if words])
     meant = [n for n, text in enumerate(SAID) if text and any(occurs(pattern, storable(t)) for t in (text, text[::-1]))]
     assert candidates(connection, ContentTerm(pattern), range(len(SAID))) == meant
+    connection.close()
+
+
+@given(st.text(st.characters() | st.sampled_from("aÄäΣςσİK–“\0")))
+def test_words_are_stored_in_lower_case(words: str) -> None:
+    assert searchable(words) == fold_case(words).replace("\0", "\ufffd").encode("utf-8", "replace")
+
+
+def test_a_last_block_is_filled_up_until_it_is_half_full(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    writer = RecordBlockWriter(connection, Codec())
+    numbers: list[int] = []
+    for row in range(1, 6):  # three quarters of a half each
+        writer.begin()
+        numbers.append(writer.add(row, [BodyEntry("00", bytes(72 << 10))]))
+        writer.end()
+    assert numbers == [1, 1, 2, 2, 3]
+    reader = BlockReader(connection, Codec())
+    assert [len(reader.pieces(row, str(number))) for row, number in enumerate(numbers, 1)] == [1] * 5
     connection.close()
 
 
