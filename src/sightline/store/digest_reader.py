@@ -75,7 +75,7 @@ def lay_out(body: bytes, container: str) -> RequestLayout | None:
 
 
 def lay_out_next(
-    known: RequestLayout, body: bytes, container: str, beginning: "Beginning | None" = None
+    known: RequestLayout, body: bytes, container: str, beginning: Beginning | None = None
 ) -> tuple[RequestLayout, int] | None:
     """The same of a body that begins with the first item of a known one and all before that; and how many items are
     known. None where `lay_out` has to tell."""
@@ -228,8 +228,8 @@ class _Conversation(NamedTuple):
         start = len(request.messages) - len(self.layout.spans)
         leading, kept, gone = (
             request.messages[:start],
-            request.messages[start : start + count],
-            request.messages[start + count :],
+            request.messages[start:][:count],
+            request.messages[start:][count:],
         )
         is_same = layout.before == self.layout.before and layout.after == self.layout.after
         try:
