@@ -255,6 +255,17 @@ def test_an_edit_of_the_past_costs_what_stood_behind_it() -> None:
     assert cost.money_by_edit == cost.money == pytest.approx(cost.broken_tokens * 2.7e-6)
 
 
+def test_a_review_has_the_cost_of_each_edit() -> None:
+    messages = [{"role": "system", "content": LONG}, {"role": "user", "content": "One."}]
+    draft = drafted({"model": "m", "messages": messages}, "openai-chat")
+    system = ids(draft, "system")[0]
+    review = Review(ESTIMATOR, COST_FACTS, draft.request)
+    assert review.of(draft).cost.broken_tokens == 0
+    cost = review.of(draft.with_edit(SetText(section=system, text="Be brief."))).cost
+    assert cost.broken_by_edit == cost.broken_tokens > 1000
+    assert cost.section == system
+
+
 def test_an_edit_of_the_last_message_costs_nothing() -> None:
     edited = request(SYSTEM, FIRST, ANSWER, said("user", "Two, please."))
     assert Costs(PREVIOUS, ORIGINAL, ESTIMATOR, COST_FACTS).of(edited).broken_tokens == 0

@@ -233,6 +233,23 @@ def test_where_nothing_fits_the_boundary_is_the_end() -> None:
     assert (boundary.start, boundary.cost_included) == (2, 0)
 
 
+def test_each_change_moves_the_boundary_from_where_it_was() -> None:
+    boundary = boundary_of([1, 50, 20, 30], 60)
+    assert (boundary.start, boundary.cost_included) == (2, 50)
+    boundary.insert(0, 7)  # in front of all that fits
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([7, 1, 50, 20, 30], 3, 50)
+    boundary.remove(4)
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([7, 1, 50, 20], 3, 20)
+    boundary.change(2, 5)  # one that was too much fits now, and so do those before it
+    assert (boundary.start, boundary.cost_included) == (0, 33)
+    boundary.change(3, 50)
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([7, 1, 5, 50], 1, 56)
+    boundary.remove(0)
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([1, 5, 50], 0, 56)
+    boundary.resize(50)
+    assert (boundary.start, boundary.cost_included) == (2, 50)
+
+
 def test_one_more_at_the_end_of_a_hundred_thousand_is_found_from_where_it_was() -> None:
     asked: list[int] = []
 
@@ -296,6 +313,11 @@ def test_whatever_changes_the_answer_is_that_of_beginning_anew(costs: list[int],
             assert boundary.start == by_hand(costs, room)[0]
     assert (boundary.start, boundary.cost_included) == by_hand(costs, room)
     assert list(boundary.items) == costs
+
+
+@pytest.mark.parametrize(("room", "dropped"), [(60, 0), (59, 1), (30, 2), (29, 3)])
+def test_the_oldest_go_until_the_rest_fits(room: int, dropped: int) -> None:
+    assert count_to_drop([10, 20, 30], room) == dropped
 
 
 @given(st.lists(st.integers(0, 20), max_size=12), st.integers(0, 80))

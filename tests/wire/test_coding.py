@@ -38,6 +38,13 @@ def test_each_coding_is_undone(codings: str) -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+def test_a_body_can_come_byte_by_byte(coding: str) -> None:
+    undoing = Decoding(coding)
+    assert b"".join(undoing.feed(bytes([byte])) for byte in CODED[coding]) == BODY
+    assert undoing.is_whole
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 @given(st.data())
 def test_a_body_can_come_in_any_pieces(coding: str, data: st.DataObject) -> None:
     coded = CODED[coding]

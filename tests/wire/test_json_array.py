@@ -23,6 +23,14 @@ def test_any_split_gives_the_same_elements(values: list[object], size: int, inde
     assert decoder.feed(b"[1]") == []
 
 
+def test_elements_within_elements_may_come_byte_by_byte() -> None:
+    text = rb'[[1, [2]], {"a": ["\",]", {}]}, "b"]'
+    decoder = JsonArrayDecoder()
+    elements = [each for byte in text for each in decoder.feed(bytes([byte]))]
+    assert elements == [b"[1, [2]]", rb'{"a": ["\",]", {}]}', b'"b"']
+    assert decoder.is_over
+
+
 def test_an_object_is_given_with_its_last_bracket() -> None:
     decoder = JsonArrayDecoder()
     assert decoder.feed(b'[{"a":"}\\"]"}') == [b'{"a":"}\\"]"}']

@@ -209,6 +209,14 @@ def test_no_cut_lets_a_secret_through_and_nothing_else_changes(pieces: list[byte
         assert not masking.has_found
 
 
+def test_what_may_have_begun_a_secret_is_shown_at_the_end() -> None:
+    masking = Masking(("abcde",))
+    assert masking.feed(b"x abc") == b"x "
+    assert masking.close() == b"abc"
+    assert masking.close() == b""
+    assert not masking.has_found
+
+
 def test_pieces_that_are_looked_at_together_are_shown_as_one_after_another() -> None:
     pieces = [b"data: ab\n", b"data: c\n"]
     assert Masking(()).feed_all(pieces) is pieces
