@@ -21,6 +21,17 @@ def test_the_built_in_catalogue_is_sound() -> None:
     assert list(loaded.catalog.providers)[-1] == "local"
 
 
+def test_no_dialect_is_loaded_for_it(tmp_path: Path) -> None:
+    """All of them together take twice as long as the configuration, and most commands need one or none."""
+    (tmp_path / "sightline.toml").write_text('[providers.acme]\ndialect = "gemini"\nbase_url = "http://127.0.0.1"\n')
+    script = (
+        "import sys; from sightline.app.configuration import configuration; print(*configuration(None).problems); "
+        "print(*[name for name in sys.modules if name.startswith('sightline.dialects.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert done.stdout == "\nsightline.dialects.registry\n"
+
+
 def test_the_environment_can_name_the_file_and_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGHTLINE_CONFIG", "mine.toml")
     monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "kept"))

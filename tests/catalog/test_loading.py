@@ -59,6 +59,13 @@ def test_without_a_word_from_the_user_the_own_tables_hold() -> None:
     assert result.settings == Settings()
 
 
+def test_own_tables_are_the_same_after_somebody_has_laid_others_over_them() -> None:
+    before = loaded().sound().catalog
+    users = '[providers.openai]\nheaders = { x-two = "2" }\n[providers.openai.quirks]\nstore = true\n'
+    assert loaded(users).sound().catalog != before
+    assert loaded().sound().catalog == before
+
+
 def test_sightlines_own_tables_are_sound() -> None:
     documents = [TomlText(path.name, path.read_text(), builtin=True) for path in sorted(DATA.glob("*.toml"))]
     assert (

@@ -198,7 +198,7 @@ class TypedReader(ABC):
     def _value(self, given: Any, kind: inspect.Type, path: Path) -> object:
         if given is None and self.keeps_null and _takes_null(kind):
             return None
-        kind = self._with_dialects(kind)
+        kind = self._with_dialects(given, kind)
         members = _members_of(kind)
         match members[0]:
             case inspect.AnyType():
@@ -228,9 +228,12 @@ class TypedReader(ABC):
             case _:
                 return value
 
-    def _with_dialects(self, kind: inspect.Type) -> inspect.Type:
-        """The names of the known dialects, where one is wanted: plug-ins add some, so that the type has none."""
-        return inspect.LiteralType(tuple(sorted(self.dialects))) if names_dialect(kind) else kind
+    def _with_dialects(self, given: Any, kind: inspect.Type) -> inspect.Type:
+        """The names of the known dialects, where one is wanted and something else stands: plug-ins add some, so that
+        the type has none. To list them all loads them all."""
+        if not names_dialect(kind) or (isinstance(word := self.content(given), str) and word in self.dialects):
+            return kind
+        return inspect.LiteralType(tuple(sorted(self.dialects)))
 
     def _list(self, value: list[Any], item: inspect.Type, path: Path) -> object:
         if isinstance(item, inspect.StrType) and all(type(each) is str for each in value):

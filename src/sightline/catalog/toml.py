@@ -9,7 +9,7 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from sightline.catalog.problem import (
     ConfigLocation,
@@ -79,7 +79,16 @@ class TomlDocument:
 
 
 def parse_toml(source: TomlText) -> TomlDocument | ConfigProblem:
-    """The text as a document, or the mistake in it."""
+    """The text as a document, or the mistake in it. Nobody changes a document, so that our own are parsed once."""
+    return _parse_builtin(source) if source.builtin else _parse(source)
+
+
+@cache
+def _parse_builtin(source: TomlText) -> TomlDocument | ConfigProblem:
+    return _parse(source)
+
+
+def _parse(source: TomlText) -> TomlDocument | ConfigProblem:
     try:
         tree = tomllib.loads(source.text.removeprefix("\ufeff"))
     except RecursionError:
