@@ -20,6 +20,7 @@ import msgspec
 import zstandard
 
 from sightline.app.configuration import configuration
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
@@ -180,12 +181,16 @@ class Measured:
         return abs(self.tokens / self.counted - 1)
 
 
+@cache
+def _catalog() -> Catalog:
+    return configuration(None).catalog
+
+
 def measure(spoken: str, bodies: Sequence[Any], vocabulary: str, hidden: int) -> list[Measured]:
     """Each request of a session, estimated after all before it were counted. Nothing is known before the first."""
     with tempfile.TemporaryDirectory() as folder:
         counter = RequestCounter(Memory(Path(folder), lambda: 0.0))
-        catalog = configuration(None).catalog
-        choice = choose(catalog, MODELS[spoken], has_key=lambda _provider: True, arriving=spoken)  # type: ignore[arg-type]
+        choice = choose(_catalog(), MODELS[spoken], has_key=lambda _provider: True, arriving=spoken)  # type: ignore[arg-type]
         found = []
         for body in bodies:
             request = dialect(spoken).read_request(body)
