@@ -60,7 +60,7 @@ REPLIES: dict[str, dict[str, Any]] = {
     },
 }
 JSON = [("Content-Type", "application/json")]
-_OWN = re.compile(rb"(x_[0-9]{4}|x-sightline-overhead-ms: [0-9.]+)")
+_OWN = re.compile(rb"x_[0-9]{4}")
 
 
 def at_once(body: bytes, headers: Sequence[tuple[str, str]] = JSON, status: int = 200) -> Play:
@@ -73,13 +73,15 @@ def reply_of(spoken: str, **more: Any) -> bytes:
 
 
 class DirectStage:
-    """`direct` counts the exchanges that were begun directly. `client` is one connection to the server."""
+    """`direct` are the exchanges that were begun directly, `taken` those of them whose response was taken so."""
 
     def __init__(self, stage: Stage, listening: ListeningServer, port: int, spoken: str) -> None:
         self.stage = stage
         self.listening = listening
         self.port = port
         self.direct: list[DirectExchange] = []
+        self.taken: list[DirectExchange] = []
+        self.warm_reply = reply_of(spoken)
         self._spoken = spoken
         self._numbers = count(1)
 
@@ -105,7 +107,7 @@ class DirectStage:
             body = await self._read_chunks()
         else:
             body = await self.reader.read()
-        return _OWN.sub(lambda own: b"x" if own[0].startswith(b"x_") else b"overhead", said + body)
+        return _OWN.sub(b"x", said + body)
 
     async def _read_chunks(self) -> bytes:
         """A body in chunks, whatever their sizes; `<cut>` where it does not end."""
@@ -126,7 +128,7 @@ class DirectStage:
 
     async def warm_up(self) -> None:
         """Ask until the head, the route and the shape of the answers are known."""
-        self.stage.upstream.script = [at_once(reply_of(self._spoken))]
+        self.stage.upstream.script = [at_once(self.warm_reply)]
         for _ in range(4):
             await self.ask()
 
@@ -161,7 +163,7 @@ async def open_direct_stage(
         serving = asyncio.create_task(listening.run_on(sockets))
         await asyncio.sleep(0)
         opened = DirectStage(stage, listening, sockets[0].getsockname()[1], spoken)
-        begin = DirectLane.begin
+        begin, take_whole = DirectLane.begin, DirectExchange.take_whole
 
         def count_begun(lane: DirectLane, body: bytes, received: float, client: DirectClient) -> DirectExchange | None:
             begun = begin(lane, body, received, client)
@@ -169,12 +171,19 @@ async def open_direct_stage(
                 opened.direct.append(begun)
             return begun
 
+        def count_taken(exchange: DirectExchange, *answer: Any) -> bool:
+            is_taken = take_whole(exchange, *answer)
+            if is_taken:
+                opened.taken.append(exchange)
+            return is_taken
+
         DirectLane.begin = count_begun  # type: ignore[method-assign]
+        DirectExchange.take_whole = count_taken  # type: ignore[method-assign]
         try:
             await opened.connect()
             yield opened
             opened.writer.close()
         finally:
-            DirectLane.begin = begin  # type: ignore[method-assign]
+            DirectLane.begin, DirectExchange.take_whole = begin, take_whole  # type: ignore[method-assign]
             listening.end()
             await serving

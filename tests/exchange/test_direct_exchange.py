@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from sightline.exchange import hub as hubs
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Fact, Received
 from tests.exchange.direct_stage import JSON, NEVER, REPLIES, DirectStage, at_once, open_direct_stage, reply_of
 from tests.relay_stage import DIALECTS, KEY
-from tests.upstream import LAST, Play, chunk, cut, head, pieces
+from tests.upstream import LAST, Play, Talk, chunk, cut, head, pieces
 
 CHAT = "openai-chat"
 CLIENT_KEY = "sk-of-the-client-99"
@@ -61,7 +63,11 @@ ANSWERS: dict[str, Callable[[], Play]] = {
     "with a configured key in a header": lambda: at_once(said("hello"), [*JSON, ("x-echo", KEY)]),
     "in gzip": lambda: at_once(gzip.compress(said("hello"), mtime=0), [*JSON, ("Content-Encoding", "gzip")]),
     "in chunks": lambda: pieces(head(200, JSON) + chunk(said("hello")) + LAST),
-    "in two pieces": lambda: pieces(head(200, JSON, framing=str(len(said("hello")))), said("hello")),
+    "in two pieces": lambda: pieces(
+        head(200, JSON, framing=str(len(said("hello")))), lambda: asyncio.sleep(0.01), said("hello")
+    ),
+    "over a connection that is kept": lambda: at_once(said("hello"), [*JSON, ("Connection", "keep-alive")]),
+    "with half a character": lambda: at_once(reply_of(CHAT, model="HALF").replace(b"HALF", b"\\ud800")),
     "that ends its connection": lambda: pieces(head(200, JSON, framing="close") + said("hello"), then="eof"),
     "cut off": lambda: cut(head(200, JSON, framing="5000") + said("hello"), how="eof"),
     "that never comes": lambda: cut(how="eof"),
@@ -76,6 +82,13 @@ ANSWERS: dict[str, Callable[[], Play]] = {
     "that is no HTTP": lambda: cut(b"SSH-2.0-OpenSSH_9.6\r\n", how="eof"),
     "of events that no one asked for": lambda: at_once(b"data: [DONE]\n\n", [("Content-Type", "text/event-stream")]),
 }
+
+
+TAKEN = {
+    "usual", "with the headers of a real provider", "with an address in a header", "with a header of ours",
+    "with calls of tools", "without usage", "with impossible usage", "of two choices", "in gzip", "in chunks",
+    "over a connection that is kept",
+}  # fmt: skip
 
 
 def frame(**more: Any) -> bytes:
@@ -122,17 +135,26 @@ STREAMS: dict[str, Callable[[], Play]] = {
 }
 
 
+TAKEN_STREAMS = {"at once", "at once, not counted", "with a length"}
+
+
 async def outcome(
     folder: Path, spoken: str, step: Play, *, is_direct: bool, **more: Any
-) -> tuple[bytes, list[str], Any, int]:
-    """What the client got, what was recorded, what the ledger says, and how many exchanges were direct."""
+) -> tuple[bytes, list[str], Any, int, int]:
+    """What the client got, what was recorded, what the ledger says, and how many exchanges were begun and ended
+    directly. The provider takes a quarter of a second."""
     async with open_direct_stage(
         folder, spoken, is_direct=is_direct, routes=(Route(provider="acme", retries=0),)
     ) as opened:
         await opened.warm_up()
-        before = len(opened.direct)
+        before, taken = len(opened.direct), len(opened.taken)
+
+        async def late(talk: Talk) -> None:
+            opened.stage.clock.time += 0.25
+            await step(talk)
+
         for _ in range(3):  # of a shape that is seen the third time, the head is not parsed
-            opened.stage.upstream.script = [step]
+            opened.stage.upstream.script = [late]
             response = await opened.ask(**more)
             if b"connection: close" in response or b"<cut>" in response:
                 opened.writer.close()
@@ -140,7 +162,7 @@ async def outcome(
         usage = opened.stage.memory.ledger.usage("acme", "m", opened.stage.clock.now())
         recorded = [str(fact).replace(str(opened.stage.upstream.port), "PORT") for fact in opened.facts()]
         port = str(opened.stage.upstream.port).encode()
-        return response.replace(port, b"PORT"), recorded, usage, len(opened.direct) - before
+        return response.replace(port, b"PORT"), recorded, usage, len(opened.direct) - before, len(opened.taken) - taken
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
@@ -149,7 +171,7 @@ def test_an_answer_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, 
         usual = await outcome(tmp_path / "usual", CHAT, ANSWERS[kind](), is_direct=False)
         direct = await outcome(tmp_path / "direct", CHAT, ANSWERS[kind](), is_direct=True)
         assert direct[:3] == usual[:3]
-        assert (usual[3], direct[3] > 0) == (0, True)
+        assert (usual[3], direct[3] > 0, direct[4] > 0) == (0, True, kind in TAKEN)
 
     asyncio.run(story())
 
@@ -160,7 +182,7 @@ def test_a_stream_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, k
         usual = await outcome(tmp_path / "usual", CHAT, STREAMS[kind](), is_direct=False, stream=True)
         direct = await outcome(tmp_path / "direct", CHAT, STREAMS[kind](), is_direct=True, stream=True)
         assert direct[:3] == usual[:3]
-        assert (usual[3], direct[3] > 0) == (0, True)
+        assert (usual[3], direct[3] > 0, direct[4] > 0) == (0, True, kind in TAKEN_STREAMS)
 
     asyncio.run(story())
 
@@ -172,7 +194,7 @@ def test_every_dialect_has_direct_exchanges_with_the_same_outcome(tmp_path: Path
         usual = await outcome(tmp_path / "usual", spoken, step, is_direct=False)
         direct = await outcome(tmp_path / "direct", spoken, step, is_direct=True)
         assert direct[:3] == usual[:3]
-        assert (usual[3], direct[3]) == (0, 3)
+        assert (usual[3], direct[3], direct[4]) == (0, 3, 3)
         assert direct[1][-1].startswith("ExchangeFinished")
 
     asyncio.run(story())
@@ -366,6 +388,145 @@ def test_a_connection_that_the_provider_closed_is_not_taken(tmp_path: Path) -> N
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
 
     play(story, tmp_path)
+
+
+async def send_and_wait(opened: DirectStage, **more: Any) -> None:
+    """Send a request, and wait until the provider has it."""
+    count = len(opened.stage.upstream.seen)
+    opened.writer.write(opened.request(**more))
+    await until(lambda: len(opened.stage.upstream.seen) > count)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_client_that_leaves_as_an_error_comes_leaves_nothing_behind(tmp_path: Path, is_direct: bool) -> None:
+    async def story(opened: DirectStage) -> None:
+        upstream, relay, body = opened.stage.upstream, opened.stage.relay, json.dumps(ERROR).encode()
+        upstream.script = [pieces(then="stall")]
+        await send_and_wait(opened)
+        with socket.socket(fileno=os.dup(opened.writer.get_extra_info("socket").fileno())) as client:
+            client.shutdown(socket.SHUT_WR)  # both are read in the same turn of the loop
+            upstream.connections[-1].transport.write(head(400, JSON, framing=str(len(body))) + body)
+            await until(lambda: not relay._active)
+            await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled | ExchangeFailed))
+        assert not opened.stage.hub._unwritten
+
+    play(story, tmp_path, is_direct=is_direct)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_stream_that_begins_during_a_shutdown_may_finish(tmp_path: Path, is_direct: bool) -> None:
+    async def story(opened: DirectStage) -> None:
+        begin, end = asyncio.Event(), asyncio.Event()
+        last = chunk(delta("lo", "stop")) + chunk(DONE) + LAST
+        opened.stage.upstream.script = [pieces(begin, head(200, EVENTS) + chunk(delta("hel")), end, last)]
+        await send_and_wait(opened, stream=True)
+        closing = asyncio.create_task(opened.stage.relay.close(5))
+        await asyncio.sleep(0)
+        begin.set()
+        assert (await opened.reader.readuntil(b"hel")).startswith(b"HTTP/1.1 200 ")
+        assert not closing.done()
+        end.set()
+        await opened.reader.readuntil(b"[DONE]")
+        await closing
+        assert isinstance(opened.facts()[-1], ExchangeFinished)
+
+    play(story, tmp_path, is_direct=is_direct)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_response_during_a_shutdown_says_that_the_connection_ends(tmp_path: Path, is_direct: bool) -> None:
+    async def story(opened: DirectStage) -> None:
+        answered, body = asyncio.Event(), said("late")
+        opened.stage.upstream.script = [pieces(answered, head(200, JSON, framing=str(len(body))) + body)]
+        await send_and_wait(opened)
+        for connection in opened.listening.connections:
+            connection.shut_down()
+        answered.set()
+        assert b"\r\nconnection: close\r\n\r\n" in await opened.read_response()
+        assert await opened.reader.read() == b""
+
+    play(story, tmp_path, is_direct=is_direct)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_the_ledger_counts_a_request_whose_client_has_left(tmp_path: Path, is_direct: bool) -> None:
+    async def story(opened: DirectStage) -> None:
+        stage = opened.stage
+        stage.upstream.script = [pieces(then="stall")]
+        await send_and_wait(opened)
+        opened.writer.close()
+        await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled))
+        assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).rpm == 5
+
+    play(story, tmp_path, is_direct=is_direct)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_client_that_leaves_is_noticed_although_more_came_from_it(tmp_path: Path, is_direct: bool) -> None:
+    async def story(opened: DirectStage) -> None:
+        opened.stage.upstream.script = [pieces(then="stall")]
+        await send_and_wait(opened)
+        opened.writer.write(b"\r\n")
+        opened.writer.close()
+        await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled))
+
+    play(story, tmp_path, is_direct=is_direct)
+
+
+def test_a_client_is_answered_whatever_the_ledger_does(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        failures: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, context: failures.append(repr(context.get("exception"))))
+
+        def fail(*_: object) -> None:
+            raise ZeroDivisionError
+
+        opened.stage.memory.ledger.keep_headers = fail  # type: ignore[method-assign]
+        assert b"hello" in await opened.ask()
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
+        assert failures == ["ZeroDivisionError()"], "it is in the log"
+        assert not opened.stage.relay._active
+
+    play(story, tmp_path)
+
+
+def test_a_body_that_the_provider_takes_slowly_is_sent_to_its_end(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        failures: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+        talk = opened.stage.upstream.connections[-1]
+        (pool,) = opened.stage.client._pools.values()
+        (idle,) = pool._idle
+        assert idle._transport is not None
+        for end, option in ((idle._transport, socket.SO_SNDBUF), (talk.transport, socket.SO_RCVBUF)):
+            end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, 4096)
+        talk.transport.pause_reading()
+        (connection,) = opened.listening.connections
+        count = len(opened.direct)
+        connection.data_received(opened.request(padding="x" * 200_000))  # in one read
+        talk.transport.resume_reading()
+        assert b"hello" in await opened.read_response()
+        assert len(opened.direct) == count + 1
+        assert not failures
+        assert connection._direct_parts is None, "an idle connection keeps no body"
+
+    play(story, tmp_path)
+
+
+def test_a_route_whose_exchanges_do_not_remain_direct_is_tried_now_and_then(tmp_path: Path) -> None:
+    async def story(opened: DirectStage) -> None:
+        opened.stage.upstream.script = [at_once(json.dumps(ERROR).encode(), status=400)]
+        for _ in range(40):
+            await opened.ask()
+        assert 5 <= len(opened.direct) - len(opened.taken) <= 8
+        opened.stage.upstream.script = [at_once(said("hello"))]
+        count = len(opened.taken)
+        for _ in range(40):
+            await opened.ask()
+        assert len(opened.taken) > count + 5
+
+    play(story, tmp_path, routes=(Route(provider="acme", retries=0),))
 
 
 def test_the_replies_of_the_tests_are_what_each_dialect_says() -> None:

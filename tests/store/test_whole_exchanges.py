@@ -177,7 +177,7 @@ def test_a_beginning_that_is_encoded_once_is_what_its_entries_are(size: int) -> 
         FactEntry("x_0042", 0, 7.25, replace(received, sha256=digest)),
         FactEntry("x_0042", 1, 7.25, replace(attempt, sha256=digest)),
     )
-    encoded = RecordBeginning("near", received, attempt, "x_0001").encode("x_0042", digest, body, 7.25)
+    encoded = RecordBeginning("near", received, attempt).encode("x_0042", digest, body, 7.25)
     assert join_entries(3, encoded) == msgspec.msgpack.encode(entries)
 
 
@@ -185,6 +185,4 @@ def test_a_beginning_without_an_end_in_sight_is_not_encoded_once() -> None:
     """A request that holds what stands for the gaps is recorded in the usual way."""
     attempt = AttemptStarted(1, "acme", "")
     with pytest.raises(ValueError, match="told apart"):
-        RecordBeginning("", Received("openai-chat", "\x01" * 64, ""), attempt, "x_1")
-    with pytest.raises(ValueError, match="another length"):
-        RecordBeginning("", Received("openai-chat", "m", ""), attempt, "x_1").encode("x_10", "a" * 64, b"", 0.0)
+        RecordBeginning("", Received("openai-chat", "\x01" * 64, ""), attempt)

@@ -33,7 +33,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
     `transport` is how it came. A frame of a socket may go to a provider that is asked over HTTP: then `http_body` is
     what it is there, in the same dialect. With `was_sent` the provider has it already: it is neither held nor changed.
-    With `was_begun` Sightline has sent it already and recorded that.
+    With `was_begun` its first attempt is out, and the exchange goes on from there.
     `head` is one object for all requests with these headers and this address, if its server has one.
 
     A raw request, which is passed on as it came, has a `method`, and `caller` is the dialect in which its client takes

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import read_plain_reply
 from sightline.dialects.signatures import may_hold_signatures
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
@@ -26,11 +27,13 @@ from sightline.exchange.lane import Lane, LaneRoute
 from sightline.exchange.phase import CancelledEnd, cancel_reason
 from sightline.exchange.recorder import holds_secret, plain_usage, tools_of
 from sightline.exchange.redaction import FrameMasking
+from sightline.exchange.reply_reader import ReplyReader, decoder_for
 from sightline.exchange.responder import read_usual_reply
 from sightline.model.exchange import AttemptStarted, ExchangeFinished
-from sightline.model.reply import Reply, possible
+from sightline.model.reply import Reply, Usage, possible
 from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
 from sightline.store.whole import RecordBeginning, decode_entries, encode_ending, join_entries
+from sightline.tokens.ledger import SentRequest
 from sightline.transport.http.client import HttpClient, RequestLine
 from sightline.transport.http.connection import HttpConnection
 from sightline.transport.http.framing import AnswerParser, AnswerShape
@@ -46,8 +49,10 @@ if TYPE_CHECKING:
 
 _MOST_MODELS = 256
 _MOST_PLANS = 64
+_MOST_CONTINUED = 4
+_TRIED_AGAIN = 32
 _OK = 200
-_TYPE, _EVENTS = b"content-type", b"text/event-stream"
+_TYPE, _CODING, _EVENTS = b"content-type", b"content-encoding", b"text/event-stream"
 
 ReadModel: TypeAlias = Callable[[bytes], tuple[str, bool] | None]
 """The model that a body asks for, and whether it wants a stream; None where only the gateway can tell what is wrong."""
@@ -57,14 +62,16 @@ Respond: TypeAlias = Callable[[ClientResponse, ClientWriter], Awaitable[None]]
 
 class ResponsePlan:
     """What becomes of responses whose heads have one shape. `head` is the head for the client, with a place for each
-    value that differs; `pick` takes those of the provider's. `type_at` is where the type of the content is."""
+    value that differs; `pick` takes those of the provider's. `type_at` and `coding_at` are where type and coding of the
+    content are."""
 
-    __slots__ = ("has_secret", "head", "names", "pick", "raw_names", "type_at", "with_id")
+    __slots__ = ("coding_at", "has_secret", "head", "names", "pick", "raw_names", "type_at", "with_id")
 
     def __init__(self, shape: AnswerShape, id_header: str, *, is_stream: bool) -> None:
         self.raw_names = tuple(shape.names)
         self.names, self.has_secret = decode_names(self.raw_names)
         self.type_at = shape.low.index(_TYPE) if _TYPE in shape.low else None
+        self.coding_at = shape.low.index(_CODING) if _CODING in shape.low else None
         places = passed_places(self.raw_names)
         low = [shape.low[place] for place in places]
         self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
@@ -83,8 +90,8 @@ class DirectRoute:
     """Where the requests of one head for one model go, and what is the same for all of them."""
 
     __slots__ = (
-        "beginning", "choice", "is_coded", "is_stream", "keys", "line", "model", "plans", "redaction", "secrets",
-        "spoken",
+        "beginning", "choice", "continued", "is_coded", "is_stream", "keys", "line", "model", "plans", "redaction",
+        "secrets", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -94,10 +101,8 @@ class DirectRoute:
         route: LaneRoute,
         line: RequestLine,
         keys: tuple[str, ...],
-        named: str,
     ) -> None:
-        """`keys` are the configured ones; `named` is an example of an id. Raises a ValueError where no record can begin
-        so; see `RecordBeginning`."""
+        """`keys` are the configured ones. Raises a ValueError where no record can begin so; see `RecordBeginning`."""
         assert route.outgoing is not None
         assert route.outgoing.seen is not None
         choice, seen = route.choice, route.outgoing.seen
@@ -105,7 +110,7 @@ class DirectRoute:
             1, choice.provider_name, "", "", "", 0.0, choice.model, choice.dialect, seen.url, seen.headers, seen.key
         )
         caller = lane.caller
-        self.beginning = RecordBeginning(caller.near(request), caller.received_fact(request, ""), attempt, named)
+        self.beginning = RecordBeginning(caller.near(request), caller.received_fact(request, ""), attempt)
         self.choice = choice
         self.model = request.model
         self.line = line
@@ -116,8 +121,10 @@ class DirectRoute:
         self.secrets = bytes_of(self.redaction.secrets)
         self.keys = keys
         self.plans: dict[AnswerShape, ResponsePlan | None] = {}
+        self.continued = 0
+        """How many exchanges in a row have not remained direct."""
 
-    def read_reply(self, body: bytes, kind: bytes) -> Reply | None:
+    def read_reply(self, body: bytes, kind: bytes, *, was_coded: bool) -> Reply | None:
         """The reply in a whole response, whose content is of this type; None where `run_exchange` has to see it."""
         is_framed = kind.lower().startswith(_EVENTS)
         if is_framed != self.is_stream or (self.secrets is not None and self.secrets.mask(body)[1]):
@@ -129,20 +136,38 @@ class DirectRoute:
                 masking = FrameMasking(self.keys)
                 reply = reply if masking.feed(body) + masking.close() == body else None
         else:
-            reply = read_usual_reply(self.spoken, body)
+            reply = (read_plain_reply if was_coded else read_usual_reply)(self.spoken, body) or self._read_all(body)
         if reply is None or reply.fault is not None:
             return None
-        is_read = len(reply.choices) != 1 or reply.choices[0].parts
-        return None if is_read and holds_secret(reply, self.redaction) else reply
+        has_parts = len(reply.choices) != 1 or reply.choices[0].parts
+        return None if has_parts and holds_secret(reply, self.redaction) else reply
 
-    def plan_for(self, shape: AnswerShape) -> ResponsePlan | None:
-        """What becomes of a response of this shape; None where `run_exchange` has to see it."""
+    def _read_all(self, body: bytes) -> Reply | None:
+        """The reply as the full reader has it; None where that finds fault with it."""
+        reading = ReplyReader(self.spoken.name)
+        reading.whole(body)
+        return None if reading.warning else reading.reply
+
+    def plan_for(self, shape: AnswerShape, values: tuple[bytes, ...]) -> ResponsePlan | None:
+        """What becomes of a response of this shape, which fixes what is said of the connection; None where
+        `run_exchange` has to see it."""
         if len(self.plans) >= _MOST_PLANS:
             self.plans.clear()
-        is_usual = shape.status == _OK and b"content-encoding" not in shape.low and b"connection" not in shape.low
+        named = dict(zip(shape.low, values, strict=True))
+        is_usual = shape.status == _OK and named.get(b"connection", b"keep-alive").lower() == b"keep-alive"
         plan = ResponsePlan(shape, self.spoken.clients.request_id, is_stream=self.is_stream) if is_usual else None
         self.plans[shape] = plan
         return plan
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether a direct exchange is likely to remain one. Where several in a row have not, as streams that are still
+        coming, only one of many is tried: to begin directly and to go on as usual costs a tenth more than to begin as
+        usual."""
+        if self.continued < _MOST_CONTINUED:
+            return True
+        self.continued += 1
+        return not self.continued % _TRIED_AGAIN
 
 
 class DirectLane:
@@ -166,7 +191,12 @@ class DirectLane:
         if not relay.is_direct or (asked := self._read_model(body)) is None:
             return None
         route = self._routes[asked] if asked in self._routes else self._open_route(*asked)
-        if route is None or may_hold_signatures(body, is_coded=route.is_coded) or relay.may_expand(self.request, body):
+        if (
+            route is None
+            or not route.is_worthwhile
+            or may_hold_signatures(body, is_coded=route.is_coded)
+            or relay.may_expand(self.request, body)
+        ):
             return None
         exchange = DirectExchange(self, route, body, received, client)
         return exchange if exchange.send() else None
@@ -182,30 +212,29 @@ class DirectLane:
         sent, choice = found.sent.get(True), found.choice
         if sent is None or found.outgoing is None or found.outgoing.seen is None:
             return None
-        if len(self._routes) >= _MOST_MODELS:
-            self._routes.clear()
-        line = None
         is_own = choice.dialect == request.dialect and (choice.model == model or dialect(choice.dialect).model_in_path)
         is_plain = not choice.provider.embedded and not choice.provider.sign
+        opened = None
         if is_own and is_plain and (choice.route is None or choice.route.system == "in_place"):
-            line = self.client.line_for(sent, found.outgoing.timeouts)
-        try:
-            route = (
-                None if line is None else DirectRoute(request, self._lane, found, line, relay.secrets, relay.make_id())
-            )
-        except ValueError:
-            route = None
-        self._routes[model, is_stream] = route
-        return route
+            try:
+                line = self.client.line_for(sent, found.outgoing.timeouts)
+                opened = None if line is None else DirectRoute(request, self._lane, found, line, relay.secrets)
+            except (Fault, ValueError):
+                opened = None  # `run_exchange` says what is wrong with it
+        if len(self._routes) >= _MOST_MODELS:
+            self._routes.clear()
+        self._routes[model, is_stream] = opened
+        return opened
 
 
 class BegunRequest(NamedTuple):
     """A request that is out, for the exchange that goes on with it. `entries` say how it began, and are on record if
-    `is_recorded`; `attempted` is when it was sent, by the monotonic clock."""
+    `is_recorded`; `sent` is the ledger's, `attempted` is when it was sent, by the monotonic clock."""
 
     request: ClientRequest
     entries: list[KeptEntry]
     is_recorded: bool
+    sent: SentRequest
     attempted: float
     client: RequestClient
 
@@ -226,12 +255,20 @@ class _BegunClient:
         return await self._line.receive(connection)
 
 
+class _Ended(NamedTuple):
+    """How an exchange ended: the entries, encoded; what the provider reported, as far as that is possible; and when."""
+
+    data: bytes
+    reported: Usage | None
+    at: float
+
+
 class DirectExchange:
     """One of them, from the moment when its request is sent."""
 
     __slots__ = (
         "_at", "_begun", "_body", "_client", "_connection", "_is_recorded", "_lane", "_received", "_route", "_sent",
-        "_sent_at", "id",
+        "_sent_at", "_usual", "id",
     )  # fmt: skip
 
     def __init__(
@@ -243,6 +280,8 @@ class DirectExchange:
         self._received = received
         self._client = client
         self._is_recorded = False
+        self._usual: Exchange | None = None
+        """The exchange that goes on from here, once one does."""
 
     def send(self) -> bool:
         """Send the request; False where no connection is there, and nothing has happened."""
@@ -267,48 +306,58 @@ class DirectExchange:
 
     def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes) -> bool:
         """Record a response that came whole, and pass it on; False, and nothing has happened, where it is not usual."""
-        lane, route = self._lane, self._route
-        relay, clock = lane.relay, lane.relay.clock
-        arrived = clock.monotonic()
-        plan = route.plans[shape] if shape in route.plans else route.plan_for(shape)
-        if plan is None:
+        relay, route = self._lane.relay, self._route
+        arrived = relay.clock.monotonic()
+        try:
+            plan = route.plans[shape] if shape in route.plans else route.plan_for(shape, values)
+            ended = None if plan is None else self._end(plan, values, body, arrived)
+            if plan is None or ended is None:
+                return False
+            # On record before a byte of it leaves.
+            entries = (5, self._begun, ended.data) if not self._is_recorded else (2, ended.data)
+            relay.hub.append(join_entries(*entries))
+        except Exception:  # noqa: BLE001 - `run_exchange` says what is wrong, and the recorder tries again later
             return False
-        reply = route.read_reply(body, b"" if plan.type_at is None else values[plan.type_at])
+        relay.hub.stop_expecting(self)
+        relay.forget(self)
+        route.line.release(self._connection)
+        route.continued = 0
+        own = relay.clock.monotonic() - self._received - (arrived - self._sent_at)
+        self._client.respond_directly(self._response(plan, values, body, own))
+        relay.ledger.keep_headers(self._sent, tuple(zip(plan.raw_names, values, strict=True)), ended.at)
+        relay.responder.settle(self._sent, ended.reported, route.choice, self._body)
+        return True
+
+    def _end(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, arrived: float) -> "_Ended | None":
+        """What is recorded of a response that arrived at this moment; None where it is not usual."""
+        relay, route = self._lane.relay, self._route
+        plain = body
+        if plan.coding_at is not None and (decoder := decoder_for(values[plan.coding_at].decode("latin-1"))):
+            plain = decoder.feed(body)
+            if decoder.trouble:
+                return None
+        kind = b"" if plan.type_at is None else values[plan.type_at]
+        reply = route.read_reply(plain, kind, was_coded=plain is not body)
         joined = b"\n".join(values).decode("latin-1")
         headers = route.redaction.named_values(plan.names, joined, has_secret=plan.has_secret)
         if reply is None or headers is None:
-            return False
-        counted = relay.counter.with_estimate(route.choice, self._body, reply, lambda: body)
-        usage = plain_usage(counted.usage)
-        after = arrived - self._sent_at
-        now = clock.now()
+            return None
+        counted = relay.counter.with_estimate(route.choice, self._body, reply, lambda: plain)
+        usage, now, after = plain_usage(counted.usage), relay.clock.now(), arrived - self._sent_at
         finished = ExchangeFinished(
             reply.choice.finish or "stop",
             _OK,
             headers,
-            sha256(body).hexdigest(),
+            sha256(plain).hexdigest(),
             reply.model or "",
             usage,
             tools_of(reply),
             arrived - self._received,
-            clock.monotonic() - self._received,
+            relay.clock.monotonic() - self._received,
         )
-        ending = encode_ending(
-            FramesEntry(self.id, 2, [self._at + after], [after], [body]), FactEntry(self.id, 3, now, finished)
-        )
-        try:
-            relay.hub.append(join_entries(2, ending) if self._is_recorded else join_entries(5, self._begun, ending))
-        except Exception:  # noqa: BLE001 - the recorder of a usual exchange says what is wrong, and tries again later
-            return False
-        relay.hub.stop_expecting(self)
-        route.line.release(self._connection)
-        relay.ledger.keep_headers(self._sent, tuple(zip(plan.raw_names, values, strict=True)), now)
-        relay.responder.settle(
-            self._sent, usage if counted is reply else possible(reply.usage), route.choice, self._body
-        )
-        relay.forget(self)
-        self._client.respond_directly(self._response(plan, values, body, clock.monotonic() - self._received - after))
-        return True
+        frames = FramesEntry(self.id, 2, [self._at + after], [after], [plain])
+        reported = usage if counted is reply else possible(reply.usage)
+        return _Ended(encode_ending(frames, FactEntry(self.id, 3, now, finished)), reported, now)
 
     def _response(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, own: float) -> bytes:
         """The response as the client gets it; `own` are the seconds that were Sightline's."""
@@ -324,29 +373,26 @@ class DirectExchange:
             body = answer.pieces[0] if len(answer.pieces) == 1 else b"".join(answer.pieces)
             if self.take_whole(answer.shape, answer.values, body):
                 return
+        if answer.values is not None or not answer.is_complete:  # else the next one of its shape may be taken
+            self._route.continued += 1
         self._continue()
 
     # --- what makes it a usual exchange ---
 
     def _continue(self) -> None:
         """Let `run_exchange` do the rest, in the task of the client's connection."""
-        lane, exchange = self._lane, self._usual_exchange()
-        lane.relay.add(exchange)
+        lane, exchange = self._lane, self._hand_over()
 
         async def serve(writer: ClientWriter) -> None:
             await lane.respond(await lane.relay.resume(exchange), writer)
 
         self._client.continue_in_task(serve)
 
-    def _usual_exchange(self) -> "Exchange":
-        """The exchange that `run_exchange` would have made of this one by now."""
+    def _hand_over(self) -> "Exchange":
+        """Make the exchange that goes on from here, and leave the connection, the hub and the relay to it."""
         lane, route = self._lane, self._route
         relay = lane.relay
-        relay.hub.stop_expecting(self)
-        relay.forget(self)
-        relay.ledger.unsent(self._sent, relay.clock.now())  # it is counted once more
         self._connection.leave_taker()
-        client = _BegunClient(route.line, self._connection, lane.client)
         request = replace(
             lane.request,
             body=self._body,
@@ -356,27 +402,36 @@ class DirectExchange:
             exchange=self.id,
             was_begun=True,
         )
-        return relay.take_over(BegunRequest(request, self._entries(), self._is_recorded, self._sent_at, client))
-
-    def _entries(self) -> list[KeptEntry]:
-        return decode_entries(memoryview(join_entries(3, self._begun)))
+        client = _BegunClient(route.line, self._connection, lane.client)
+        begun = BegunRequest(request, self._entries(), self._is_recorded, self._sent, self._sent_at, client)
+        exchange = self._usual = relay.take_over(begun)
+        relay.add(exchange)  # first, or the relay would be empty for a moment
+        relay.forget(self)
+        relay.hub.stop_expecting(self)
+        return exchange
 
     def client_gone(self) -> None:
-        """The client has disconnected."""
-        exchange = self._usual_exchange()
+        """The client has disconnected, before `run_exchange` could go on."""
+        exchange = self._usual or self._hand_over()
         self._connection.abort()
-        exchange.end(CancelledEnd(cancel_reason()))
+        if not exchange.is_over:
+            exchange.end(CancelledEnd(cancel_reason()))
+        self._lane.relay.forget(exchange)
 
     def abort(self, reason: Fault) -> None:
         """End it now and tell its client why."""
-        lane, exchange = self._lane, self._usual_exchange()
+        lane, exchange = self._lane, self._hand_over()
         self._connection.abort()
         response = exchange.refuse(reason)
+        lane.relay.forget(exchange)
 
         async def serve(writer: ClientWriter) -> None:
             await lane.respond(response, writer)
 
         self._client.continue_in_task(serve)
+
+    def _entries(self) -> list[KeptEntry]:
+        return decode_entries(memoryview(join_entries(3, self._begun)))
 
     # --- its record ---
 

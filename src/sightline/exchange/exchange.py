@@ -33,7 +33,8 @@ from sightline.exchange.reply_reader import read_so_far
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import owner_of
 from sightline.model.exchange import ReplyStored
-from sightline.store.entries import FactEntry
+from sightline.store.entries import FactEntry, KeptEntry
+from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
 
@@ -75,6 +76,8 @@ class Exchange:
     sent_body = b""
     abort_reason: Fault | None = None
     holds_calls = False
+    sent: SentRequest | None = None
+    """The ledger's entry of the first attempt, if that is out; see `resume`."""
     reservation: ExchangeReservation | None = None
     _waited = _wait_began = 0.0
     _wait_depth = 0
@@ -106,6 +109,12 @@ class Exchange:
         self._clock = clock
         self._on_streamed = on_streamed
         self._counter = counter
+
+    def resume(self, entries: list[KeptEntry], sent: SentRequest, attempted: float, *, is_recorded: bool) -> None:
+        """Go on from a request that is out: what has come since was waited for; see `Recorder.resume`."""
+        self.sent = sent
+        self._waited = self._clock.monotonic() - attempted
+        self.recorder.resume(entries, attempted, is_recorded=is_recorded)
 
     # --- its route and its phase ---
 
@@ -210,9 +219,10 @@ class Exchange:
         """End it now and tell its client why."""
         if self._abort_stream is not None and not self.holds_calls:
             self._abort_stream(reason)
-        elif self.task is not None:
+        else:
             self.abort_reason = reason
-            self.task.cancel()
+            if self.task is not None:  # else it ends as soon as one runs it
+                self.task.cancel()
 
     # --- its time ---
 

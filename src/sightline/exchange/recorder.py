@@ -127,7 +127,7 @@ class Recorder:
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
         """The request is about to be sent."""
-        if attempt.number == 1 and self.request.was_begun:  # it is on record
+        if attempt.number == 1 and self.request.was_begun:  # `resume` has it
             self._hub.expect(self)
             return
         self._attempted = self.clock.monotonic()

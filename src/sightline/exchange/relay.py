@@ -225,7 +225,7 @@ class Relay:
     def take_over(self, begun: BegunRequest) -> Exchange:
         """The exchange of a request that is out already."""
         exchange = self._exchange(begun.request, client=begun.client)
-        exchange.recorder.resume(begun.entries, begun.attempted, is_recorded=begun.is_recorded)
+        exchange.resume(begun.entries, begun.sent, begun.attempted, is_recorded=begun.is_recorded)
         return exchange
 
     def add(self, exchange: Exchange | DirectExchange) -> None:
@@ -237,6 +237,8 @@ class Relay:
         try:
             if self._is_closing and not exchange.request.was_begun:
                 raise _closing()
+            if exchange.abort_reason is not None:
+                raise exchange.abort_reason
             self._active.add(exchange)
             return await run(exchange, self._services)
         except Fault as fault:
@@ -369,11 +371,11 @@ class Relay:
         await self._services.responder.learning.close()
 
     async def _wait_until_empty(self, seconds: float) -> None:
-        if not self._active:
-            return
         try:
             async with asyncio.timeout(seconds):
-                await self._is_empty.wait()
+                while self._active:
+                    self._is_empty.clear()
+                    await self._is_empty.wait()
         except TimeoutError:
             return
 

@@ -188,6 +188,8 @@ async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sen
     exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = outbound.body
     outgoing = _outgoing_for(exchange, outbound.request, digest)
+    if exchange.sent is not None:
+        outgoing = replace(outgoing, sent=exchange.sent)
     if exchange.client is not None:
         sender = sender.through(exchange.client)
     with exchange.waiting():

@@ -111,8 +111,10 @@ class ClientConnection(asyncio.Protocol):
         """A request that is answered without the task. No other is read meanwhile."""
         self._direct_parts: tuple[KnownHead, bytes, bytes] | None = None
         """Its head, the length that this names, and its body."""
+        self._starting: DirectRequest | None = None
+        """One that the task is to answer, and has not begun to."""
         self._later = b""
-        """What came behind it."""
+        """Bytes behind it, which are read when it is answered."""
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
@@ -158,13 +160,12 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
-        if self.upgrade is not None:
-            self.upgrade.feed(data)
         if self._refusal is not None:
+            if self.upgrade is not None:  # only behind the last request
+                self.upgrade.feed(data)
             return
-        if self._direct is not None:
-            self._later += data
-            self.pause_reading()
+        if self._direct is not None or self._later:
+            self._keep_for_later(data)
             return
         if self.other is not None:
             is_between = not (self._calls or self._is_within_request or self._missing)
@@ -360,33 +361,43 @@ class ClientConnection(asyncio.Protocol):
 
     def respond_directly(self, data: bytes) -> None:
         """Write the response to the request that the task does not answer."""
-        self._direct = None
+        self._direct = self._direct_parts = None
+        if self.is_closing_soon:
+            self.transport.write(data.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
+            self.transport.close()
+            return
         self.transport.write(data)
         self.idle_since = self._loop.time()
-        if self.is_closing_soon:
-            self.transport.close()
-        elif self._later:
-            self._read_later()
+        if self._later:
+            self._loop.call_soon(self._read_later)
 
     def continue_in_task(self, serve: Callable[[ClientWriter], Awaitable[None]]) -> None:
         """Let the task answer that request."""
-        self._direct = None
         assert self._direct_parts is not None
         head, length, body = self._direct_parts
+        self._starting, self._direct, self._direct_parts = self._direct, None, None
 
         def serve_directly(_scope: AsgiScope, _receive: Receive, writer: ClientWriter) -> Awaitable[None]:
+            self._starting = None
             return serve(writer)
 
         call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False, body=body, app=serve_directly)
         self._calls.append(call)
         self._wake()
         if self._later:
-            self._read_later()
+            self._loop.call_soon(self._read_later)
+
+    def _keep_for_later(self, data: bytes) -> None:
+        self._later += data
+        if len(self._later) > _MOST_EARLY:
+            self.pause_reading()
 
     def _read_later(self) -> None:
-        later, self._later = self._later, b""
-        self.resume_reading()
-        self.data_received(later)
+        """Read what came behind a request that is answered, or has its turn in the task."""
+        if self._direct is None and not self.transport.is_closing():
+            later, self._later = self._later, b""
+            self.resume_reading()
+            self.data_received(later)
 
     async def _serve(self) -> None:
         """Answer one request after another, until the connection ends."""
@@ -416,6 +427,8 @@ class ClientConnection(asyncio.Protocol):
             # The client has gone, or the server ends: both are ways for a request to end, and no failure of it.
             return
         finally:
+            if self._starting is not None:  # this was cancelled before it could begin
+                self._starting.client_gone()
             self.transport.close()
 
     @property

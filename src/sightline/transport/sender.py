@@ -87,7 +87,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
     `direct` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's own
     credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the record
-    has of its head, where the caller knows them.
+    has of its head, where the caller knows them. `sent` is the ledger's entry of the first attempt, if that is out.
     """
 
     request: HttpRequest
@@ -103,6 +103,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...] = ()
     sha256: str = ""
     seen: "SeenRequest | None" = None
+    sent: SentRequest | None = None
 
     def __repr__(self) -> str:
         return f"Outgoing({self.request!r} to {self.provider}, {self.model})"
@@ -157,10 +158,6 @@ class Sender:
     def http_client(self) -> HttpClient | None:
         """The HTTP client, if that is what sends."""
         return self._client if isinstance(self._client, HttpClient) else None
-
-    def is_signed(self, provider: str) -> bool:
-        """Whether requests to this provider are signed."""
-        return provider in self._signers
 
     def through(self, client: RequestClient) -> "Sender":
         """The same, through another client."""
@@ -240,7 +237,9 @@ class Sender:
             raise
 
     async def _attempt(self, outgoing: Outgoing, number: int) -> AcceptedResponse | RefusedResponse | Fault:
-        sent = self._ledger.add_request(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())
+        sent = outgoing.sent if number == 1 else None
+        if sent is None:
+            sent = self._ledger.add_request(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())
         try:
             if outgoing.provider in self._signers:
                 outgoing = await self._sign(outgoing, outgoing.request.body)

@@ -43,12 +43,12 @@ class AnswerTaker(Protocol):
 
     def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes, /) -> bool:
         """The answer came whole, in one read, with a head of this shape and these values of its headers; whether it is
-        taken."""
+        taken. A taker that takes it releases the connection."""
         ...
 
     def on_answer(self, answer: AnswerParser, /) -> None:
-        """Something came that was not taken so, or the connection has ended. The answer may be complete by now; then it
-        can be taken, too."""
+        """Called once, when something came that `take_whole` did not take, or the connection has ended. The taker
+        takes the answer, if it is complete by now, or calls `leave_taker` before this returns."""
         ...
 
 
@@ -173,7 +173,8 @@ class HttpConnection(asyncio.Protocol):
         waiter, self._writable = self._writable, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
-        self._wake()
+        if self._taker is None:  # which waits for an answer alone
+            self._wake()
 
     # --- an exchange ---
 
