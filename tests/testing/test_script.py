@@ -157,7 +157,7 @@ def test_each_request_gets_the_next_reply_until_the_script_is_over() -> None:
 
             async def ask(body: bytes) -> tuple[int, bytes]:
                 request = HttpRequest("POST", f"{provider.url}/v1/messages", (), body)
-                async with await client.send(request, Timeouts(), direct=True) as response:
+                async with await client.send(request, Timeouts(), past_proxy=True) as response:
                     return response.status, await response.read()
 
             status, first = await ask(b'{"n": 1, "stream": true}')

@@ -94,7 +94,7 @@ async def diagnose_embedded(loaded: Configuration) -> "list[DiagnosisFinding]":
     async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
 
         async def post(request: HttpRequest) -> tuple[int, bytes]:
-            async with await client.send(request, Timeouts(), direct=True) as response:
+            async with await client.send(request, Timeouts(), past_proxy=True) as response:
                 return response.status, await response.read()
 
         try:

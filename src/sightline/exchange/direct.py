@@ -247,11 +247,11 @@ class _BegunClient:
         self._connection: HttpConnection | None = connection
         self._client = client
 
-    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> ProviderResponse:
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> ProviderResponse:
         """The answer, when its head is here."""
         connection, self._connection = self._connection, None
         if connection is None:
-            return await self._client.send(request, timeouts, direct=direct)
+            return await self._client.send(request, timeouts, past_proxy=past_proxy)
         return await self._line.receive(connection)
 
 

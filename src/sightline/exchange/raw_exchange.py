@@ -141,7 +141,7 @@ async def run_raw_exchange(
         stream=True,
         retries=0,
         timeouts=timeouts_of(choice.provider),
-        direct=choice.provider.embedded,
+        past_proxy=choice.provider.embedded,
         secrets=recorder.redaction.secrets,
         sha256=sha256,
     )

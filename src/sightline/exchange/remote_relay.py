@@ -182,7 +182,7 @@ class RemoteRelay:
         headers = (("authorization", f"Bearer {self._server.token}"), ("content-type", "application/msgpack"))
         request = HttpRequest("POST", self._server.url + path, headers, write_call(call))
         try:
-            response = await self._client.send(request, _PATIENT, direct=True)
+            response = await self._client.send(request, _PATIENT, past_proxy=True)
         except Fault:
             raise self._server_ended() from None
         if response.status != 200:

@@ -216,7 +216,7 @@ def _outgoing_for(exchange: Exchange, sent: HttpRequest, digest: str) -> Outgoin
         stream=request.is_stream,
         retries=_retries(choice, request),
         timeouts=timeouts_of(choice.provider),
-        direct=choice.provider.embedded,
+        past_proxy=choice.provider.embedded,
         tokens=request.tokens,
         max_wait=request.max_wait,
         secrets=exchange.recorder.redaction.secrets,

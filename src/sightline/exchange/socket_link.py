@@ -432,10 +432,10 @@ class LaneClient:
         self._open_link = open_link
 
     async def send(
-        self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False
+        self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False
     ) -> SocketResponse | RefusalBody:
         """Send the body of the request; its address and headers went with the handshake."""
-        del direct
+        del past_proxy
         if isinstance(self._refused, Fault):
             raise self._refused
         if self._refused is not None:
@@ -457,9 +457,9 @@ class AdoptedResponse:
     def __init__(self, response: SocketResponse) -> None:
         self._response = response
 
-    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> SocketResponse:
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> SocketResponse:
         """The response; nothing is sent."""
-        del request, timeouts, direct
+        del request, timeouts, past_proxy
         return self._response
 
 
@@ -470,10 +470,10 @@ class OneTurnClient:
         self._dial = dial
 
     async def send(
-        self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False
+        self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False
     ) -> SocketResponse | RefusalBody:
         """Dial, send, and give back the response, whose end closes the socket."""
-        del direct
+        del past_proxy
         try:
             dialled = await self._dial(request, timeouts.connect)
         except RefusedSocket as refused:

@@ -68,7 +68,7 @@ class ProviderResponse(Protocol):
 class RequestClient(Protocol):
     """What sends a request once: the HTTP client, or a socket that is open already."""
 
-    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> ProviderResponse:
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> ProviderResponse:
         """The answer, when its head is here."""
         ...
 
@@ -85,8 +85,8 @@ class Signer(Protocol):
 class Outgoing(msgspec.Struct, frozen=True):
     """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
 
-    `direct` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's own
-    credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the record
+    `past_proxy` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's
+    own credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the record
     has of its head, where the caller knows them. `sent` is the ledger's entry of the first attempt, if that is out.
     """
 
@@ -97,7 +97,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     stream: bool
     retries: int
     timeouts: Timeouts
-    direct: bool = False
+    past_proxy: bool = False
     tokens: int = 0
     max_wait: float = LONGEST_WAIT
     secrets: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ class Sender:
                 outgoing.request,
                 body,
                 outgoing.timeouts,
-                direct=outgoing.direct,
+                past_proxy=outgoing.past_proxy,
                 takes_trailers=takes_trailers,
                 on_interim=on_interim,
             )
@@ -243,7 +243,7 @@ class Sender:
         try:
             if outgoing.provider in self._signers:
                 outgoing = await self._sign(outgoing, outgoing.request.body)
-            response = await self._client.send(outgoing.request, outgoing.timeouts, direct=outgoing.direct)
+            response = await self._client.send(outgoing.request, outgoing.timeouts, past_proxy=outgoing.past_proxy)
         except Fault as fault:
             if _never_left(fault):
                 self._ledger.unsent(sent, self._clock.now())

@@ -400,7 +400,7 @@ async def dial_socket(
     protocols: tuple[str, ...] = (),
     longest: int = LONGEST_MESSAGE,
     compresses: bool = False,
-    direct: bool = False,
+    past_proxy: bool = False,
 ) -> DialledSocket:
     """A socket at the address of the request, with its headers, within so many seconds (0: no limit). With `compresses`
     the provider is offered to compress messages.
@@ -425,7 +425,7 @@ async def dial_socket(
         head = head.replace(b"Accept-Encoding: identity\r\n", b"", 1)  # a handshake has no body
     try:
         async with asyncio.timeout(seconds or None):
-            await client.connect(dialled, request.url, seconds, direct=direct)
+            await client.connect(dialled, request.url, seconds, past_proxy=past_proxy)
             await dialled.shake_hands(head + b"\r\n")
     except TimeoutError:
         raise faults.connect_timeout(aim.origin.place, seconds) from None

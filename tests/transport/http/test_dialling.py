@@ -267,7 +267,7 @@ def test_direct_goes_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
         ):
             url = f"http://{FAR}:{upstream.port}/"
             assert (await http.send(post(url), Timeouts())).status == 502
-            assert (await http.send(post(url), Timeouts(), direct=True)).status == 200
+            assert (await http.send(post(url), Timeouts(), past_proxy=True)).status == 200
             assert len(proxy.asked) == 1
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)

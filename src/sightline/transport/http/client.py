@@ -254,12 +254,12 @@ class HttpClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
-    async def send(self, request: HttpRequest, timeouts: Timeouts, *, direct: bool = False) -> Response:
-        """Send a request once, and return when the head of its answer is here. `direct` goes through no proxy.
+    async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> Response:
+        """Send a request once, and return when the head of its answer is here. `past_proxy` goes through none.
 
         To be cancelled closes the connection at once.
         """
-        way = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
+        way = self._ways.get((request.url, past_proxy)) or self._way(request.url, past_proxy=past_proxy)
         aim, proxy, pool, _ = way
         head = with_length(request, *_head_of(request, way))
         connection = pool.take_idle() or await pool.acquire(timeouts.connect)
@@ -271,7 +271,7 @@ class HttpClient:
 
     def line_for(self, request: HttpRequest, timeouts: Timeouts) -> RequestLine | None:
         """What sends requests like this one, with a body of their own; None where only `send` can."""
-        way = self._ways.get((request.url, False)) or self._way(request.url, direct=False)
+        way = self._ways.get((request.url, False)) or self._way(request.url, past_proxy=False)
         before, after, length = _head_of(request, way)
         return None if length is not None or way.proxy is not None else RequestLine((before, after), way.pool, timeouts)
 
@@ -281,13 +281,13 @@ class HttpClient:
         body: RequestBody,
         timeouts: Timeouts,
         *,
-        direct: bool = False,
+        past_proxy: bool = False,
         takes_trailers: bool = False,
         on_interim: OnInterim | None = None,
     ) -> Response:
         """The same with a body that is sent as it comes, in place of the request's own. The answer may begin, and end,
         before the body has ended; what is left of the body is then not sent."""
-        aim, proxy, pool, _ = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
+        aim, proxy, pool, _ = self._ways.get((request.url, past_proxy)) or self._way(request.url, past_proxy=past_proxy)
         head = open_head(request, aim, proxy, length=body.length, takes_trailers=takes_trailers)
         connection = await pool.acquire(timeouts.connect)
         answer = await connection.exchange_open(
@@ -298,14 +298,14 @@ class HttpClient:
             await _refuse_proxy(response, aim, proxy)
         return response
 
-    def _way(self, url: str, *, direct: bool) -> "_Way":
+    def _way(self, url: str, *, past_proxy: bool) -> "_Way":
         """What a request to this address needs; most of them go to a few."""
         aim = target(url)
-        proxy = None if direct else self._proxies.for_origin(aim.origin)
+        proxy = None if past_proxy else self._proxies.for_origin(aim.origin)
         pool = self._pools.get((aim.origin, proxy)) or self._new_pool(aim.origin, proxy)
         if len(self._ways) >= _MOST_WAYS:
             self._ways.clear()
-        self._ways[url, direct] = way = _Way(aim, proxy, pool, {})
+        self._ways[url, past_proxy] = way = _Way(aim, proxy, pool, {})
         return way
 
     def _new_pool(self, origin: Origin, proxy: Proxy | None) -> ConnectionPool:
@@ -323,13 +323,15 @@ class HttpClient:
         self._pools[origin, proxy] = pool
         return pool
 
-    async def connect(self, connection: ForeignConnection, url: str, seconds: float, *, direct: bool = False) -> None:
+    async def connect(
+        self, connection: ForeignConnection, url: str, seconds: float, *, past_proxy: bool = False
+    ) -> None:
         """Connect a protocol of the caller's to this address, within so many seconds. It is in no pool, but is closed
         with this client."""
         if self._is_closed:
             raise faults.client_closing()
         origin = target(url).origin
-        proxy = None if direct else self._proxies.for_origin(origin)
+        proxy = None if past_proxy else self._proxies.for_origin(origin)
         loop = asyncio.get_running_loop()
         await dial_for(connection, loop, origin, proxy, self._trust, seconds, is_tunnelled=True)
         self._foreign.add(connection)
@@ -362,7 +364,7 @@ async def probe(client: HttpClient, request: HttpRequest) -> str:
     """Ask for the list of models. Nothing where it comes, or where only a key is missing; else why it does not."""
     place = target(request.url).origin.place
     try:
-        async with await client.send(request, _SHORT, direct=True) as response:
+        async with await client.send(request, _SHORT, past_proxy=True) as response:
             status = response.status
     except Fault as fault:
         details = fault.details
