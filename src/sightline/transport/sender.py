@@ -86,8 +86,9 @@ class Outgoing(msgspec.Struct, frozen=True):
     """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
 
     `past_proxy` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's
-    own credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the record
-    has of its head, where the caller knows them. `sent` is the ledger's entry of the first attempt, if that is out.
+    own credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the
+    record has of its head, where the caller knows them. `sent` is the ledger's entry of the first attempt, if that is
+    out.
     """
 
     request: HttpRequest
