@@ -196,13 +196,13 @@ def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> He
 def _choose_for_client(names: tuple[bytes, ...]) -> tuple[Callable[[RawHeaders], RawHeaders], bool]:
     """What picks those of the headers with these names that are for the client, and whether one is about the
     connection. The answers of a provider have the same names again and again."""
-    places, has_connection = passed_places(names), any(name.lower() == b"connection" for name in names)
+    places, has_connection = places_for_client(names), any(name.lower() == b"connection" for name in names)
     if len(places) < 2:
         return (lambda headers: tuple(headers[place] for place in places)), has_connection
     return itemgetter(*places), has_connection
 
 
-def passed_places(names: Iterable[bytes]) -> list[int]:
+def places_for_client(names: Iterable[bytes]) -> list[int]:
     """Which of the headers with these names are for the client, but for those that a header about the connection
     names."""
     low = [name.lower() for name in names]

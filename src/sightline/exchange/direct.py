@@ -22,7 +22,7 @@ from sightline.dialects.reply_decoder import read_plain_reply
 from sightline.dialects.signatures import may_hold_signatures
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, passed_places
+from sightline.exchange.client_response import ClientResponse, places_for_client
 from sightline.exchange.lane import Lane, LaneRoute
 from sightline.exchange.phase import CancelledEnd, cancel_reason
 from sightline.exchange.recorder import holds_secret, plain_usage, tools_of
@@ -72,7 +72,7 @@ class ResponsePlan:
         self.names, self.has_secret = decode_names(self.raw_names)
         self.type_at = shape.low.index(_TYPE) if _TYPE in shape.low else None
         self.coding_at = shape.low.index(_CODING) if _CODING in shape.low else None
-        places = passed_places(self.raw_names)
+        places = places_for_client(self.raw_names)
         low = [shape.low[place] for place in places]
         self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
             itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[place] for place in places)
@@ -110,7 +110,7 @@ class DirectRoute:
             1, choice.provider_name, "", "", "", 0.0, choice.model, choice.dialect, seen.url, seen.headers, seen.key
         )
         caller = lane.caller
-        self.beginning = RecordBeginning(caller.near(request), caller.received_fact(request, ""), attempt)
+        self.beginning = RecordBeginning(caller.near(request), caller.arrival_fact(request, ""), attempt)
         self.choice = choice
         self.model = request.model
         self.line = line
@@ -339,7 +339,7 @@ class DirectExchange:
         kind = b"" if plan.type_at is None else values[plan.type_at]
         reply = route.read_reply(plain, kind, was_coded=plain is not body)
         joined = b"\n".join(values).decode("latin-1")
-        headers = route.redaction.named_values(plan.names, joined, has_secret=plan.has_secret)
+        headers = route.redaction.headers_of_values(plan.names, joined, has_secret=plan.has_secret)
         if reply is None or headers is None:
             return None
         counted = relay.counter.with_estimate(route.choice, self._body, reply, lambda: plain)

@@ -93,7 +93,7 @@ class Recorder:
         self._attempted = clock.monotonic()
         if self.sha256:
             self.keep(self.sha256, request.body)
-        self.received = self.note(caller.received_fact(request, self.sha256))
+        self.received = self.note(caller.arrival_fact(request, self.sha256))
         self._day_time = self.received.at - self._attempted
         """What the time of day is ahead of the clock: a frame needs one look at the time."""
         for plan in request.budgeted:

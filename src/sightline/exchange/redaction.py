@@ -181,7 +181,7 @@ class Caller(msgspec.Struct, frozen=True):
         """What names the bodies that a request of this client is likely to resemble."""
         return request.session or self.session or f"{self.program} {request.model}".strip()
 
-    def received_fact(self, request: ClientRequest, digest: str) -> Received:
+    def arrival_fact(self, request: ClientRequest, digest: str) -> Received:
         """How a request came whose body has this hash."""
         return Received(
             request.dialect,

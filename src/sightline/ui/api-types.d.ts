@@ -15,7 +15,7 @@ export interface About {
   toolsets: string[];
   workers: number;
   panels: PanelShown[];
-  formats: ExportFormat[];
+  formats: ShareFormat[];
   program: string;
 }
 
@@ -794,17 +794,6 @@ export interface Excluded {
 /** The whole conversation in place of the reference to a response that the provider keeps. */
 export interface ExpandOperation {
   op: "expand";
-}
-
-/** `label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its files. One of a plug-in is not `is_built_in`. */
-export interface ExportFormat {
-  name: string;
-  label: string;
-  about: string;
-  suffix: string;
-  media_type: string;
-  is_text: boolean;
-  is_built_in: boolean;
 }
 
 /** What happened, and what to do next. */
@@ -1809,6 +1798,17 @@ export interface SettingsShown {
   styleDirectives: string[];
   replyFocus: "always" | "never" | "tall";
   partialHeightThreshold: number;
+}
+
+/** `label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its files. One of a plug-in is not `is_built_in`. */
+export interface ShareFormat {
+  name: string;
+  label: string;
+  about: string;
+  suffix: string;
+  media_type: string;
+  is_text: boolean;
+  is_built_in: boolean;
 }
 
 /** How many exchanges there are, what is replaced in them, and the sections that they have, or the first of them; `sections` are `all_sections` unless there are very many. */

@@ -291,10 +291,10 @@ class Redaction:
         names, values = zip(*headers, strict=True)
         known, has_secret = decode_names(names)
         joined = b"\n".join(values).decode("latin-1")  # no header has a line break
-        found = self.named_values(known, joined, has_secret=has_secret)
+        found = self.headers_of_values(known, joined, has_secret=has_secret)
         return self.headers(tuple(zip(known, joined.split("\n"), strict=True))) if found is None else found
 
-    def named_values(
+    def headers_of_values(
         self, names: tuple[str, ...], values: str, *, has_secret: bool
     ) -> tuple[tuple[str, str], ...] | None:
         """Headers with these names, one of which may be a secret by its name, and these values, a line for each; None

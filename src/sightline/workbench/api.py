@@ -16,7 +16,7 @@ from sightline.dialects.endpoint import address
 from sightline.dialects.registry import dialects
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
-from sightline.exchange.recording.formats import ExportFormat
+from sightline.exchange.recording.formats import ShareFormat
 from sightline.gateway.models import list_models
 from sightline.model.json import Json
 from sightline.model.parts import Text
@@ -46,7 +46,7 @@ def about(
     toolsets: Sequence[str] = (),
     workers: int = 1,
     panels: Sequence[PanelShown] = (),
-    formats: Iterable[ExportFormat] = (),
+    formats: Iterable[ShareFormat] = (),
 ) -> About:
     """The current state. `program` is how a shell starts this program."""
     models = [

@@ -11,7 +11,7 @@ from sightline.editing.section import Section
 from sightline.editing.validity import Validity
 from sightline.errors import CancelReason
 from sightline.exchange.interception.core.rules import Mode, OnTimeout, Phase
-from sightline.exchange.recording.formats import ExportFormat
+from sightline.exchange.recording.formats import ShareFormat
 from sightline.model.exchange import State
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Addition, Loss
@@ -239,5 +239,5 @@ class About(msgspec.Struct, frozen=True):
     toolsets: tuple[str, ...] = ()
     workers: int = 1
     panels: tuple[PanelShown, ...] = ()
-    formats: tuple[ExportFormat, ...] = ()
+    formats: tuple[ShareFormat, ...] = ()
     program: str = "sightline"

@@ -11,7 +11,7 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.archives import ExchangeExport, Imported, WriteFormat, import_archive
-from sightline.exchange.recording.formats import FORMS, ExportFormat, plugin_format
+from sightline.exchange.recording.formats import FORMS, ShareFormat, plugin_format
 from sightline.exchange.recording.records import read_selection
 from sightline.exchange.recording.section_texts import SectionKind
 from sightline.exchange.recording.sharing import Redactor
@@ -108,7 +108,7 @@ class SharingCalls:
         self._read_foreign = None if plugins is None else plugins.read_foreign
         self._exporters = {} if plugins is None else plugins.exporters()
         added = {name: plugin_format(name) for name in self._exporters}
-        self.formats: Mapping[str, ExportFormat] = {**FORMS, **added}
+        self.formats: Mapping[str, ShareFormat] = {**FORMS, **added}
 
     async def share(self, receive: Receive) -> SharePreview | WebResponse:
         """The preview, or the file."""

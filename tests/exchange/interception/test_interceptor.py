@@ -489,7 +489,7 @@ def stopped(asked: ClientRequest, tools: tuple[str, ...] = ()) -> RuleSubject:
     catalog = Catalog(providers={"acme": Provider(dialect="openai-chat")}, routes=(Route(provider="acme"),))
     choice = route_for(catalog, asked, lambda _: True)
     caller = identify_caller(asked.headers, asked.path, asked.query, ())
-    received = FactEntry("x_1", 0, 4.0, caller.received_fact(asked, ""))
+    received = FactEntry("x_1", 0, 4.0, caller.arrival_fact(asked, ""))
     return RuleSubject(received, asked, choice, at=5.0, losses=2, tools=tools)
 
 

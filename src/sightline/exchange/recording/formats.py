@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 
-class ExportFormat(msgspec.Struct, frozen=True):
+class ShareFormat(msgspec.Struct, frozen=True):
     """`label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its
     files. One of a plug-in is not `is_built_in`."""
 
@@ -25,14 +25,14 @@ class ExportFormat(msgspec.Struct, frozen=True):
 
 _TEXT = "; charset=utf-8"
 _FORMATS = (
-    ExportFormat(
+    ShareFormat(
         "html", "HTML", "One page that anyone can open, offline and without scripts.", "html", f"text/html{_TEXT}"
     ),
-    ExportFormat(
+    ShareFormat(
         "markdown", "Markdown", "Text for issues, mails and notes.", "md", f"text/markdown{_TEXT}", is_text=True
     ),
-    ExportFormat("har", "HAR", "An HTTP archive for browsers and other tools.", "har", "application/json"),
-    ExportFormat(
+    ShareFormat("har", "HAR", "An HTTP archive for browsers and other tools.", "har", "application/json"),
+    ShareFormat(
         "curl",
         "curl",
         "Commands that send the requests again, with keys as variables.",
@@ -40,18 +40,18 @@ _FORMATS = (
         f"text/x-shellscript{_TEXT}",
         is_text=True,
     ),
-    ExportFormat(
+    ShareFormat(
         "python", "Python", "Scripts that send the requests again.", "py", f"text/x-python{_TEXT}", is_text=True
     ),
-    ExportFormat(
+    ShareFormat(
         "jsonl", "JSON lines", "An archive that Sightline reads back unchanged.", "jsonl", "application/x-ndjson"
     ),
 )
-FORMS: Final[Mapping[str, ExportFormat]] = {each.name: each for each in _FORMATS}
+FORMS: Final[Mapping[str, ShareFormat]] = {each.name: each for each in _FORMATS}
 """The formats by name, in the order in which they are offered."""
 
 
-def plugin_format(name: str) -> ExportFormat:
+def plugin_format(name: str) -> ShareFormat:
     """The format of a plug-in."""
     about, media_type = "A format of a plug-in.", "application/octet-stream"
-    return ExportFormat(name, name, about, name, media_type, is_built_in=False)
+    return ShareFormat(name, name, about, name, media_type, is_built_in=False)

@@ -104,7 +104,7 @@ class HttpConnection(asyncio.Protocol):
                     body, values = data[found.end() :], found.groups()
                     if len(body) == int(values[at]) and taker.take_whole(shape, values, body):
                         return
-            answer = self._awaited_answer()
+            answer = self._pending_answer()
         if answer is None or answer.is_complete or answer.fault is not None:
             # Bytes without a request: the framing is lost, so the connection is not used again.
             self.abort()
@@ -131,7 +131,7 @@ class HttpConnection(asyncio.Protocol):
 
     def eof_received(self) -> None:
         self._has_ended = True
-        answer = self._awaited_answer()
+        answer = self._pending_answer()
         if answer is not None:
             answer.feed_eof(clean=not answer.has_begun() or self._is_end_announced())
         self._wake()
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
         self._transport = None
-        if (answer := self._awaited_answer()) is not None:
+        if (answer := self._pending_answer()) is not None:
             # An end over TLS that was not announced looks like this too, and may have been made by anyone.
             answer.feed_eof(clean=exc is None and not answer.has_begun())
         if self._timer is not None:
@@ -219,10 +219,10 @@ class HttpConnection(asyncio.Protocol):
 
     def leave_taker(self) -> None:
         """The taker waits no longer: `wait_for_head` does."""
-        self._awaited_answer()
+        self._pending_answer()
         self._taker = None
 
-    def _awaited_answer(self) -> AnswerParser | None:
+    def _pending_answer(self) -> AnswerParser | None:
         """What reads the answer; None while no request is out."""
         if self._answer is None and self._taker is not None:
             self._answer = AnswerParser(self.place, shape=self._shape)
@@ -366,7 +366,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _look(self) -> None:
         self._timer = None
-        answer = self._awaited_answer()
+        answer = self._pending_answer()
         if answer is None or answer.is_over():
             return
         limit = self._timeouts.idle if answer.has_begun() else self._timeouts.first_byte

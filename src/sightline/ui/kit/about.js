@@ -4,14 +4,14 @@
 import { signal } from "../vendor/preact.js";
 import { get } from "./api.js";
 
-/** @import { DialectShown, ExportFormat, PanelShown } from "../api-types.d.ts" */
+/** @import { DialectShown, ShareFormat, PanelShown } from "../api-types.d.ts" */
 
 /**
  * @typedef {{ name: string, command: string, env?: Record<string, string>, note?: string }} Client
  * @typedef {{ version: string, address: string, models: { id: string, provider: string, context_window?: number | null
  *   }[],
  *   providers: { name: string, ready: boolean, why?: string }[], clients: Client[], dialects: DialectShown[],
- *   places?: string[], toolsets?: string[], panels?: PanelShown[], formats?: ExportFormat[], program: string }} About
+ *   places?: string[], toolsets?: string[], panels?: PanelShown[], formats?: ShareFormat[], program: string }} About
  */
 
 const address = location.origin;
