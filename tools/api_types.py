@@ -6,7 +6,7 @@ With `--check` nothing is written, and the status says whether the file is what 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import msgspec
 from api_calls import api_answers
@@ -80,7 +80,7 @@ def written() -> str:
     calls = [each for each in api_answers() if each.method in TABLES]
     typed = [each for each in calls if f"{each.method} {each.path}" not in SHAPED and _is_typed(each.kind)]
     kinds = inspect.multi_type_info([*OTHERS, HoldOperation | Expand, Fact, *(each.kind for each in typed)])
-    found: dict[str, inspect.StructType] = {}
+    found: dict[str, Fielded] = {}
     for kind in kinds:
         _collect(kind, found)
     pieces = [HEAD, *(_interface(name, found[name]) for name in sorted(found))]
@@ -110,9 +110,12 @@ def _is_typed(kind: Any) -> bool:
     return kind not in (Any, object, WebResponse) and all(_is_typed(each) for each in get_args(kind))
 
 
-def _collect(kind: inspect.Type, found: dict[str, inspect.StructType]) -> None:
+Fielded: TypeAlias = inspect.StructType | inspect.DataclassType
+
+
+def _collect(kind: inspect.Type, found: dict[str, Fielded]) -> None:
     match kind:
-        case inspect.StructType():
+        case inspect.StructType() | inspect.DataclassType():
             name = _name(kind.cls)
             if name in found:
                 if found[name].cls is not kind.cls:
@@ -141,9 +144,9 @@ def _name(cls: type) -> str:
     return name if name.endswith(suffix) else f"{name}{suffix}"
 
 
-def _interface(name: str, struct: inspect.StructType) -> str:
+def _interface(name: str, struct: Fielded) -> str:
     lines = [f"export interface {name} {{"]
-    if struct.tag is not None:
+    if isinstance(struct, inspect.StructType) and struct.tag is not None:
         lines.append(f"  {struct.tag_field}: {msgspec.json.encode(struct.tag).decode()};")
     lines += [f"  {_field(name, struct.cls, each)}" for each in struct.fields]
     words = " ".join((struct.cls.__doc__ or "").split())
@@ -151,21 +154,22 @@ def _interface(name: str, struct: inspect.StructType) -> str:
 
 
 def _field(name: str, cls: type, field: inspect.Field) -> str:
-    config = cls.__struct_config__  # type: ignore[attr-defined] # every struct has one
-    # What may be left out: by the server where it is as usual, and by whoever asks where it has a default.
-    is_optional = not field.required and (config.omit_defaults or config.forbid_unknown_fields)
+    config = getattr(cls, "__struct_config__", None)  # a dataclass has none
+    is_strict = config is not None and config.forbid_unknown_fields
+    # What may be left out: by the server where it is as usual, and by a caller where it has a default.
+    is_optional = not field.required and (is_strict or (config is not None and config.omit_defaults))
     if name == "Line":
         is_optional = field.name not in (*ALWAYS, "status")
     is_optional = is_optional or isinstance(field.type, inspect.BytesType)
     kind = FIELDS.get((name, field.name)) or _type(field.type)
-    if is_optional and not config.forbid_unknown_fields:
+    if is_optional and not is_strict:
         kind = kind.removesuffix(" | null")
     return f"{field.encode_name}{'?' if is_optional else ''}: {kind};"
 
 
 def _type(kind: inspect.Type) -> str:
     match kind:
-        case inspect.StructType(cls=cls):
+        case inspect.StructType(cls=cls) | inspect.DataclassType(cls=cls):
             return _name(cls)
         case inspect.StrType() | inspect.BytesType():
             return "string"

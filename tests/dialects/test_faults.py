@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.dialects import faults
 from sightline.dialects.fault_codes import code_of, is_page
 from sightline.dialects.faults import HINTS, STATUS, numbers_of, provider_fault, status_of, wait_of
 from sightline.dialects.registry import NAMES, dialect
@@ -25,6 +26,12 @@ ANY_JSON = st.recursive(
 def test_every_code_has_a_status_and_a_hint() -> None:
     assert set(STATUS) == set(HINTS) == set(Code)
     assert all(hint.endswith(".") for hint in HINTS.values())
+
+
+def test_the_sentences_of_providers_are_compiled_for_the_first_error() -> None:
+    faults._patterns.cache_clear()
+    assert numbers_of(OVERFLOW) == numbers_of(OVERFLOW)
+    assert faults._patterns.cache_info().misses == 1
 
 
 def test_a_providers_error_becomes_a_fault_with_all_that_it_says() -> None:

@@ -1,5 +1,6 @@
 """Files: where those of a user belong, who may read them, and locks that end with the process that holds them."""
 
+import mmap
 import os
 import stat
 import sys
@@ -104,7 +105,18 @@ def hold_lock(path: Path, *, is_shared: bool = False, waits: bool = True) -> Ite
         os.close(file)
 
 
-# --- named pipes ---
+# --- mapped files ---
+
+
+def map_file(path: Path) -> tuple[memoryview, int]:
+    """What is in a file, and how much. It is mapped, because a megabyte that is read into fresh memory costs 200 µs of
+    page faults, and 40 so. Windows renames no file that is mapped, so that it is read there."""
+    with path.open("rb", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size and sys.platform != "win32":
+            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)), size
+        file.seek(0)
+        return memoryview(file.read()), size
 
 
 def write_at(file: int, data: bytes, at: int) -> int:
@@ -116,6 +128,8 @@ def write_at(file: int, data: bytes, at: int) -> int:
         written = os.pwrite(file, data, at)
     return written
 
+
+# --- named pipes ---
 
 HAS_NAMED_PIPES: Final = sys.platform != "win32"
 """Whether there are pipes that are files. Those of Windows are none, and need another event loop."""

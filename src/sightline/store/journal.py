@@ -11,7 +11,6 @@ import errno
 import mmap
 import os
 import struct
-import sys
 import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -24,7 +23,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.platform.files import BINARY, lock, write_at
+from sightline.platform.files import BINARY, lock, map_file, write_at
 from sightline.store.entries import BodyEntry, KeptEntry
 from sightline.store.whole import RecordedEntry, decode_record, unfold
 
@@ -384,7 +383,7 @@ def records(
     With `is_certain` no checksum is computed, which takes a twelfth of the time that a large request costs. Only the
     end of a machine loses pages of a file, and no process survives that: what a living one has written is as it was.
     """
-    whole, size = _map(path)
+    whole, size = map_file(path)
     if stop is not None:
         size, whole = stop, whole[:stop]
     whole = whole[start:]
@@ -403,17 +402,6 @@ def records(
         here += start - RECORD_HEAD.size
         yield Torn(path, here, size - here)
         return
-
-
-def _map(path: Path) -> tuple[memoryview, int]:
-    """What is in a file, and how much. It is mapped, because a megabyte that is read into fresh memory costs 200 µs of
-    page faults, and 40 so. Windows renames no file that is mapped, and it is to be put aside soon."""
-    with path.open("rb", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-        if size and sys.platform != "win32":
-            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)), size
-        file.seek(0)
-        return memoryview(file.read()), size
 
 
 def pending(folder: Path) -> dict[Path, int]:

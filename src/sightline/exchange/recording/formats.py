@@ -5,12 +5,12 @@ importing `archives` takes a third of a second.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 
-
-class ShareFormat(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ShareFormat:
     """`label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its
     files. One of a plug-in is not `is_built_in`."""
 
