@@ -159,11 +159,10 @@ class DirectRoute:
         self.plans[shape] = plan
         return plan
 
-    @property
-    def is_worthwhile(self) -> bool:
-        """Whether a direct exchange is likely to remain one. Where several in a row have not, as streams that are still
-        coming, only one of many is tried: to begin directly and to go on as usual costs a tenth more than to begin as
-        usual."""
+    def choose_direct(self) -> bool:
+        """Whether to try a direct exchange next. Where several in a row have not remained direct, as streams that are
+        still coming, only one of many is tried: to begin directly and to go on as usual costs a tenth more than to
+        begin as usual."""
         if self.continued < _MOST_CONTINUED:
             return True
         self.continued += 1
@@ -193,7 +192,7 @@ class DirectLane:
         route = self._routes[asked] if asked in self._routes else self._open_route(*asked)
         if (
             route is None
-            or not route.is_worthwhile
+            or not route.choose_direct()
             or may_hold_signatures(body, is_coded=route.is_coded)
             or relay.may_expand(self.request, body)
         ):
