@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sightline.catalog.provider import Route
+from sightline.exchange import direct
 from sightline.exchange import hub as hubs
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Fact, Received
 from tests.exchange.direct_stage import JSON, NEVER, REPLIES, DirectStage, at_once, open_direct_stage, reply_of
@@ -165,39 +166,28 @@ async def outcome(
         return response.replace(port, b"PORT"), recorded, usage, len(opened.direct) - before, len(opened.taken) - taken
 
 
+async def compare(folder: Path, step: Play, spoken: str = CHAT, *, is_taken: bool, **more: Any) -> int:
+    """Play a step with and without a task, expect the same outcome, and return how many exchanges ended directly."""
+    usual = await outcome(folder / "usual", spoken, step, is_direct=False, **more)
+    direct = await outcome(folder / "direct", spoken, step, is_direct=True, **more)
+    assert direct[:3] == usual[:3]
+    assert (usual[3], direct[3] > 0, direct[4] > 0) == (0, True, is_taken)
+    return direct[4]
+
+
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_an_answer_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, kind: str) -> None:
-    async def story() -> None:
-        usual = await outcome(tmp_path / "usual", CHAT, ANSWERS[kind](), is_direct=False)
-        direct = await outcome(tmp_path / "direct", CHAT, ANSWERS[kind](), is_direct=True)
-        assert direct[:3] == usual[:3]
-        assert (usual[3], direct[3] > 0, direct[4] > 0) == (0, True, kind in TAKEN)
-
-    asyncio.run(story())
+    asyncio.run(compare(tmp_path, ANSWERS[kind](), is_taken=kind in TAKEN))
 
 
 @pytest.mark.parametrize("kind", STREAMS)
 def test_a_stream_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, kind: str) -> None:
-    async def story() -> None:
-        usual = await outcome(tmp_path / "usual", CHAT, STREAMS[kind](), is_direct=False, stream=True)
-        direct = await outcome(tmp_path / "direct", CHAT, STREAMS[kind](), is_direct=True, stream=True)
-        assert direct[:3] == usual[:3]
-        assert (usual[3], direct[3] > 0, direct[4] > 0) == (0, True, kind in TAKEN_STREAMS)
-
-    asyncio.run(story())
+    asyncio.run(compare(tmp_path, STREAMS[kind](), is_taken=kind in TAKEN_STREAMS, stream=True))
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_every_dialect_has_direct_exchanges_with_the_same_outcome(tmp_path: Path, spoken: str) -> None:
-    async def story() -> None:
-        step = at_once(reply_of(spoken))
-        usual = await outcome(tmp_path / "usual", spoken, step, is_direct=False)
-        direct = await outcome(tmp_path / "direct", spoken, step, is_direct=True)
-        assert direct[:3] == usual[:3]
-        assert (usual[3], direct[3], direct[4]) == (0, 3, 3)
-        assert direct[1][-1].startswith("ExchangeFinished")
-
-    asyncio.run(story())
+    assert asyncio.run(compare(tmp_path, at_once(reply_of(spoken)), spoken, is_taken=True)) == 3
 
 
 Story = Callable[[DirectStage], Awaitable[None]]
@@ -487,6 +477,21 @@ def test_a_client_is_answered_whatever_the_ledger_does(tmp_path: Path) -> None:
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
         assert failures == ["ZeroDivisionError()"], "it is in the log"
         assert not opened.stage.relay._active
+
+    play(story, tmp_path)
+
+
+def test_a_mistake_of_ours_is_logged_and_the_client_served_as_usual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async def story(opened: DirectStage) -> None:
+        monkeypatch.setattr(direct, "tools_of", fail)
+        assert b"hello" in await opened.ask()
+        assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
+        assert "could not be ended directly" in caplog.text
 
     play(story, tmp_path)
 

@@ -184,5 +184,5 @@ def test_a_beginning_that_is_encoded_once_is_what_its_entries_are(size: int) -> 
 def test_a_beginning_without_an_end_in_sight_is_not_encoded_once() -> None:
     """A request that holds what stands for the gaps is recorded in the usual way."""
     attempt = AttemptStarted(1, "acme", "")
-    with pytest.raises(ValueError, match="told apart"):
+    with pytest.raises(ValueError, match="holds a placeholder"):
         RecordBeginning("", Received("openai-chat", "\x01" * 64, ""), attempt)

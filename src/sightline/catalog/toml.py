@@ -79,7 +79,7 @@ class TomlDocument:
 
 
 def parse_toml(source: TomlText) -> TomlDocument | ConfigProblem:
-    """The text as a document, or the mistake in it. Nobody changes a document, so that our own are parsed once."""
+    """The text as a document, or the mistake in it. Documents are never changed, so that our own are parsed once."""
     return _parse_builtin(source) if source.builtin else _parse(source)
 
 

@@ -10,6 +10,7 @@ Whatever else turns up makes it a usual exchange. As long as nothing is sent, `b
 goes on with the request that is out (`_continue`). A law compares the records and the responses of both ways.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from operator import itemgetter
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from sightline.exchange.exchange import Exchange
     from sightline.exchange.relay import Relay
 
+_LOG = logging.getLogger(__name__)
 _MOST_MODELS = 256
 _MOST_PLANS = 64
 _MOST_CONTINUED = 4
@@ -315,7 +317,10 @@ class DirectExchange:
             # On record before a byte of it leaves.
             entries = (5, self._begun, ended.data) if not self._is_recorded else (2, ended.data)
             relay.hub.append(join_entries(*entries))
-        except Exception:  # noqa: BLE001 - `run_exchange` says what is wrong, and the recorder tries again later
+        except (Fault, OSError, UnicodeEncodeError):
+            return False  # the recorder of a usual exchange says what it cannot write, and tries again later
+        except Exception:  # noqa: BLE001 - the client gets its response in the usual way
+            _LOG.exception("exchange %s could not be ended directly", self.id)
             return False
         relay.hub.stop_expecting(self)
         relay.forget(self)

@@ -151,7 +151,7 @@ def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
 
 _ENCODER = msgspec.msgpack.Encoder()
 _FLOAT = struct.Struct(">d")
-# Stand-ins for what differs, which are cut out again. No header and no path that a client sends can hold them.
+# Placeholders for what differs, which are cut out again. No header and no path that a client sends can hold them.
 _NAME = "\x04" * 24
 _SHA256 = "\x01" * 64
 _MOMENT = -1.2345678901234567e-300
@@ -167,7 +167,7 @@ class RecordBeginning:
     __slots__ = ("_pieces",)
 
     def __init__(self, near: str, received: Received, attempt: AttemptStarted) -> None:
-        """`near` is that of `BodyEntry`. Raises a ValueError where a client has sent what stands in for something."""
+        """`near` is that of `BodyEntry`. Raises a ValueError where a client has sent one of the placeholders."""
         entries = (
             BodyEntry(_SHA256, _BODY, near),
             FactEntry(_NAME, 0, _MOMENT, replace(received, sha256=_SHA256)),
@@ -176,7 +176,7 @@ class RecordBeginning:
         values = [_SHA256.encode(), _ENCODER.encode(_BODY), _ENCODER.encode(_NAME), _FLOAT.pack(_MOMENT)]
         parts = re.split(b"|".join(re.escape(each) for each in values), b"".join(map(_ENCODER.encode, entries)))
         if len(parts) != _VARIABLE + 1:
-            raise ValueError("a value of the request cannot be told apart")
+            raise ValueError("the request holds a placeholder")
         self._pieces = tuple(parts)
 
     def encode(self, exchange: str, sha256: str, body: bytes, at: float) -> bytes:
