@@ -19,7 +19,7 @@ from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, Fra
 from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.importer import Importer
-from sightline.store.journal import JournalWriter, frame_record
+from sightline.store.journal import JournalWriter, encode_entries
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_sink import SqliteSink
@@ -166,7 +166,7 @@ def _import_report() -> str:
                 body = _small(number, 1000, varied)
                 sha256, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
                 answer = answered(exchange, sha256, 1, varied(random.Random(f"reply {number}"), 200))
-                journal.append(frame_record([*asked(exchange, body, sha256), *answer]))
+                journal.append(encode_entries([*asked(exchange, body, sha256), *answer]))
             done += waiting
             started, began = process_time(), perf_counter()
             importer.catch_up()
@@ -197,7 +197,7 @@ def _called(folder: Path, records: list[list[Entry]]) -> float:
     journal = JournalWriter(folder / "journal")
     started = process_time()
     for entries in records:
-        journal.append(frame_record(entries))
+        journal.append(encode_entries(entries))
     taken = process_time() - started
     journal.close()
     return taken

@@ -10,7 +10,7 @@ from sightline.app.worker_memory import RING, Sent, WorkerCounts, WorkerLedger, 
 from sightline.catalog.facts import Facts
 from sightline.tokens.ledger import Ledger
 
-HEADERS = ((b"X-RateLimit-Limit-Requests", b"9"), (b"x-ratelimit-remaining-requests", b"0"))
+NAMES, VALUES = (b"X-RateLimit-Limit-Requests", b"x-ratelimit-remaining-requests"), (b"9", b"0")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_what_a_worker_counts_is_in_the_ledger_of_the_main_process(memory: Worke
 def test_what_a_provider_says_to_a_worker_is_known_to_the_main_process(memory: WorkerMemory) -> None:
     worker, ledger = WorkerLedger(memory), Ledger()
     ledger.catch_up = WorkerCounts(memory, ledger, lambda: 1000.0).count_in
-    worker.keep_headers(worker.add_request("acme", "m", 1, 5.0), HEADERS, 5.0)
+    worker.keep_headers(worker.add_request("acme", "m", 1, 5.0), NAMES, VALUES, 5.0)
     assert ledger.wait("acme", "m", 1, 1000.0).reason == "reported"
     worker.observe_headers("acme", "other", {"retry-after": "30"}, 5.0)
     assert ledger.wait("acme", "other", 1, 1000.0).reason == "asked"

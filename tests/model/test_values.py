@@ -33,7 +33,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.reply import Usage, is_counted, possible, unusual
+from sightline.model.reply import Usage, is_complete, possible, unusual
 from sightline.model.report import Addition, Loss, Report
 from sightline.model.request import (
     CustomTool,
@@ -312,5 +312,5 @@ def test_a_tag_is_that_of_the_header_or_of_the_session() -> None:
         (Usage(cost=0.5), True),
     ],
 )
-def test_usage_is_counted_where_the_cost_follows_from_it(usage: Usage | None, is_whole: bool) -> None:
-    assert is_counted(usage) == is_whole
+def test_usage_is_complete_where_the_cost_follows_from_it(usage: Usage | None, is_whole: bool) -> None:
+    assert is_complete(possible(usage)) == is_whole

@@ -18,6 +18,7 @@ from sightline.store.journal import (
     JournalWriter,
     SegmentState,
     Torn,
+    encode_entries,
     frame_record,
     is_imported,
     mark_imported,
@@ -34,7 +35,7 @@ from tests.store.traffic import chat_body, received, whole
 
 
 def append(journal: JournalWriter, number: int, size: int = 1) -> None:
-    journal.append(frame_record(received(f"x_{number}", chat_body(str(number) * size))))
+    journal.append(encode_entries(received(f"x_{number}", chat_body(str(number) * size))))
 
 
 def written_to(folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.importer import Importer, note_trouble, open_wake, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, frame_record, records, segments, slots_in
+from sightline.store.journal import JournalWriter, Torn, encode_entries, frame_record, records, segments, slots_in
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.summary import Unfinished
 from tests.store.traffic import chat_body, received
@@ -87,7 +87,7 @@ def record(to: JournaledStore | JournalWriter, *numbers: int, size: int = 10) ->
         if isinstance(to, JournaledStore):
             to.record(entries)
         else:
-            to.append(frame_record(entries))
+            to.append(encode_entries(entries))
 
 
 def told(folder: Path, ledger: Ledger, story: Callable[[JournaledStore], Awaitable[None]]) -> None:

@@ -16,7 +16,7 @@ from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, Fra
 from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, FactEntry, KeptEntry, join_frames
 from sightline.store.importer import Importer
-from sightline.store.journal import JournalWriter, frame_record, records
+from sightline.store.journal import JournalWriter, encode_entries, records
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
@@ -79,7 +79,7 @@ def in_one_record(exchange: str, body: bytes, facts: Sequence[Fact]) -> list[Kep
 
 def read_back(entries: Sequence[KeptEntry]) -> Sequence[object]:
     """What a sink is given of such a record."""
-    return decode_record(memoryview(frame_record(entries)[8:]))
+    return decode_record(memoryview(encode_entries(entries)))
 
 
 @settings(deadline=None, max_examples=40)
@@ -149,7 +149,7 @@ def test_one_that_began_in_an_earlier_batch_is_added_to(tmp_path: Path) -> None:
 def test_a_whole_one_that_the_database_refuses_is_kept_with_all_its_entries(tmp_path: Path) -> None:
     usual = exchange_in_a_record("x_1", chat_body("hi"))
     writer = JournalWriter(tmp_path)
-    writer.append(frame_record(usual))
+    writer.append(encode_entries(usual))
 
     class Refusing(SqliteSink):
         def apply(self, batch: Sequence[object], slot: int = 0) -> None:
@@ -178,7 +178,7 @@ def test_a_beginning_that_is_encoded_once_is_what_its_entries_are(size: int) -> 
         FactEntry("x_0042", 1, 7.25, replace(attempt, sha256=digest)),
     )
     encoded = RecordBeginning("near", received, attempt).encode("x_0042", digest, body, 7.25)
-    assert join_entries(3, encoded) == msgspec.msgpack.encode(entries)
+    assert join_entries(3, *encoded) == msgspec.msgpack.encode(entries)
 
 
 def test_a_beginning_without_an_end_in_sight_is_not_encoded_once() -> None:

@@ -164,14 +164,14 @@ def test_memory_does_not_grow_with_what_is_sent(count: int) -> None:
 
 def test_headers_are_read_when_they_are_asked_for_and_count_what_was_sent_since() -> None:
     read, kept = Account(), Account()
-    headers = ((b"X-RateLimit-Limit-Requests", b"10"), (b"x-ratelimit-remaining-requests", b"4"))
+    names, values = (b"X-RateLimit-Limit-Requests", b"x-ratelimit-remaining-requests"), (b"10", b"4")
     for account in (read, kept):
         account.time(1000.0)
         account.add(999.0, 5)
-    for allowance in allowances(lower_case(headers), 1000.0):
+    for allowance in allowances(lower_case(zip(names, values, strict=True)), 1000.0):
         read.observe(AllowanceObservation(allowance, 1000.0))
-    kept.keep_headers(((headers[0][0], b"3"), headers[1]), 1000.0)  # of the same kind, and before
-    kept.keep_headers(headers, 1000.0)
+    kept.keep_headers(names, (b"3", b"4"), 1000.0)  # of the same kind, and before
+    kept.keep_headers(names, values, 1000.0)
     for account in (read, kept):
         account.add(1001.0, 7)
         account.correct(1001.0, 2)
@@ -182,5 +182,5 @@ def test_headers_are_read_when_they_are_asked_for_and_count_what_was_sent_since(
 def test_headers_of_many_kinds_are_not_kept_for_ever() -> None:
     account = Account()
     for number in range(100):
-        account.keep_headers(((b"x-%d" % number, b"1"),), 1.0)
+        account.keep_headers((b"x-%d" % number,), (b"1",), 1.0)
     assert len(account._unread) < 50

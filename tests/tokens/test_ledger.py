@@ -407,8 +407,8 @@ def test_what_was_sent_can_be_settled_though_its_model_was_forgotten() -> None:
 def test_headers_that_were_kept_count_when_a_limit_is_asked_for() -> None:
     said = headers(limit_requests_minute="60", remaining_requests_minute="59")
     kept, read = Ledger(), Ledger()
-    came = tuple((name.encode(), value.encode()) for name, value in said.items())
-    kept.keep_headers(SentRequest(*WHO, 0, NOW), came, NOW)
+    names, values = (tuple(each.encode() for each in part) for part in (said, said.values()))
+    kept.keep_headers(SentRequest(*WHO, 0, NOW), names, values, NOW)
     read.observe_headers(*WHO, said, NOW)
     assert kept.limits(*WHO) == read.limits(*WHO)
     assert kept.limits(*WHO).rpm == 60

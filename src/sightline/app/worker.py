@@ -45,7 +45,7 @@ from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
 from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
-from sightline.store.journal import JournalWriter, frame_data, frame_record
+from sightline.store.journal import JournalWriter, encode_entries
 from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
 from sightline.transport.embedded.process import EmbeddedModel, EmbeddedTurn, Running
@@ -201,16 +201,13 @@ class ServingWorker:
             stack.callback(asyncio.create_task(self._write_late()).cancel)
 
             def record(entries: Sequence[KeptEntry]) -> None:
-                journal.append(frame_record(entries))
-
-            def append(data: bytes) -> None:
-                journal.append(frame_data(data))
+                journal.append(encode_entries(entries))
 
             own = frozenset({(parameters.host, parameters.port)})
             is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
             self._metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
             self._relay, self._hub = await make_relay(
-                loaded, means, record, stack, own=own, is_observed=True, metrics=self._metrics, append=append
+                loaded, means, record, stack, own=own, is_observed=True, metrics=self._metrics, append=journal.append
             )
             self._relay.read_from(BorrowedRecords(self._peer))
             guard = OriginGuard(parameters.port, frozenset(parameters.hosts), frozenset(parameters.origins))

@@ -69,7 +69,8 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True, tag=4):
 Change: TypeAlias = Sent | LedgerSettled | Unsent | Refused | Accepted
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Change] = msgspec.msgpack.Decoder(Change)
-_HEADERS = msgspec.msgpack.Decoder(tuple[tuple[bytes, bytes], ...])
+_HEADERS = msgspec.msgpack.Decoder(tuple[tuple[bytes, ...], tuple[bytes, ...]])
+"""Names and values."""
 
 
 class WorkerMemory:
@@ -192,9 +193,9 @@ class WorkerLedger(Ledger):
         """These headers came with an answer that is none."""
         self._memory.add(Refused(provider, model, dict(headers)))
 
-    def keep_headers(self, sent: SentRequest, headers: tuple[tuple[bytes, bytes], ...], _at: float) -> None:
+    def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], _at: float) -> None:
         """These headers came with its answer."""
-        self._memory.add(Accepted(sent.provider, sent.model, msgspec.Raw(_ENCODER.encode(headers))))
+        self._memory.add(Accepted(sent.provider, sent.model, msgspec.Raw(_ENCODER.encode((names, values)))))
 
 
 class WorkerCounts:
@@ -223,7 +224,7 @@ class WorkerCounts:
             elif isinstance(change, Accepted):
                 if latest[change.provider, change.model] is change:
                     answered = SentRequest(change.provider, change.model, 0, at)
-                    ledger.keep_headers(answered, _HEADERS.decode(change.headers), at)
+                    ledger.keep_headers(answered, *_HEADERS.decode(change.headers), at)
             elif isinstance(change, Refused):
                 ledger.observe_headers(change.provider, change.model, change.headers, at)
             elif (known := sent.pop(change.number, None)) is not None:

@@ -12,7 +12,7 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault, write_fault
 from sightline.server.channel import Channel
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, join_frames, plain_entries
-from sightline.store.journal import RECORD_HEAD, frame_record
+from sightline.store.journal import encode_entries
 from sightline.store.summary import Summary
 
 _LOG = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def decode_news(data: bytes) -> list[FactEntry | FramesEntry]:
 
 def encode_facts(facts: Sequence[FactEntry | FramesEntry]) -> bytes:
     """These facts, as the journal would have them."""
-    return bytes(frame_record(join_frames(facts))[RECORD_HEAD.size :])
+    return encode_entries(join_frames(facts))
 
 
 class RecordMessage(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from sightline.filters.predicate import matches
 from sightline.model.header_names import tag_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, Thinking, ToolCall
-from sightline.model.reply import Reply, Usage, is_counted
+from sightline.model.reply import Reply, Usage, is_complete, possible
 from sightline.settings import CapSettings
 from sightline.store.caps import CapCounts, CapFullError
 from sightline.store.summary import PriceList
@@ -316,7 +316,7 @@ def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tup
     if not exchange.sent_body:
         return None, False
     match end:
-        case FinishedEnd(reply=reply) if is_counted(reply.usage):
+        case FinishedEnd(reply=reply) if is_complete(possible(reply.usage)):
             return reply.usage, True
         case FinishedEnd() if exchange.choice.facts.reasoning:
             return None, True  # its text does not tell how long it has reasoned

@@ -31,7 +31,7 @@ from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import ReplyReader, decoder_for
 from sightline.exchange.responder import read_usual_reply
 from sightline.model.exchange import AttemptStarted, ExchangeFinished
-from sightline.model.reply import Reply, Usage, possible
+from sightline.model.reply import Reply, Usage
 from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
 from sightline.store.whole import RecordBeginning, decode_entries, encode_ending, join_entries
 from sightline.tokens.ledger import SentRequest
@@ -256,14 +256,6 @@ class _BegunClient:
         return await self._line.receive(connection)
 
 
-class _Ended(NamedTuple):
-    """How an exchange ended: the entries, encoded; what the provider reported, as far as that is possible; and when."""
-
-    data: bytes
-    reported: Usage | None
-    at: float
-
-
 class DirectExchange:
     """One of them, from the moment when its request is sent."""
 
@@ -310,13 +302,13 @@ class DirectExchange:
         relay, route = self._lane.relay, self._route
         arrived = relay.clock.monotonic()
         try:
-            plan = route.plans[shape] if shape in route.plans else route.plan_for(shape, values)
+            plan = route.plans.get(shape) or route.plan_for(shape, values)
             ended = None if plan is None else self._end(plan, values, body, arrived)
             if plan is None or ended is None:
                 return False
+            ending, reported, now = ended
             # On record before a byte of it leaves.
-            entries = (5, self._begun, ended.data) if not self._is_recorded else (2, ended.data)
-            relay.hub.append(join_entries(*entries))
+            relay.hub.append(join_entries(2, *ending) if self._is_recorded else join_entries(5, *self._begun, *ending))
         except (Fault, OSError, UnicodeEncodeError):
             return False  # the recorder of a usual exchange says what it cannot write, and tries again later
         except Exception:  # noqa: BLE001 - the client gets its response in the usual way
@@ -328,12 +320,15 @@ class DirectExchange:
         route.continued = 0
         own = relay.clock.monotonic() - self._received - (arrived - self._sent_at)
         self._client.respond_directly(self._response(plan, values, body, own))
-        relay.ledger.keep_headers(self._sent, tuple(zip(plan.raw_names, values, strict=True)), ended.at)
-        relay.responder.settle(self._sent, ended.reported, route.choice, self._body)
+        relay.ledger.keep_headers(self._sent, plan.raw_names, values, now)
+        relay.responder.settle(self._sent, reported, route.choice, self._body)
         return True
 
-    def _end(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, arrived: float) -> "_Ended | None":
-        """What is recorded of a response that arrived at this moment; None where it is not usual."""
+    def _end(
+        self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, arrived: float
+    ) -> tuple[tuple[bytes, bytes], Usage | None, float] | None:
+        """How a response ends the exchange that arrived at this moment: the entries, encoded; what the provider
+        reported, as far as that is possible; and when. None where it is not usual."""
         relay, route = self._lane.relay, self._route
         plain = body
         if plan.coding_at is not None and (decoder := decoder_for(values[plan.coding_at].decode("latin-1"))):
@@ -346,8 +341,10 @@ class DirectExchange:
         headers = route.redaction.headers_of_values(plan.names, joined, has_secret=plan.has_secret)
         if reply is None or headers is None:
             return None
-        counted = relay.counter.with_estimate(route.choice, self._body, reply, lambda: plain)
-        usage, now, after = plain_usage(counted.usage), relay.clock.now(), arrived - self._sent_at
+        usage = reported = plain_usage(reply.usage)
+        if not relay.counter.is_plausible(route.choice, usage):
+            usage = plain_usage(relay.counter.with_estimate(route.choice, self._body, reply, lambda: plain).usage)
+        now, after = relay.clock.now(), arrived - self._sent_at
         finished = ExchangeFinished(
             reply.choice.finish or "stop",
             _OK,
@@ -360,8 +357,7 @@ class DirectExchange:
             relay.clock.monotonic() - self._received,
         )
         frames = FramesEntry(self.id, 2, [self._at + after], [after], [plain])
-        reported = usage if counted is reply else possible(reply.usage)
-        return _Ended(encode_ending(frames, FactEntry(self.id, 3, now, finished)), reported, now)
+        return encode_ending(frames, FactEntry(self.id, 3, now, finished)), reported, now
 
     def _response(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, own: float) -> bytes:
         """The response as the client gets it; `own` are the seconds that were Sightline's."""
@@ -435,7 +431,7 @@ class DirectExchange:
         self._client.continue_in_task(serve)
 
     def _entries(self) -> list[KeptEntry]:
-        return decode_entries(memoryview(join_entries(3, self._begun)))
+        return decode_entries(memoryview(join_entries(3, *self._begun)))
 
     # --- its record ---
 
@@ -446,7 +442,7 @@ class DirectExchange:
         if self._is_recorded:
             return
         try:
-            hub.append(join_entries(3, self._begun))
+            hub.append(join_entries(3, *self._begun))
             self._is_recorded = True
         except Exception:  # noqa: BLE001 - as above
             self._continue()

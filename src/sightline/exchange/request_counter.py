@@ -14,7 +14,7 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.reply_reader import read_so_far
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, Text, ToolResult
-from sightline.model.reply import Reply, Usage, is_counted, possible
+from sightline.model.reply import Reply, Usage, is_complete, possible
 from sightline.model.request import Message, Request
 from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
@@ -111,13 +111,22 @@ class RequestCounter:
     def with_estimate(self, choice: ModelChoice, body: bytes, reply: Reply, response: Callable[[], bytes]) -> Reply:
         """The reply with an estimate of what was used, where the provider has not reported it. `body` is the one that
         was sent, `response` what came; it is read where the reply has no parts, because it was read in a hurry."""
-        reported = self._drop_odd_prompt(choice, body, reply.usage)
-        if is_counted(reported):
+        reported = possible(reply.usage)
+        if self.is_plausible(choice, reported):
+            return reply
+        reported = self._drop_odd_prompt(choice, body, reported)
+        if is_complete(reported):
             return reply
         is_read = any(each.parts for each in reply.choices)
         read = reply if is_read else read_so_far(choice.dialect, response())
         usage = self.estimate_usage(choice, body, replace(read, usage=reported))
         return reply if usage is None else replace(reply, usage=usage)
+
+    def is_plausible(self, choice: ModelChoice, usage: Usage | None) -> bool:
+        """Whether the provider has counted all, and no prompt that is larger than the window of the model. `usage` is
+        what is possible of its counts."""
+        window = choice.facts.context_window
+        return is_complete(usage) and (window is None or (usage.input_tokens or 0) <= window)
 
     def _drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
         """The usage without its prompt where that is larger than the window of the model, and more than twice what it

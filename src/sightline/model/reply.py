@@ -3,7 +3,7 @@ whichever way the provider counts.
 """
 
 from operator import attrgetter
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -63,11 +63,10 @@ def possible(usage: Usage | None) -> Usage | None:
     return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
 
 
-def is_counted(usage: Usage | None) -> bool:
-    """Whether the provider has counted all that the cost depends on, or says the cost itself."""
-    counted = possible(usage)
-    return counted is not None and (
-        counted.cost is not None or None not in (counted.input_tokens, counted.output_tokens)
+def is_complete(usage: Usage | None) -> TypeGuard[Usage]:
+    """Whether the provider has counted all that the cost depends on, or says the cost itself; `usage` is `possible`."""
+    return usage is not None and (
+        usage.cost is not None or (usage.input_tokens is not None and usage.output_tokens is not None)
     )
 
 

@@ -35,8 +35,9 @@ _HEAD = struct.Struct("<8sQQQ")
 _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
 _MOST_SPARES = 16
-_LARGE = 16 << 10
-"""A record from this size on is written by a system call: to fault in its pages one by one costs five times as much."""
+_LARGE = 3 << 10
+"""A record from this size on is written by a system call: to fault in its pages one by one costs up to five times as
+much."""
 _SCRUB = "scrub.lock"
 _SCRUB_TRIES, _SCRUB_WAIT = 200, 0.01
 _DRAFT = ".draft"
@@ -53,18 +54,18 @@ class Torn(NamedTuple):
     size: int
 
 
-def frame_record(entries: Sequence[KeptEntry]) -> bytes:
-    """One record: its length, a checksum, and the entries."""
+def encode_entries(entries: Sequence[KeptEntry]) -> bytes:
+    """The entries of one record."""
     try:
-        data = _ENCODER.encode(entries)
+        return _ENCODER.encode(entries)
     except UnicodeEncodeError:
         # A lone surrogate is legal in JSON and comes through in names and messages; UTF-8 cannot carry it.
-        data = _ENCODER.encode(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))))
-    return frame_data(data)
+        return _ENCODER.encode(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))))
 
 
-def frame_data(data: bytes) -> bytes:
-    """One record: its length, a checksum, and these entries, which are encoded."""
+def frame_record(entries: Sequence[KeptEntry]) -> bytes:
+    """One record: its length, a checksum, and the entries."""
+    data = encode_entries(entries)
     return RECORD_HEAD.pack(len(data), zlib.crc32(data)) + data
 
 
@@ -103,21 +104,22 @@ class JournalWriter:
         except OSError as error:
             raise unwritable(folder, error) from None
 
-    def append(self, record: bytes) -> None:
-        """Write a record that `frame_record` made; the end of this process cannot lose it any more."""
+    def append(self, data: bytes) -> None:
+        """Write a record of these entries, which are encoded; the end of this process cannot lose it any more."""
         with self._writing:
-            written = 0
+            size, written, mapped = len(data), 0, self._map
             try:
-                if self._map is None or self._at + len(record) > len(self._map):
-                    mapped = self._start_segment(len(record))
-                else:
-                    mapped = self._map
-                if len(record) >= _LARGE:
-                    written = write_at(self._file, record, self._at)
+                if mapped is None or self._at + RECORD_HEAD.size + size > len(mapped):
+                    mapped = self._start_segment(RECORD_HEAD.size + size)
+                start = self._at + RECORD_HEAD.size
+                if size >= _LARGE:
+                    written = write_at(self._file, data, start)
             except OSError as error:
                 raise unwritable(self._folder, error) from None
-            end = self._at + len(record)
-            mapped[self._at + written : end] = record[written:] if written else record
+            end = start + size
+            if written < size:
+                mapped[start + written : end] = data[written:] if written else data
+            RECORD_HEAD.pack_into(mapped, self._at, size, zlib.crc32(data))
             _NUMBER.pack_into(mapped, _END, end)
             if self._is_forced:
                 mapped.flush()

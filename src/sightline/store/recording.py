@@ -17,7 +17,7 @@ from time import sleep
 from sightline.errors import Code, Fault
 from sightline.store.entries import KeptEntry
 from sightline.store.importer import Importer, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, frame_data, frame_record, is_imported, pending, slots_in
+from sightline.store.journal import JournalWriter, Torn, encode_entries, is_imported, pending, slots_in
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.1
@@ -73,15 +73,12 @@ class JournaledStore:
 
     def record(self, entries: Sequence[KeptEntry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""
-        self._append(frame_record(entries))
+        self.append(encode_entries(entries))
 
     def append(self, data: bytes) -> None:
         """The same for entries that are encoded, as `RecordBeginning` does it."""
-        self._append(frame_data(data))
-
-    def _append(self, record: bytes) -> None:
         try:
-            self._journal.append(record)
+            self._journal.append(data)
         except Fault as fault:
             self.unwritten = fault
             raise

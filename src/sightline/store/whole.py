@@ -106,8 +106,9 @@ RecordedEntry: TypeAlias = KeptEntry | WholeExchange
 """What a sink is given."""
 _TAG = TAG_HEADER.encode()
 _WHOLE = msgspec.msgpack.Decoder(WholeExchange)
+_ARRAYS = tuple(bytes((0x90 + count,)) for count in range(6))
+"""How arrays of so many items begin in msgpack."""
 _FIVE = 0x95
-"""How an array of that many items begins in msgpack."""
 _RAW = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _HEADERS = msgspec.msgpack.Decoder(list[tuple[str, str]])
 _ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry])
@@ -179,13 +180,11 @@ class RecordBeginning:
             raise ValueError("the request holds a placeholder")
         self._pieces = tuple(parts)
 
-    def encode(self, exchange: str, sha256: str, body: bytes, at: float) -> bytes:
-        """These three entries, with what differs."""
+    def encode(self, exchange: str, sha256: str, body: bytes, at: float) -> tuple[bytes, ...]:
+        """These three entries, with what differs, in pieces: a copy of a large body would be one too many."""
         a, b, c, d, e, f, g, h, i = self._pieces
         name, digest, moment = _ENCODER.encode(exchange), sha256.encode(), _FLOAT.pack(at)
-        return b"".join(
-            (a, digest, b, _size_of(body), body, c, name, d, moment, e, digest, f, name, g, moment, h, digest, i)
-        )
+        return a, digest, b, _size_of(body), body, c, name, d, moment, e, digest, f, name, g, moment, h, digest, i
 
 
 def _size_of(data: bytes) -> bytes:
@@ -196,11 +195,11 @@ def _size_of(data: bytes) -> bytes:
     return (b"\xc5" + size.to_bytes(2, "big")) if size < 1 << 16 else (b"\xc6" + size.to_bytes(4, "big"))
 
 
-def encode_ending(frames: FramesEntry, finished: FactEntry) -> bytes:
+def encode_ending(frames: FramesEntry, finished: FactEntry) -> tuple[bytes, bytes]:
     """The entries behind the beginning."""
-    return _ENCODER.encode(frames) + _ENCODER.encode(finished)
+    return _ENCODER.encode(frames), _ENCODER.encode(finished)
 
 
-def join_entries(count: int, *encoded: bytes) -> bytes:
-    """So many entries, encoded one by one, as those of one record."""
-    return b"".join((bytes((0x90 + count,)), *encoded))
+def join_entries(count: int, *pieces: bytes) -> bytes:
+    """So many entries, whose pieces these are, as those of one record."""
+    return b"".join((_ARRAYS[count], *pieces))

@@ -6,7 +6,6 @@ Usage is counted in slots of time, so that memory stays bounded however much is 
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
 from operator import itemgetter
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
@@ -18,6 +17,7 @@ from sightline.wire.cache import BoundedCache
 
 Metric: TypeAlias = Literal["requests", "tokens"]
 Count: TypeAlias = tuple[float, int, int]
+_FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 
 @dataclass(slots=True)
@@ -50,23 +50,26 @@ class SlidingWindow:
 
     def add(self, at: float, requests: int, tokens: int) -> None:
         """Count something in."""
-        self.add_all([(at, requests, tokens)])
-
-    def add_all(self, counts: Iterable[tuple[float, int, int]]) -> None:
-        """Count these in, each with its time, the earliest first."""
         slots = self._slots
-        slot = slots[-1] if slots else None
-        full = -inf if slot is None else slot.start + self._step
-        for at, requests, tokens in counts:
-            if slot is None or at >= full:
-                self._expire(at)
-                slot = Slot(at, 0, 0)
-                slots.append(slot)
-                full = at + self._step
-            slot.requests += requests
-            slot.tokens += tokens
+        if not slots or at >= slots[-1].start + self._step:
+            self._expire(at)
+            slots.append(Slot(at, 0, 0))
+        slots[-1].requests += requests
+        slots[-1].tokens += tokens
+        self._requests += requests
+        self._tokens += tokens
+
+    def add_all(self, counts: dict[float, list[int]]) -> None:
+        """Count in these requests and tokens, by their times, the earliest first."""
+        last = self._slots[-1] if self._slots else None
+        if last is not None and counts and next(reversed(counts)) < last.start + self._step:  # as nearly always
+            last.requests += (requests := sum(map(_FIRST, counts.values())))
+            last.tokens += (tokens := sum(map(_SECOND, counts.values())))
             self._requests += requests
             self._tokens += tokens
+            return
+        for at, (requests, tokens) in counts.items():
+            self.add(at, requests, tokens)
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """Change what was counted at that time by so much; nothing where that has left the window."""
@@ -207,14 +210,14 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
 
 _MOST_UNREAD = 32
 _MOST_UNCOUNTED = 64
-_NAME = itemgetter(0)
 
 
 @dataclass(slots=True)
 class _UnreadHeaders:
     """Headers of an answer of which no one has asked yet what they say, and what has been sent since."""
 
-    headers: tuple[tuple[bytes, bytes], ...]
+    names: tuple[bytes, ...]
+    values: tuple[bytes, ...]
     reported: float
     """By the machine's clock."""
     at: float
@@ -264,9 +267,8 @@ class Account:
         return self._day
 
     def _count_all(self) -> None:
-        counts = [(at, requests, tokens) for at, (requests, tokens) in self._uncounted.items()]
-        self._minute.add_all(counts)
-        self._day.add_all(counts)
+        self._minute.add_all(self._uncounted)
+        self._day.add_all(self._uncounted)
         self._uncounted.clear()
 
     def add(self, at: float, tokens: int) -> None:
@@ -287,7 +289,8 @@ class Account:
         """What went out at that time is so much more."""
         counts = self._uncounted.get(at)
         if counts is not None:
-            counts[0] = max(0, counts[0] + requests)
+            if requests:
+                counts[0] = max(0, counts[0] + requests)
             counts[1] = max(0, counts[1] + tokens)
         else:
             self._minute.correct(at, tokens, requests=requests)
@@ -301,15 +304,14 @@ class Account:
         self._observations.put((seen.allowance.counted, seen.allowance.window), seen)
         self._reports = [*self._observations.values(), *self._unread.values()]
 
-    def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float) -> None:
+    def keep_headers(self, names: tuple[bytes, ...], values: tuple[bytes, ...], reported: float) -> None:
         """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
-        names, at = tuple(map(_NAME, headers)), self.time(reported)
-        unread = self._unread.get(names)
+        at, unread = self.time(reported), self._unread.get(names)
         if unread is not None:  # as nearly always
-            unread.headers, unread.reported, unread.at = headers, reported, at
+            unread.values, unread.reported, unread.at = values, reported, at
             unread.requests = unread.tokens = 0
             return
-        self._unread[names] = unread = _UnreadHeaders(headers, reported, at)
+        self._unread[names] = unread = _UnreadHeaders(names, values, reported, at)
         self._reports.append(unread)
         if len(self._unread) > _MOST_UNREAD:
             self._read_headers()
@@ -325,7 +327,7 @@ class Account:
         waiting, self._unread = sorted(self._unread.values(), key=lambda seen: seen.at), {}
         self._reports = list(self._observations.values())
         for seen in waiting:
-            for allowance in allowances(lower_case(seen.headers), seen.reported):
+            for allowance in allowances(lower_case(zip(seen.names, seen.values, strict=True)), seen.reported):
                 self.observe(AllowanceObservation(allowance, seen.at, seen.requests, seen.tokens))
 
     def limits(self, facts: Facts | None) -> RateLimits:
@@ -392,7 +394,7 @@ class Account:
         return account
 
 
-def lower_case(headers: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+def lower_case(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """The first value of each header, by its name in lower case."""
     lowered: dict[str, str] = {}
     for name, value in headers:

@@ -117,10 +117,10 @@ class Ledger:
             account.quiet_until = max(account.quiet_until, now + pause)
         self._has_news = True
 
-    def keep_headers(self, sent: SentRequest, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
+    def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], at: float) -> None:
         """These headers came with its answer, which is none to wait after; they are read when a limit is asked for."""
         account = sent.account or self._account(sent.provider, sent.model, at)[0]
-        account.keep_headers(headers, at)
+        account.keep_headers(names, values, at)
         self._has_news = True
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:

@@ -256,7 +256,8 @@ class Sender:
         try:
             now = self._clock.now()
             if 200 <= response.status < 300:
-                self._ledger.keep_headers(sent, response.headers, now)
+                names, values = zip(*response.headers, strict=True) if response.headers else ((), ())
+                self._ledger.keep_headers(sent, names, values, now)
                 is_accepted = True
                 return AcceptedResponse(response, sent, number)
             return await self._refusal(outgoing, response, sent, number, now)

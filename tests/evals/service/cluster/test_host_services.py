@@ -123,7 +123,7 @@ async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
         "acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 1.0
     )
     accepted = ledger.add_request("acme", "m", 1, 1.0)
-    ledger.keep_headers(accepted, ((b"X-RateLimit-Remaining-Tokens", b"5"), (b"Set-Cookie", b"secret")), 1.0)
+    ledger.keep_headers(accepted, (b"X-RateLimit-Remaining-Tokens", b"Set-Cookie"), (b"5", b"secret"), 1.0)
     assert await heard(line) == [
         Observed("acme", "m", {"retry-after": "7"}),
         Observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}),

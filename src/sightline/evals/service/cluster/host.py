@@ -165,10 +165,10 @@ class FarLedger(Ledger):
         super().observe_headers(provider, model, headers, at)
         self._forward(provider, model, headers, at)
 
-    def keep_headers(self, sent: SentRequest, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
+    def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], at: float) -> None:
         """Keep the headers of an accepted response and forward the relevant ones to home, which admits all requests."""
-        super().keep_headers(sent, headers, at)
-        self._forward(sent.provider, sent.model, lower_case(headers), at)
+        super().keep_headers(sent, names, values, at)
+        self._forward(sent.provider, sent.model, lower_case(zip(names, values, strict=True)), at)
 
     def _forward(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
         relevant = {
