@@ -69,13 +69,13 @@ def test_a_large_record_is_written_by_a_system_call_whether_or_not_that_takes_al
 ) -> None:
     journal = JournalWriter(tmp_path)
     sizes: list[int] = []
-    pwrite = os.pwrite
 
-    def write_some(file: int, data: bytes, at: int) -> int:
+    def write_some(file: int, pieces: tuple[bytes, ...], at: int) -> int:
+        data = b"".join(pieces)
         sizes.append(len(data))
-        return pwrite(file, data[:most], at)
+        return os.pwrite(file, data[:most], at)
 
-    monkeypatch.setattr(os, "pwrite", write_some)
+    monkeypatch.setattr(journal_module, "write_at", write_some)
     append(journal, 0)
     append(journal, 1, size=100_000)
     append(journal, 2)
@@ -92,7 +92,7 @@ def test_a_large_record_that_cannot_be_written_is_a_fault_and_the_next_one_takes
 
     journal = JournalWriter(tmp_path)
     append(journal, 0)
-    monkeypatch.setattr(os, "pwrite", fail)
+    monkeypatch.setattr(journal_module, "write_at", fail)
     with pytest.raises(Fault):
         append(journal, 1, size=100_000)
     monkeypatch.undo()

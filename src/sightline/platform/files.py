@@ -119,13 +119,15 @@ def map_file(path: Path) -> tuple[memoryview, int]:
         return memoryview(file.read()), size
 
 
-def write_at(file: int, data: bytes, at: int) -> int:
+def write_at(file: int, pieces: tuple[bytes, ...], at: int) -> int:
     """Write at a place of a file whose pages are mapped too, and return how much was written, which may not be all.
     On Windows it is nothing: a write does not show in the mapped pages there."""
     if sys.platform == "win32":
         written = 0
+    elif sys.platform == "linux":
+        written = os.pwritev(file, pieces, at)
     else:
-        written = os.pwrite(file, data, at)
+        written = os.pwrite(file, b"".join(pieces), at)
     return written
 
 

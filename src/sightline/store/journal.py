@@ -106,20 +106,20 @@ class JournalWriter:
 
     def append(self, data: bytes) -> None:
         """Write a record of these entries, which are encoded; the end of this process cannot lose it any more."""
+        head = RECORD_HEAD.pack(len(data), zlib.crc32(data))
+        size, written = len(head) + len(data), 0
         with self._writing:
-            size, written, mapped = len(data), 0, self._map
+            mapped = self._map
             try:
-                if mapped is None or self._at + RECORD_HEAD.size + size > len(mapped):
-                    mapped = self._start_segment(RECORD_HEAD.size + size)
-                start = self._at + RECORD_HEAD.size
+                if mapped is None or self._at + size > len(mapped):
+                    mapped = self._start_segment(size)
                 if size >= _LARGE:
-                    written = write_at(self._file, data, start)
+                    written = write_at(self._file, (head, data), self._at)
             except OSError as error:
                 raise unwritable(self._folder, error) from None
-            end = start + size
+            end = self._at + size
             if written < size:
-                mapped[start + written : end] = data[written:] if written else data
-            RECORD_HEAD.pack_into(mapped, self._at, size, zlib.crc32(data))
+                mapped[self._at + written : end] = (head + data)[written:]
             _NUMBER.pack_into(mapped, _END, end)
             if self._is_forced:
                 mapped.flush()
