@@ -1,6 +1,8 @@
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -102,12 +104,20 @@ def test_what_was_not_used_for_longest_is_forgotten_first(counted: list[str], mo
     assert counted == ["a", "b", "c", "b"]
 
 
-def test_long_texts_do_not_pile_up(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_count, "_REMEMBERED_CHARACTERS", 10)
-    counter = TextCounter(EXACT)
-    for text in ("12345678", "abc", "12345678"):
-        counter.count(text)
-    assert counted == ["12345678", "abc", "12345678"]
+class Text(str):
+    """A text that can be seen to be gone."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_a_text_that_was_counted_is_not_kept() -> None:
+    counter, text = TextCounter(Facts()), Text("a long text")
+    kept = weakref.ref(text)
+    first = counter.count(text)
+    del text
+    gc.collect()
+    assert kept() is None
+    assert counter.count("a long text") is first
 
 
 PROSE = WRITTEN["english"][0] + " " + WRITTEN["technical"][0]

@@ -27,16 +27,3 @@ def test_replacing_and_removing_entries() -> None:
     assert (cache.pop("b"), cache.pop("b")) == (2, None)
     cache.clear()
     assert len(cache) == 0
-
-
-def test_entries_that_are_too_heavy_together_are_evicted() -> None:
-    """The weight of a replaced or removed entry is free again; one that is too heavy alone is not kept."""
-    cache: BoundedCache[str, str] = BoundedCache(9, weigh=lambda _, text: len(text), most_weight=5)
-    for key, text in (("a", "12"), ("b", "34"), ("a", "1"), ("c", "56")):
-        cache.put(key, text)
-    assert cache.items() == [("b", "34"), ("a", "1"), ("c", "56")]
-    cache.pop("a")
-    cache.put("d", "789")
-    assert cache.items() == [("c", "56"), ("d", "789")]
-    cache.put("e", "123456")
-    assert cache.items() == []

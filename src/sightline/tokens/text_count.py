@@ -213,7 +213,6 @@ def _load(name: str) -> "AnyTokenizer | None":
 SPREAD = 0.15
 _OPENAI = frozenset({"o200k_base", "cl100k_base"})
 _REMEMBERED_TEXTS = 16_384
-_REMEMBERED_CHARACTERS = 32_000_000
 
 
 class TextCounter:
@@ -221,9 +220,8 @@ class TextCounter:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._counted: BoundedCache[str, Estimate] = BoundedCache(
-            _REMEMBERED_TEXTS, weigh=lambda text, _: len(text), most_weight=_REMEMBERED_CHARACTERS
-        )
+        self._counted: BoundedCache[tuple[int, int], Estimate] = BoundedCache(_REMEMBERED_TEXTS)
+        """By hash and length of the text: the texts themselves would be megabytes."""
 
     @property
     def is_exact(self) -> bool:
@@ -244,10 +242,11 @@ class TextCounter:
         """Tokens of the text by itself."""
         if not text:
             return NOTHING
-        known = self._counted.get(text)
+        key = hash(text), len(text)
+        known = self._counted.get(key)
         if known is None:
             known = self._fresh(text)
-            self._counted.put(text, known)
+            self._counted.put(key, known)
         return known
 
     def _fresh(self, text: str) -> Estimate:

@@ -1,7 +1,7 @@
 """A mapping of bounded size that forgets what was not used for longest."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -9,14 +9,10 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """Keeps up to `maxsize` entries; with `weigh`, entries that weigh up to `most_weight` together. `get` and `put`
-    count as use; `peek`, `in` and iteration do not."""
+    """Keeps up to `maxsize` entries. `get` and `put` count as use; `peek`, `in` and iteration do not."""
 
-    def __init__(self, maxsize: int, *, weigh: Callable[[K, V], int] | None = None, most_weight: int = 0) -> None:
+    def __init__(self, maxsize: int) -> None:
         self.maxsize = maxsize
-        self._weigh = weigh or (lambda _key, _value: 0)
-        self._most_weight = most_weight
-        self._weight = 0
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
@@ -27,12 +23,12 @@ class BoundedCache(Generic[K, V]):
         return self._entries[key]
 
     def put(self, key: K, value: V) -> None:
-        """Store the value as the one used last, and evict the least recently used that are too many or too heavy."""
-        self.pop(key)
+        """Store the value as the one used last, and forget the one that was not used for longest if they are too
+        many."""
         self._entries[key] = value
-        self._weight += self._weigh(key, value)
-        while len(self._entries) > self.maxsize or self._weight > self._most_weight:
-            self._weight -= self._weigh(*self._entries.popitem(last=False))
+        self._entries.move_to_end(key)
+        if len(self._entries) > self.maxsize:
+            self._entries.popitem(last=False)
 
     def peek(self, key: K) -> V | None:
         """Return the value without marking it as used; None if there is none."""
@@ -40,11 +36,7 @@ class BoundedCache(Generic[K, V]):
 
     def pop(self, key: K) -> V | None:
         """Remove the entry and return its value; None if there is none."""
-        if key not in self._entries:
-            return None
-        value = self._entries.pop(key)
-        self._weight -= self._weigh(key, value)
-        return value
+        return self._entries.pop(key, None)
 
     def items(self) -> list[tuple[K, V]]:
         """The entries, least recently used first."""
@@ -57,7 +49,6 @@ class BoundedCache(Generic[K, V]):
     def clear(self) -> None:
         """Remove all entries."""
         self._entries.clear()
-        self._weight = 0
 
     def __contains__(self, key: K) -> bool:
         return key in self._entries
