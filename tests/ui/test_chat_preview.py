@@ -68,10 +68,16 @@ def test_beside_the_preview_the_input_keeps_room_for_topic_and_model(stage: Stag
     desk, browser = stage
     with chatting(browser, desk.server, size=(768, 1024)) as chat:
         previewed(chat, "How are you?")
-        widths = chat.page.locator(".chosen .button:not(.tools-button)").evaluate_all(
-            "(all) => all.map((each) => each.offsetWidth)"
-        )
-        assert min(widths) > 45, "a few letters of each can be read"
+        names = chat.page.locator(".chosen .button:not(.tools-button) .cut")
+        without_topic, model = names.evaluate_all("(all) => all.map((each) => each.offsetWidth)")
+        assert without_topic == 0, "the icon alone says that there is none"
+        assert model > 30, "a few letters of it can be read"
+        desk.done("POST", "topics", {"name": "Cities of the north"})
+        chat.press("Alt+t")
+        chat.page.get_by_role("dialog").get_by_role("combobox").fill("Cities")
+        chat.press("Enter")
+        expect(names.first).to_contain_text("Cities")
+        assert min(names.evaluate_all("(all) => all.map((each) => each.offsetWidth)")) > 30
 
 
 @needs_model
@@ -142,3 +148,19 @@ def test_what_is_dropped_comes_back_to_the_input(stage: Stage) -> None:
         chat.answered("One.")
         expect(chat.feed.get_by_role("article")).to_have_count(1)
     assert len(desk.sent) == 1
+
+
+def test_all_that_is_written_stays_in_sight_when_the_preview_makes_the_input_narrow(stage: Stage) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server) as chat:
+        field = chat.page.get_by_role("textbox", name="Question")
+        chat.press("Control+i")
+        chat.write("a question of about one line " * 3 + "and more")
+        height = field.bounding_box()
+        chat.press("Alt+p")
+        expect(chat.page.get_by_role("region", name="Preview of the next send")).to_be_visible()
+        chat.page.wait_for_function(
+            "([id, before]) => document.getElementById(id).offsetHeight > before",
+            arg=[field.get_attribute("id"), (height or {"height": 0})["height"]],
+        )
+        assert field.evaluate("(field) => field.scrollHeight <= field.clientHeight")

@@ -7,7 +7,7 @@ import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
 import { toastError } from "../../kit/toast.js";
-import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { cancel, choose, dialog, isPosting, isStepping, send, waitsFor } from "./actions.js";
 import { AttachButton, AttachmentTray, attachmentsFrom, bringsFiles } from "./attachments.js";
 import { inChat } from "./chats.js";
@@ -35,17 +35,33 @@ export function pickTopicOfNext() {
   };
 }
 
+/** Make the field as high as what is written in it, and not much higher than the window allows.
+ * @param {HTMLTextAreaElement} field */
+function fit(field) {
+  field.style.height = "auto";
+  field.style.height = `${Math.min(field.scrollHeight + 2, Math.max(innerHeight * 0.4, 80))}px`;
+}
+
 export function Input() {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [isOver, setOver] = useState(false);
   const words = text.value;
   const trouble = view.value?.tools_trouble ?? null;
   useLayoutEffect(() => {
+    if (field.current) fit(field.current);
+  }, [words]);
+  useEffect(() => {
     const element = field.current;
     if (!element) return;
-    element.style.height = "auto";
-    element.style.height = `${Math.min(element.scrollHeight + 2, Math.max(innerHeight * 0.4, 80))}px`;
-  }, [words]);
+    let width = element.clientWidth;
+    const sized = new ResizeObserver(() => {
+      if (element.clientWidth === width) return;
+      width = element.clientWidth;
+      fit(element);
+    });
+    sized.observe(element);
+    return () => sized.disconnect();
+  }, []);
   /** @param {DataTransfer | null} given */
   const attach = async (given) => {
     const more = await attachmentsFrom(given, items.value);
@@ -196,7 +212,7 @@ function Choices() {
   return html`<span class="chosen">
     <button
       type="button"
-      class="button quiet cut"
+      class=${`button quiet cut topic-button ${shown?.topic_path.length ? "" : "is-unused"}`}
       aria-label=${`Topic: ${topic}`}
       title="Topic of the next question (T)"
       onClick=${thenWrite(pickTopicOfNext)}
