@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.dialects.faults import STATUS
+from sightline.dialects.fault_codes import STATUS
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Code, Fault

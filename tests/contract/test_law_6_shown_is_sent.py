@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.dialects.faults import status_of
+from sightline.dialects.fault_codes import status_of
 from sightline.editing.operations import AnyOperation, Duplicate, Redo, Remove, Reset, Set, SetBody, Undo, operation
 from sightline.errors import Fault
 from sightline.exchange.interception.hold import Hold

@@ -28,7 +28,8 @@ from sightline.dialects.dialect import (
     show_model,
     state_fault,
 )
-from sightline.dialects.faults import provider_fault, status_of
+from sightline.dialects.fault_codes import status_of
+from sightline.dialects.faults import provider_fault
 from sightline.dialects.fields import as_object, as_str, compact, merge, opt_int, opt_list, opt_str, rest, unknown
 from sightline.dialects.losses import describe, lose_choices, lose_partial
 from sightline.dialects.option_table import options_of, read_options, write_options

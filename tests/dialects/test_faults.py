@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects import faults
-from sightline.dialects.fault_codes import code_of, is_page
-from sightline.dialects.faults import HINTS, STATUS, numbers_of, provider_fault, status_of, wait_of
+from sightline.dialects.fault_codes import HINTS, STATUS, code_of, is_page, status_of
+from sightline.dialects.faults import numbers_of, provider_fault, wait_of
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import LABELS, UNSTATED, Code, Fault, Numbers
 

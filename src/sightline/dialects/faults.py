@@ -1,8 +1,7 @@
-"""Provider errors classified: an error body becomes a `Fault`, and a fault gets the status that a client sees.
+"""A provider's error as a `Fault`: its code by `fault_codes`, and the figures and the wait that its text states.
 
 A rate limit is not an overflow. Only a request that is itself too large, for the window or for the rate, can be helped
-by making it smaller; everything else must leave a person's history alone. `fault_codes` classifies the text;
-the figures and the wait are read here.
+by making it smaller; everything else must leave a person's history alone.
 """
 
 import re
@@ -11,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from sightline.dialects.fault_codes import NOT_FOUND, code_of, is_page
+from sightline.dialects.fault_codes import HINTS, NOT_FOUND, code_of, is_page
 from sightline.errors import UNSTATED, Code, Fault, Numbers
 from sightline.model.json import Json
 from sightline.wire.retry_after import retry_after
@@ -149,56 +148,6 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
     return None
 
 
-STATUS: Mapping[Code, int] = {
-    Code.INVALID_REQUEST: 400,
-    Code.AUTH: 401,
-    Code.PERMISSION: 403,
-    Code.MODEL_UNKNOWN: 404,
-    Code.CONTEXT_OVERFLOW: 400,
-    Code.REQUEST_TOO_LARGE: 413,
-    Code.REQUEST_TOO_LARGE_FOR_RATE: 429,
-    Code.RATE_LIMITED: 429,
-    Code.QUOTA: 429,
-    Code.CAP_REACHED: 400,
-    Code.CONTENT_FILTERED: 400,
-    Code.OVERLOADED: 503,
-    Code.UPSTREAM_ERROR: 502,
-    Code.UPSTREAM_PROTOCOL: 502,
-    Code.TIMEOUT_IDLE: 504,
-    Code.NETWORK: 502,
-    Code.CANCELLED: 499,
-    Code.TRANSLATION_LOSS: 400,
-    Code.USAGE: 400,
-    Code.CONFIG: 400,
-    Code.LOCAL_UNAVAILABLE: 503,
-}
-"""The HTTP status of a fault that has none of its own."""
-
-HINTS: Mapping[Code, str] = {
-    Code.INVALID_REQUEST: "Change the request as the message says; sending it again unchanged cannot help.",
-    Code.AUTH: "Check the API key and that it belongs to this provider.",
-    Code.PERMISSION: "The key is valid but may not do this; check its project, region and model access.",
-    Code.MODEL_UNKNOWN: "Check the model's name and that the key may use it.",
-    Code.CONTEXT_OVERFLOW: "Remove messages or parts until the prompt and the reply fit the model's window.",
-    Code.REQUEST_TOO_LARGE: "The body is larger than the provider takes; remove or shrink attachments.",
-    Code.REQUEST_TOO_LARGE_FOR_RATE: "This request alone exceeds the tokens per minute; shrink it or raise the limit.",
-    Code.RATE_LIMITED: "Wait and send it again; the history is not the cause.",
-    Code.CAP_REACHED: "A cap of this gateway is reached; have it raised, or wait until its window ends.",
-    Code.QUOTA: "The account has no quota left; check plan and billing. Waiting does not help.",
-    Code.CONTENT_FILTERED: "The provider's filter refused it; change the flagged content.",
-    Code.OVERLOADED: "The provider is overloaded; send it again later.",
-    Code.UPSTREAM_ERROR: "The provider failed; send it again.",
-    Code.UPSTREAM_PROTOCOL: "The answer is not one of this API; check base_url and dialect, and look at what came.",
-    Code.TIMEOUT_IDLE: "The provider stopped answering; send it again or raise the idle timeout.",
-    Code.NETWORK: "Check the network, the proxy and the provider's base_url.",
-    Code.CANCELLED: "Send the request again if it is still wanted.",
-    Code.TRANSLATION_LOSS: "Change the input, choose another target, or do without strict.",
-    Code.USAGE: "See the command's --help.",
-    Code.CONFIG: "Correct sightline.toml at the named place; `sightline config check` shows all that is wrong with it.",
-    Code.LOCAL_UNAVAILABLE: "Run `sightline doctor`, or use a provider that you have a key for.",
-}
-"""What a person can do about a fault of this code."""
-
 _WRONG_ADDRESS: Final = "There is nothing at this address; check the provider's base_url, its path and its version."
 _WEB_PAGE: Final = "This is a web page and not the API's answer; check base_url, and what stands between you and it."
 _COUNTED: Final = frozenset({Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE, Code.RATE_LIMITED, Code.QUOTA})
@@ -233,15 +182,6 @@ def provider_fault(
         details=details,
         numbers=numbers if code in _COUNTED else UNSTATED,
     )
-
-
-def status_of(fault: Fault) -> int:
-    """The status that a client gets: the provider's own where it gave one, else the code's."""
-    if fault.code is Code.CONTEXT_OVERFLOW:
-        return STATUS[fault.code]
-    if fault.status is not None and fault.status >= 400:
-        return fault.status
-    return STATUS[fault.code]
 
 
 def _readable_message(message: str) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import dialect_of_model_paths
-from sightline.dialects.faults import status_of
+from sightline.dialects.fault_codes import status_of
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest

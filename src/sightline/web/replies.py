@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.dialects.faults import status_of
+from sightline.dialects.fault_codes import status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.web.asgi import Headers, WebResponse

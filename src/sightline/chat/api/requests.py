@@ -12,7 +12,7 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import Flag, Hand, Star
 from sightline.chat.core.topics import ROOT, Parameters
 from sightline.chat.service.chat import Chat, SavedFilter
-from sightline.dialects.faults import status_of
+from sightline.dialects.fault_codes import status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.web import replies

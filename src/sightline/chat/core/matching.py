@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 from sightline.chat.core.pair import LifecycleState, MessagePair
 from sightline.chat.core.topics import Topics
-from sightline.dialects.faults import STATUS
+from sightline.dialects.fault_codes import STATUS
 from sightline.errors import Code
 from sightline.filters.expression import (
     AgeTerm,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from sightline.dialects.faults import provider_fault, status_of
+from sightline.dialects.fault_codes import status_of
+from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import FieldReceived, StreamEvent
 from sightline.model.json import Json, JsonObject

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from sightline.dialects.faults import HINTS, provider_fault, status_of
+from sightline.dialects.fault_codes import HINTS, status_of
+from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 

@@ -7,7 +7,8 @@ it, a list of what is wrong with each field, or another provider's error wrapped
 import re
 from collections.abc import Mapping
 
-from sightline.dialects.faults import provider_fault, status_of
+from sightline.dialects.fault_codes import status_of
+from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import decode, encode

@@ -6,7 +6,8 @@ is `{"error": {"code", "message"}}` with our own codes as the words.
 
 from collections.abc import Mapping
 
-from sightline.dialects.faults import HINTS, provider_fault, status_of
+from sightline.dialects.fault_codes import HINTS, status_of
+from sightline.dialects.faults import provider_fault
 from sightline.dialects.fields import compact, opt_str
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
