@@ -1,5 +1,5 @@
-"""The walks in the map name files and functions that exist, and frequent changes take few files. That the files in the
-table of changes exist is checked with the architecture."""
+"""The walks and the table of changes in the map name what exists, and frequent changes take few files. That the files
+in the table exist is checked with the architecture."""
 
 import ast
 import re
@@ -57,3 +57,12 @@ def test_a_frequent_change_takes_few_files(change: str) -> None:
     row = MAP.partition(f"\n| {change} | ")[2].partition("\n")[0].partition(". If ")[0]
     files = {name for name in re.findall(r"`([\w./-]+)`", row) if (ROOT / "src" / "sightline" / name).is_file()}
     assert 0 < len(files) <= MOST_FILES[change], sorted(files)
+
+
+def test_the_table_of_changes_names_what_exists() -> None:
+    files = (path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".js", ".toml"))
+    words = {word for path in files for word in re.findall(r"\w+", path.read_text())}
+    rows = MAP.partition("## Where a change goes\n")[2].partition("\n## ")[0]
+    named = {word for name in re.findall(r"`([\w.]+)`", rows) for word in name.split(".")}
+    assert named
+    assert not named - words

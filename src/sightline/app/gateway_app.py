@@ -176,7 +176,7 @@ class _PlainWriter:
             self._kept.append(response_body(data, more=True))
 
     def chunk_writer(self) -> None:
-        """Whoever serves this frames the body."""
+        """None: the other server frames the body."""
 
     def take_body(self) -> bytes | None:
         """Nothing: the body comes from the other server, piece by piece."""

@@ -92,7 +92,7 @@ class Exchanges:
             try:
                 recorded = await self._records.read(exchange)
             except Fault:
-                continue  # retention has taken it since it was list_filter
+                continue  # retention has taken it since it was listed
             if (snippet := await asyncio.to_thread(_find_snippet, recorded, words)) is not None:
                 found.append(snippet)
         return SnippetsShown(tuple(words), tuple(found))

@@ -36,7 +36,7 @@ class AskModel(msgspec.Struct, frozen=True):
 
 
 class Approve(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Let a person decide about these calls. Answered by `Decided`.
+    """Let a person decide about these calls. Answered by `CallsDecided`.
 
     `objections` say, by key, why arguments that were edited the last time cannot be used. `allowed` are the keys of
     calls that a rule allows; they are here where hooks look at every call.

@@ -107,7 +107,7 @@ class Rates:
         return await self.admit_model(choice.provider_name, choice.model, choice.facts, tokens)
 
     async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> ReservedPlace:
-        """Like `admit`, for a caller without a `Choice`."""
+        """Like `admit`, for a caller without a `ModelChoice`."""
         while True:
             now = self._clock.now()
             wait = self._ledger.wait(provider, model, tokens, now, facts)

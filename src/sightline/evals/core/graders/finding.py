@@ -68,7 +68,7 @@ class CallAdded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NeedFile(msgspec.Struct, frozen=True):
-    """Bring the bytes of a file of the suite. Answered by `Brought`."""
+    """Bring the bytes of a file of the suite. Answered by `FileContent`."""
 
     path: str
 
