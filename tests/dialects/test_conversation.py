@@ -10,7 +10,7 @@ from sightline.dialects.conversation import (
     with_answers,
     with_ids,
     with_policy,
-    with_somebody,
+    with_user_message,
     with_words,
     without_private_lines,
 )
@@ -67,11 +67,11 @@ def test_merge_all_moves_later_ones_to_the_front_and_says_so() -> None:
 
 def test_where_only_system_messages_stand_the_last_one_speaks_as_the_user() -> None:
     report = Report()
-    spoken = with_somebody((SYSTEM, DEVELOPER), report, "anthropic")
+    spoken = with_user_message((SYSTEM, DEVELOPER), report, "anthropic")
     assert [message.role for message in spoken] == ["system", "user"]
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/1", "content")]
-    assert with_somebody((SYSTEM, USER), report, "anthropic") == (SYSTEM, USER)
-    assert with_somebody((), report, "anthropic") == ()
+    assert with_user_message((SYSTEM, USER), report, "anthropic") == (SYSTEM, USER)
+    assert with_user_message((), report, "anthropic") == ()
 
 
 def test_ids_are_left_alone_where_every_part_has_one() -> None:

@@ -105,7 +105,7 @@ def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tu
     )
 
 
-def with_somebody(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
+def with_user_message(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
     """The messages with at least one to answer: where all are system messages, the last one becomes the user's."""
     if not messages or any(message.role not in SYSTEM_ROLES for message in messages):
         return messages

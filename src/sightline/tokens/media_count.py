@@ -10,19 +10,17 @@ from math import ceil, floor, sqrt
 from typing import assert_never
 
 from sightline.catalog.facts import ImageCost
-from sightline.dialects.dialect import TokenRules
+from sightline.dialects.dialect import Band, TokenRules
 from sightline.model.parts import FileId, Inline, Link, PlainText, Source
 from sightline.tokens.estimate import Estimate, between, exactly
 from sightline.tokens.text_count import TextCounter
 
-Rate = tuple[float, float, float]
-
-_SECOND_OF_FILM: Rate = (66, 263, 300)
-_PAGES_OF_A_BYTE: Rate = (1 / 1_000_000, 1 / 60_000, 1 / 2_000)
-_SECONDS_OF_A_BYTE: Rate = (1 / 48_000, 1 / 16_000, 1 / 1_000)
-_SECONDS_OF_FILM_IN_A_BYTE: Rate = (1 / 4_000_000, 1 / 250_000, 1 / 20_000)
+_SECOND_OF_FILM: Band = (66, 263, 300)
+_PAGES_OF_A_BYTE: Band = (1 / 1_000_000, 1 / 60_000, 1 / 2_000)
+_SECONDS_OF_A_BYTE: Band = (1 / 48_000, 1 / 16_000, 1 / 1_000)
+_SECONDS_OF_FILM_IN_A_BYTE: Band = (1 / 4_000_000, 1 / 250_000, 1 / 20_000)
 _AROUND = 50
-_OUT_OF_SIGHT: Rate = (0, 2_000, 200_000)
+_OUT_OF_SIGHT: Band = (0, 2_000, 200_000)
 _A_PAGE = re.compile(rb"/Type\s*/Page[^s]")
 
 
@@ -58,15 +56,15 @@ def _decode_base64(data: str) -> bytes:
         return data.encode("utf-8", "replace")
 
 
-def _scale(rate: Rate, amount: float) -> Rate:
+def _scale(rate: Band, amount: float) -> Band:
     return rate[0] * amount, rate[1] * amount, rate[2] * amount
 
 
-def _times(rate: Rate, amount: Rate, how: str) -> Estimate:
+def _times(rate: Band, amount: Band, how: str) -> Estimate:
     return between(rate[0] * amount[0], rate[1] * amount[1], rate[2] * amount[2] + _AROUND, how)
 
 
-def _pages(data: bytes) -> Rate:
+def _pages(data: bytes) -> Band:
     amount = len(_A_PAGE.findall(data))
     if amount:
         return amount, amount, amount
@@ -74,7 +72,7 @@ def _pages(data: bytes) -> Rate:
     return max(1, low), max(1, likely), max(1, high)
 
 
-def _seconds(data: bytes) -> Rate:
+def _seconds(data: bytes) -> Band:
     if data.startswith(b"RIFF") and data[8:12] == b"WAVE" and (rate := int.from_bytes(data[28:32], "little")):
         amount = len(data) / rate
         return amount, amount, amount

@@ -73,7 +73,7 @@ def test_topics_above_come_first_however_they_were_moved() -> None:
 
 def test_markdown_is_read_again_with_every_word() -> None:
     kept = history()
-    text = to_markdown(kept, kept, "My chat")
+    text = to_markdown(kept, kept)
     assert "## AI > Research — acme — " in text.decode()
     assert "> [error: cancelled]" in text.decode()
     again = [*ChatHistory([read_chat(text).fact])]

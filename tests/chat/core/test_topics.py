@@ -1,8 +1,7 @@
 import pytest
 
-from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.core.topics import ROOT, Inherited, Parameters, Topic, Topics, compose_system_prelude, model_at_hand
+from sightline.chat.core.topics import ROOT, Inherited, Parameters, Topic, Topics, compose_system_prelude
 from sightline.errors import Code, Fault
 
 
@@ -146,22 +145,3 @@ def test_the_family_s_base_instructions_stand_where_no_topic_has_a_system_prompt
     own = Inherited(system_prompt="You help.", has_system_prompt=True, instructions="Use metres.")
     assert compose_system_prelude(own, ChatSettings(), "Be careful.") == "You help.\n\nUse metres."
     assert compose_system_prelude(Inherited(has_system_prompt=True), ChatSettings(), "Be careful.") == ""
-
-
-NEWEST = MessagePair(id="a", model="newest")
-
-
-@pytest.mark.parametrize(
-    ("selected", "topic", "newest", "expected"),
-    [
-        ("selected", "topic", NEWEST, "selected"),
-        ("", "topic", NEWEST, "topic"),
-        ("", "", NEWEST, "newest"),
-        ("", "", MessagePair(id="a"), "default"),
-        ("", "", None, "default"),
-    ],
-)
-def test_the_selected_model_goes_before_all_others(
-    selected: str, topic: str, newest: MessagePair | None, expected: str
-) -> None:
-    assert model_at_hand(selected, Inherited(model=topic), newest, "default") == expected

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import msgspec
 
-from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 
@@ -181,8 +180,3 @@ def compose_system_prelude(topic: Inherited, settings: ChatSettings, base: str =
     directives = dict.fromkeys(filter(None, map(str.strip, (*topic.style_directives, *settings.style_directives))))
     first = topic.system_prompt if topic.has_system_prompt or topic.system_prompt else base
     return "\n\n".join(filter(None, (first.strip(), topic.instructions.strip(), "\n".join(directives))))
-
-
-def model_at_hand(selected: str, topic: Inherited, newest: MessagePair | None, default: str) -> str:
-    """The model that the user selected; else the topic's, that of the newest pair, or the default."""
-    return selected or topic.model or ("" if newest is None else newest.model) or default

@@ -16,7 +16,7 @@ from sightline.chat.core.pair import MessagePair, Trouble
 from sightline.chat.core.plan import SendTelemetry, plan_of
 from sightline.chat.core.sending import ContextCounter, SendEnding, counter_of, trim_summary
 from sightline.chat.core.sizing import ChatSettings, Sizer
-from sightline.chat.core.topics import ROOT, Inherited, model_at_hand
+from sightline.chat.core.topics import ROOT, Inherited
 from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import Chat
@@ -340,12 +340,13 @@ class Views:
             return ()
 
     def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
-        """The model for the next question. One that was not selected may be gone: a topic's, or an old pair's."""
+        """The model for the next question: the selected one, else the topic's, that of the newest pair, or the default.
+        One that was not selected may be gone; then it is the default."""
         if not selected:
-            for newest in (self._chat.history.newest, None):
-                name = model_at_hand("", topic, newest, "")
-                if name and (choice := self._models.find(name)) is not None:
-                    return name, choice
+            newest = self._chat.history.newest
+            name = topic.model or ("" if newest is None else newest.model)
+            if name and (choice := self._models.find(name)) is not None:
+                return name, choice
         name = selected or self._models.default
         return name, self._models.resolve(name)
 

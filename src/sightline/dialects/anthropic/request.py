@@ -17,7 +17,7 @@ from sightline.dialects.conversation import (
     with_answers,
     with_ids,
     with_policy,
-    with_somebody,
+    with_user_message,
 )
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import (
@@ -450,7 +450,7 @@ class _Conversation:
             if not messages:
                 at = self._messages[-1].at if self._messages else ""
                 self._report.lose(at, "every message", "nothing is left to answer", "content")
-            messages = with_somebody(messages, self._report, NAME)
+            messages = with_user_message(messages, self._report, NAME)
             if messages and messages[-1].role == "assistant":
                 self._blocks.trim_end()
         count = leading_count(messages)

@@ -19,7 +19,7 @@ from sightline.dialects.conversation import (
     plain_text,
     with_answers,
     with_policy,
-    with_somebody,
+    with_user_message,
 )
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest, unknown, wrong
@@ -374,7 +374,7 @@ def _write_messages(messages: tuple[Message, ...], document: JsonObject, report:
     if not same:
         if not messages:
             report.lose(last_at, "every message", "nothing is left to answer", "content")
-        messages = with_somebody(messages, report, NAME)
+        messages = with_user_message(messages, report, NAME)
     count = leading_count(messages)
     instruction = [part for _, parts in written[:count] for part in parts]
     if same and count:

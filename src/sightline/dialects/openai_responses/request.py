@@ -8,7 +8,7 @@ from typing import TypeGuard
 import msgspec
 from msgspec.structs import replace
 
-from sightline.dialects.conversation import with_ids, with_policy, with_somebody
+from sightline.dialects.conversation import with_ids, with_policy, with_user_message
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_str, rest, str_of, unknown, wrong
 from sightline.dialects.openai_responses.client_tools import (
@@ -246,7 +246,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     same = request.dialect == NAME
     messages = with_policy(request.messages, target.system, report)
     if not same:
-        messages = with_ids(with_somebody(messages, report, NAME), report)
+        messages = with_ids(with_user_message(messages, report, NAME), report)
     document: JsonObject = {"model": request.model} if request.model else {}
     brought = Brought(() if same else messages)
     writer = ItemWriter(report, request.dialect, brought.spaces)

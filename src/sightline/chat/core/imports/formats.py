@@ -210,10 +210,10 @@ _TICKS = re.compile("`{3,}")
 _IS_USER = re.compile(_USER, re.IGNORECASE)
 
 
-def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
+def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair]) -> bytes:
     """The pairs in order, to be read and to be imported again."""
     # In pieces, here and below, so that a large export in a thread lets other threads run in between.
-    pieces = ([f"# {title}", ""], *(_paragraphs(history, pair) for pair in pairs))
+    pieces = (["# Chat", ""], *(_paragraphs(history, pair) for pair in pairs))
     return b"\n".join("\n".join(lines).encode("utf-8", "replace") for lines in pieces)
 
 

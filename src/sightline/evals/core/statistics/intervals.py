@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from math import atan, comb, cos, exp, fsum, lgamma, log1p, pi, sin, sqrt, tan
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -37,19 +37,9 @@ def upper(level: float) -> float:
     return (1 + level) / 2
 
 
-_NORMAL = NormalDist()
+NORMAL = NormalDist()
 _NEARLY_NORMAL = 2000
 """From so many degrees of freedom on, an expansion around the normal distribution is exact to the last digits."""
-
-
-def normal_cdf(value: float) -> float:
-    """The share of the standard normal distribution below this value."""
-    return _NORMAL.cdf(value)
-
-
-def normal_quantile(probability: float) -> float:
-    """The value below which this share of the standard normal distribution lies."""
-    return _NORMAL.inv_cdf(probability)
 
 
 def t_cdf(value: float, freedom: int) -> float:
@@ -76,7 +66,7 @@ def t_quantile(probability: float, freedom: int) -> float:
         return -t_quantile(1 - probability, freedom)
     if freedom == 1:
         return tan(pi * (probability - 0.5))
-    normal = normal_quantile(probability)
+    normal = NORMAL.inv_cdf(probability)
     if freedom >= _NEARLY_NORMAL:
         return _cornish_fisher(normal, freedom)
     # The distribution function is concave above its middle and the normal quantile lies below the one that is looked
@@ -185,7 +175,6 @@ def quantile_of(values: Sequence[float], share: float) -> float:
 Draw: TypeAlias = Callable[[int, int], Sequence[int]]
 """`draw(below, count)`: so many whole numbers from 0 up to, and without, `below`, each as likely as any other."""
 
-Method: TypeAlias = Literal["bca", "percentile"]
 RESAMPLES = 2000
 _FEWEST_RESAMPLES = 499
 _MOST_DRAWS = 1_000_000
@@ -198,7 +187,6 @@ def bootstrap_interval(
     *,
     groups: Sequence[str] = (),
     level: float = LEVEL,
-    method: Method = "bca",
     resamples: int = RESAMPLES,
 ) -> Interval | None:
     """The interval of the mean, whole clusters being drawn. None where the values leave nothing to draw from, or where
@@ -207,8 +195,6 @@ def bootstrap_interval(
     if not resamples or len(sums) < _FEWEST_CLUSTERS or _are_same(sums, sizes):
         return None
     means = resample_means(sums, sizes, draw, within_work(resamples, len(sums)))
-    if method == "percentile":
-        return percentile_interval(means, level)
     total, count = fsum(sums), sum(sizes)
     without = [(total - part) / (count - size) for part, size in zip(sums, sizes, strict=True)]
     return bca_interval(means, total / count, without, level)
@@ -250,7 +236,7 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
     share = below / (2 * len(means))
     if not 0 < share < 1:
         return percentile_interval(means, level)
-    bias = normal_quantile(share)
+    bias = NORMAL.inv_cdf(share)
     centre = fsum(without) / len(without)
     widest = max(abs(centre - mean) for mean in without)
     # In units of the widest: the powers of very small differences would be 0.
@@ -259,14 +245,14 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
     acceleration = fsum(each**3 for each in apart) / (6 * squares**1.5) if apart else 0.0
     ends = []
     for probability in (1 - upper(level), upper(level)):
-        z = bias + normal_quantile(probability)
-        ends.append(quantile_of(means, normal_cdf(bias + z / (1 - acceleration * z))))
+        z = bias + NORMAL.inv_cdf(probability)
+        ends.append(quantile_of(means, NORMAL.cdf(bias + z / (1 - acceleration * z))))
     return Interval(ends[0], ends[1], level, "bca")
 
 
 def wilson_interval(passes: int, count: int, level: float = LEVEL) -> Interval:
     """The interval of a share, which stays between 0 and 1 and does not collapse where all or none pass."""
-    z = normal_quantile(upper(level))
+    z = NORMAL.inv_cdf(upper(level))
     share, square = passes / count, z * z / count
     centre = (share + square / 2) / (1 + square)
     reach = z / (1 + square) * sqrt(share * (1 - share) / count + square / (4 * count))

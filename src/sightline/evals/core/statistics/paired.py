@@ -12,13 +12,13 @@ import msgspec
 
 from sightline.evals.core.statistics.intervals import (
     LEVEL,
+    NORMAL,
     RESAMPLES,
     Draw,
     Interval,
     Mean,
     bootstrap_interval,
     mean_of,
-    normal_quantile,
     sums_of,
     upper,
     within_work,
@@ -128,12 +128,12 @@ POWER = 0.8
 
 def smallest_effect(error: float, level: float = LEVEL, power: float = POWER) -> float:
     """The true difference that would be found with this probability, given the standard error (Miller 2024)."""
-    return (normal_quantile(upper(level)) + normal_quantile(power)) * error
+    return (NORMAL.inv_cdf(upper(level)) + NORMAL.inv_cdf(power)) * error
 
 
-def cases_needed(effect: float, error: float, count: int, level: float = LEVEL, power: float = POWER) -> int:
+def cases_needed(effect: float, error: float, count: int, level: float = LEVEL) -> int:
     """How many cases, grouped as these, it takes to find such a difference where `count` of them have this error."""
-    return ceil(count * (smallest_effect(error, level, power) / effect) ** 2)
+    return ceil(count * (smallest_effect(error, level) / effect) ** 2)
 
 
 NOISE = 1e-9
