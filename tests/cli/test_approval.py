@@ -12,8 +12,7 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.approvers import Interrupted
-from sightline.agent.service.toolsets import KeptRule, KeptRules
+from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
 from sightline.cli.terminal import Keyboard, open_keyboard
 from sightline.cli.tool_run import TerminalPerson
 from sightline.model.parts import Text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from sightline.agent.service.toolsets import KeptRules
+from sightline.agent.service.approvers import KeptRules
 from tests.agent_page import AgentDesk, add, adds, called, note, results
 from tests.browser import NARROW
 from tests.loop_stage import calls, says

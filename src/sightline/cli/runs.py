@@ -170,8 +170,8 @@ def run_resume(arguments: argparse.Namespace) -> int:
 
 async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
+    from sightline.agent.service.approvers import KeptRules
     from sightline.agent.service.run_view import MidFlightPending
-    from sightline.agent.service.toolsets import KeptRules
     from sightline.app.configuration import data_folder
     from sightline.app.tools import open_runner, tools_of_run
     from sightline.cli.run_control import Driving
@@ -285,8 +285,8 @@ async def _run_script(
 ) -> int:
     from sightline.agent.core.approval import ApprovalRule
     from sightline.agent.core.run import RunPlan
+    from sightline.agent.service.approvers import KeptRules
     from sightline.agent.service.runner import NewRun
-    from sightline.agent.service.toolsets import KeptRules
     from sightline.agent.tools.tools import together
     from sightline.app.tools import open_runner
     from sightline.catalog.catalog import Catalog

@@ -13,9 +13,8 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.approvers import Approver, Interrupted, Judging, deny_unattended
+from sightline.agent.service.approvers import Approver, Interrupted, Judging, KeptRule, KeptRules, deny_unattended
 from sightline.agent.service.runner import NewRun
-from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.opening import Opened
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.tools import ToolsWanted, open_runner, open_tools

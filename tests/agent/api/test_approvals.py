@@ -9,7 +9,7 @@ import pytest
 
 from sightline.agent.api.runs import Approvals, ApprovalShown, approval_calls
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.service.toolsets import KeptRule, KeptRules
+from sightline.agent.service.approvers import KeptRule, KeptRules
 from sightline.errors import Fault
 from sightline.web.routes import ApiCall
 

@@ -14,9 +14,10 @@ from sightline.agent.api.runs import Approvals, Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
+from sightline.agent.service.approvers import KeptRule, KeptRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
-from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
+from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import FactQueue

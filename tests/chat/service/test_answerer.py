@@ -6,22 +6,19 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.approval import Allowed
-from sightline.agent.core.limits import Reached
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.service.toolsets import KeptRule, KeptRules
+from sightline.agent.service.approvers import KeptRule, KeptRules
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer, AnswerRequest, RunToResume, answer_result_of
+from sightline.chat.service.answerer import Answerer, AnswerRequest, RunToResume
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Budgeted
 from sightline.model.reply import Usage
-from sightline.model.request import Request
 from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import ChatStage, overflows, played
 from tests.chat.service.chat_stage import says as answering_says
@@ -137,28 +134,6 @@ async def test_a_toolset_that_cannot_be_had_keeps_from_sending(stage: ChatStage)
         await stage.service.sends.send("v", "hello")
 
 
-def ended(why: str, *rounds: Round, reached: Reached | None = None) -> FinishedRun:
-    return FinishedRun(why=why, request=Request(), rounds=rounds, reached=reached)
-
-
-def test_a_run_that_did_not_come_to_its_end_says_why() -> None:
-    record = CallRecord(
-        key="1.1", id="", sent_id="call_2", name="count", arguments="{}", fate="ran", outcome=text_outcome("1")
-    )
-    called = Round(number=1, reply=calls(count(1, "")), calls=(record,))
-    given = answer_result_of(ended("limit", called, reached=Reached("requests", 1, 1)), "r_1")
-    assert given.reply.fault.message == "the run has no answer: the limit of 1 model requests is reached"
-    asking, answering = given.rounds
-    assert [part.id for part in (*asking.parts, *answering.parts)] == ["call_2", "call_2"]
-    assert given.reply.choice.parts == (), "its calls are a round, with what came of them"
-    fault = answer_result_of(ended("limit", called), "r_1").reply.fault
-    assert "one of its limits" in fault.message
-    stopped = answer_result_of(ended("cancelled", Round(number=1, reply=says("So"))), "r_1")
-    assert stopped.reply.fault.code is Code.CANCELLED
-    with pytest.raises(Fault, match="before anything was asked"):
-        answer_result_of(ended("cancelled"), "r_1")
-
-
 @equipped
 async def test_broken_off_before_its_run_has_begun_nothing_runs(stage: ChatStage, workshop: Workshop) -> None:
     await begin(stage)
@@ -191,20 +166,6 @@ async def test_a_page_knows_the_run_while_it_waits_for_a_person(stage: ChatStage
     await stage.service.sends.wait_until_idle()
     pair = stage.pair(name)
     assert (pair.assistant_text, pair.answer.run) == ("Done.", so_far.run)
-
-
-def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
-    def told(ran: dict[str, object] | str | None, *, is_edited: bool) -> object:
-        record = CallRecord(
-            key="1.1", id="c1", name="count", arguments='{"n": 1}', fate="ran", outcome=text_outcome("1"), ran=ran,
-            is_edited=is_edited,
-        )  # fmt: skip
-        called = Round(number=1, reply=calls(count(1)), calls=(record,))
-        return answer_result_of(ended("answered", called), "r_1").rounds[0].parts[0].arguments
-
-    assert told({"n": 9}, is_edited=True) == '{"n":9}'
-    assert told("ls -l", is_edited=True) == "ls -l"
-    assert told({"n": 1}, is_edited=False) == '{"n": 1}'
 
 
 async def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
+from sightline.agent.service.approvers import KeptRules
 from sightline.agent.service.runner import Runner, RunnerOptions
-from sightline.agent.service.toolsets import KeptRules, RunTools
+from sightline.agent.service.toolsets import RunTools
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded

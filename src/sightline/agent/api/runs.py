@@ -10,10 +10,10 @@ import msgspec
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.service.approvers import Interrupted
+from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
 from sightline.agent.service.run_view import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.runner import Runner
-from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
+from sightline.agent.service.toolsets import Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text

@@ -1,16 +1,22 @@
-"""Who decides in a run: a person at a terminal, a person at the page, or a policy; and who watches it."""
+"""Who decides in a run: a person at a terminal, a person at the page, or a policy; what a person has allowed for all
+runs; and who watches a run."""
 
 import asyncio
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
+import msgspec
+
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.tokens.ledger import Wait
+from sightline.wire.jsontext import MISFIT, decode
 
 Interrupted: TypeAlias = Literal["again", "skip"]
 """What becomes of a call that was running when the process ended."""
@@ -199,3 +205,79 @@ async def _answer_question(questions: "dict[str, _Open[T]]", run: str, keys: set
         return await done
     finally:
         del questions[run]
+
+
+_APPROVALS_FILE = "approvals.json"
+
+
+class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A tool by its name, the place it comes from, and the patterns that arguments must fit, by JSON pointer."""
+
+    tool: str
+    place: str
+    arguments: dict[str, str] = {}
+
+    @property
+    def rule(self) -> ApprovalRule:
+        """The same for a run."""
+        return ApprovalRule(self.tool, "allow", self.arguments)
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        fits = ", ".join(f"{pointer} like {pattern}" for pointer, pattern in self.arguments.items())
+        return f"{self.tool} ({fits or 'any arguments'})"
+
+
+class KeptRules:
+    """The file of one data folder. It is read anew each time: a person may have edited it, or another process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / _APPROVALS_FILE
+
+    def all(self) -> tuple[KeptRule, ...]:
+        """Every rule; a file that cannot be read is a fault, since a person relies on it."""
+        try:
+            data = self.file.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise self._wrong(error.strerror or str(error)) from None
+        try:
+            return msgspec.convert(decode(data), tuple[KeptRule, ...])
+        except (*MISFIT, Fault) as error:
+            raise self._wrong(error.message if isinstance(error, Fault) else str(error)) from None
+
+    def of(self, places: Mapping[str, str]) -> tuple[KeptRule, ...]:
+        """The rules about these tools, which come from these places."""
+        return tuple(kept for kept in self.all() if places.get(kept.tool) == kept.place)
+
+    def keep(self, rule: KeptRule) -> None:
+        """Remember one more."""
+        rules = self.all()
+        if rule not in rules:
+            self._write((*rules, rule))
+
+    def forget(self, rule: KeptRule) -> bool:
+        """Ask about such calls again; whether there was such a rule."""
+        rules = self.all()
+        left = tuple(each for each in rules if each != rule)
+        if left != rules:
+            self._write(left)
+        return left != rules
+
+    def _write(self, rules: tuple[KeptRule, ...]) -> None:
+        text = msgspec.json.format(msgspec.json.encode(rules), indent=2) + b"\n"
+        fresh = self.file.with_name(f"{_APPROVALS_FILE}.{os.getpid()}")
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(text)
+            fresh.replace(self.file)
+        except OSError as error:
+            raise self._wrong(error.strerror or str(error)) from None
+
+    def _wrong(self, why: str) -> Fault:
+        return Fault(
+            Code.CONFIG, f"{self.file}: {why}", hint="Correct it, or delete it; Sightline then asks about every call."
+        )

@@ -8,14 +8,15 @@ from typing import TypeAlias
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.rounds import FinishedRun, answer_of, messages_of
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.approvers import KeptRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.service.toolsets import KeptRules, ToolOpener, answer_of, messages_of
+from sightline.agent.service.toolsets import ToolOpener
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine, EventObserver

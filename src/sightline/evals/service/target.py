@@ -7,9 +7,8 @@ from typing import Protocol
 import msgspec
 
 from sightline.agent.core.limits import total_usage
-from sightline.agent.core.rounds import CallRecord, FinishedRun
+from sightline.agent.core.rounds import CallRecord, FinishedRun, answer_of
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.service.toolsets import answer_of
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, ToolUse
