@@ -12,6 +12,8 @@ test("a group has a filter that finds its exchanges", () => {
   );
   assert.equal(groupFilter("tag", "release 2", ""), 'tag:"release 2"');
   assert.equal(groupFilter("session", 'my "own"', ""), 'session:"my \\"own\\""');
+  assert.equal(groupFilter("session", "a*", ""), 'session:"a\\*"', "and not those of a session named ab");
+  assert.equal(groupFilter("project", "shop?", ""), '(session:"*@shop\\?" | session:"*@shop\\?#*")');
   assert.equal(groupFilter("client", "", ""), "");
 });
 

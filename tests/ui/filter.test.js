@@ -6,6 +6,7 @@ import {
   applyCompletion,
   errorOf,
   fitting,
+  literal,
   splitAtError,
   markWords,
   term,
@@ -55,9 +56,14 @@ test("an error is told without its column, and marked where it is", () => {
   assert.equal(errorOf({ message: "wrong" }).column, 1);
 });
 
-test("values are quoted where they must be", () => {
-  assert.equal(term("model", "claude-opus-4.1"), "model:claude-opus-4.1");
-  assert.equal(term("session", 'my "task"'), 'session:"my *task*"');
+test("a pattern is quoted where it must be", () => {
+  assert.equal(term("model", "claude-opus-*"), "model:claude-opus-*");
+  assert.equal(term("session", 'my "task"'), 'session:"my \\"task\\""');
+});
+
+test("a name with a wildcard or a backslash means itself", () => {
+  assert.equal(term("session", literal("a*b?")), 'session:"a\\*b\\?"');
+  assert.equal(term("session", literal("a\\b")), 'session:"a\\\\b"');
 });
 
 test("a text is split at the words that are looked for, whatever their case and their signs", () => {

@@ -8,7 +8,9 @@ import msgspec
 from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records, read_summaries
+from sightline.filters.expression import TextTerm, both
 from sightline.filters.parsing import parse
+from sightline.filters.predicate import literal
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
 from sightline.workbench.costs import add_up, list_filter
@@ -30,8 +32,10 @@ class SessionLines:
         """The requests of the session with this very name that all these filters take, newest first; with None, those
         of any session. The empty name is that of requests without one."""
         await self._store.settle()
-        wanted = [*terms, *([] if session is None else [f"session:{quote_value(session)}"])]
-        async for summary in read_summaries(self._store, parse(" & ".join(wanted)), self._now()):
+        wanted = parse(" & ".join(terms))
+        if session is not None:
+            wanted = both(wanted, TextTerm("session", literal(session)))
+        async for summary in read_summaries(self._store, wanted, self._now()):
             if session is None or summary.session == session:  # the filter does not tell upper from lower case
                 yield summary
 
@@ -137,12 +141,6 @@ def _brief(key: str, lines: list[Summary]) -> SessionBrief:
 def is_turn(summary: Summary) -> bool:
     """Whether it carries a conversation: mere counts of tokens do not."""
     return not summary.path.partition("?")[0].endswith(_COUNTS)
-
-
-def quote_value(text: str) -> str:
-    """A text as a value in a filter."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def not_on_record(session: str) -> Fault:

@@ -1,5 +1,5 @@
 // @ts-check
-/** Editing a filter's text: where a term begins, how a completion is applied, where an error is. */
+/** A filter's text: where a term begins, how a completion is applied, where an error is, how a term is written. */
 
 /** @typedef {{ text: string, label?: string, help?: string, from?: number }} Completion */
 /** @typedef {{ message: string, column: number, length: number, hint: string }} FilterError */
@@ -100,9 +100,14 @@ export function markWords(text, words) {
   return pieces.map((piece, index) => ({ text: piece, isHit: index % 2 === 1 })).filter((piece) => piece.text);
 }
 
-/** A value as a filter writes it: in quotes where it needs them. @param {string} field @param {string} value */
-export function term(field, value) {
-  return /^[\w.:/@*-]+$/.test(value) ? `${field}:${value}` : `${field}:"${value.replaceAll('"', "*")}"`;
+/** A pattern that means just this text. @param {string} text */
+export function literal(text) {
+  return text.replace(/[\\*?]/g, "\\$&");
+}
+
+/** Takes values that a pattern fits; it is in quotes where it must be. @param {string} field @param {string} pattern */
+export function term(field, pattern) {
+  return /^[\w.*@#/:-]+$/.test(pattern) ? `${field}:${pattern}` : `${field}:"${pattern.replaceAll('"', '\\"')}"`;
 }
 
 /** @param {string} text */

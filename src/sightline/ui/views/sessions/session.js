@@ -3,6 +3,7 @@
 
 import { get, onFact } from "../../kit/api.js";
 import { CacheAdviceList } from "../../kit/cache-advice.js";
+import { literal, term } from "../../kit/core/filter.js";
 import {
   aboutCosts,
   clientName,
@@ -150,7 +151,7 @@ function Head({ session, breaks }) {
     wanted: session.session ? ofSession(session.session) : { exchanges: allIds(session.threads) },
     what: session.session ? `session ${session.session}` : "this conversation",
   };
-  const quoted = session.session.replace(/\\/g, "\\\\").replace(/"/g, '\\"');
+  const requests = hashOf({ view: "traffic", filter: term("session", literal(session.session)) });
   return html`<header class="session-head">
     <div class="session-title">
       <button
@@ -166,13 +167,7 @@ function Head({ session, breaks }) {
         ${session.session || session.threads[0]?.title || "Conversation"}
       </h1>
       <span class="soft cut">${[clientName(session.client), ...session.models].filter(Boolean).join(" · ")}</span>
-      ${
-        session.session
-          ? html`<a class="button quiet" href=${hashOf({ view: "traffic", filter: `session:"${quoted}"` })}>
-              Show in Traffic
-            </a>`
-          : null
-      }
+      ${session.session ? html`<a class="button quiet" href=${requests}>Show in Traffic</a>` : null}
       <button type="button" class="button quiet" onClick=${() => setSharing(true)}>
         ${h(Icon, { name: "share" })}Share…
       </button>

@@ -2,6 +2,7 @@
 /** “Delete”: says how many requests go and how much room they take, then removes them from the record for good. */
 
 import { post } from "../../kit/api.js";
+import { literal, term } from "../../kit/core/filter.js";
 import { countOf, room } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -18,7 +19,7 @@ export const EVERYTHING = "id:*";
 
 /** A session, whatever its name. @param {string} session @returns {Selection} */
 export function ofSession(session) {
-  return { filter: `session:"${session.replace(/[\\*?"]/g, "\\$&")}"` };
+  return { filter: term("session", literal(session)) };
 }
 
 /**

@@ -1,6 +1,8 @@
 // @ts-check
 /** The groups of costs as words, and as filters that find their exchanges. */
 
+import { literal, term } from "../../../kit/core/filter.js";
+
 const FIELDS = /** @type {Record<string, string>} */ ({
   day: "date",
   model: "model",
@@ -26,13 +28,9 @@ export function groupFilter(by, key, filter) {
   const field = FIELDS[by];
   if (!field || !key) return "";
   // A session may be named `name@project` or `name@project#tag`.
-  const values = by === "project" ? [`*@${key}`, `*@${key}#*`] : [key];
-  const terms = values.map((value) => `${field}:${quote(value)}`);
-  const term = terms.length > 1 ? `(${terms.join(" | ")})` : terms[0];
-  return filter.trim() ? `(${filter.trim()}) & ${term}` : term;
-}
-
-/** A value of a filter. @param {string} value */
-function quote(value) {
-  return /^[\w.*@#/:-]+$/.test(value) ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+  const exact = literal(key);
+  const patterns = by === "project" ? [`*@${exact}`, `*@${exact}#*`] : [exact];
+  const terms = patterns.map((pattern) => term(field, pattern));
+  const group = terms.length > 1 ? `(${terms.join(" | ")})` : terms[0];
+  return filter.trim() ? `(${filter.trim()}) & ${group}` : group;
 }
