@@ -41,6 +41,7 @@ from sightline.telemetry.spans import (
 )
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.target import Timeouts
+from sightline.wire.cache import BoundedCache
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 
@@ -135,7 +136,7 @@ class Exporter:
         self._now = now
         self._metrics = Metrics(now()) if metrics is None and now is not None else metrics
         self._takes_metrics = now is not None
-        self._runs: dict[str, str] = {}
+        self._runs: BoundedCache[str, str] = BoundedCache(_MOST_RUNS)
         """The run of each request that is under way."""
         about: dict[str, Json] = {"service.name": "sightline", "service.version": version}
         # Counts of several processes are sums of their own only where their names differ.
@@ -171,7 +172,7 @@ class Exporter:
                     del self._open[entry.exchange]
                     if not any(isinstance(each.fact, Received) for each in facts):
                         continue  # it began before this process did
-                    run = self._runs.pop(entry.exchange, "") or _run_of(facts)
+                    run = self._runs.pop(entry.exchange) or _run_of(facts)
                     self._end(EndedExchange(tuple(facts), kept, run))
                     self._log(*fault_events(facts, run))
 
@@ -181,9 +182,7 @@ class Exporter:
             self._metrics.observe_run(run, facts, fresh)
         for _, fact in facts[len(facts) - fresh :]:
             if isinstance(fact, RequestStarted):
-                self._runs[fact.exchange] = run
-                if len(self._runs) > _MOST_RUNS:
-                    del self._runs[next(iter(self._runs))]
+                self._runs.put(fact.exchange, run)
         if fresh and (shown := run_span(run, facts)) is not None:
             self._end(shown)
 

@@ -4,7 +4,6 @@ the next turn on.
 """
 
 from asyncio import sleep
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +23,7 @@ from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, Cause, expect_read, price_loss
 from sightline.tokens.estimate import cost_of
 from sightline.web.bodies import Query
+from sightline.wire.cache import BoundedCache
 from sightline.workbench.cache_turns import MOST_TURNS, CacheTurn, ExaminedTurn, TurnExaminer, turn_of
 from sightline.workbench.session_lines import not_on_record
 
@@ -100,7 +100,7 @@ class CacheAdviser:
 
     def __init__(self, examiner: TurnExaminer) -> None:
         self._examiner = examiner
-        self._known: OrderedDict[tuple[str, ...], tuple[KeepableEdit, ...]] = OrderedDict()
+        self._known: BoundedCache[tuple[str, ...], tuple[KeepableEdit, ...]] = BoundedCache(_REMEMBERED)
 
     async def advise(self, examined: Sequence[ExaminedTurn]) -> tuple[CacheAdvice, ...]:
         """What to change, by cause and section, the most worthwhile first."""
@@ -128,8 +128,8 @@ class CacheAdviser:
     async def _find_edits(self, cause: Cause, group: Sequence[ExaminedTurn]) -> tuple[KeepableEdit, ...]:
         """The edits that would have saved something, the most worthwhile first."""
         key = cause, *(each.turn.exchange for each in group)
-        if key in self._known:
-            return self._known[key]
+        if (known := self._known.get(key)) is not None:
+            return known
         pairs = await self._load(group)
         if not pairs:
             return ()
@@ -153,10 +153,9 @@ class CacheAdviser:
                         mask=mask,
                     )
                 )
-        self._known[key] = tuple(sorted(found, key=lambda each: -each.saved_tokens))
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
-        return self._known[key]
+        edits = tuple(sorted(found, key=lambda each: -each.saved_tokens))
+        self._known.put(key, edits)
+        return edits
 
     async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_Pair]":
         """The turns on which an edit is tried, each with the one before it, the newest last."""

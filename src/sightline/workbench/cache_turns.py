@@ -1,7 +1,6 @@
 """The turns of sessions on record, each compared with the one before it: why the provider's cache missed."""
 
 from asyncio import sleep
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +20,7 @@ from sightline.model.reply import Usage
 from sightline.model.request import Request, of_message
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, count_left, examine
+from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
 from sightline.workbench.session_lines import TURNS, SessionLines, is_turn
@@ -65,7 +65,7 @@ class TurnExaminer:
     def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
         self.viewer, self.lines = viewer, SessionLines(viewer.records, now)
         self._records = viewer.records
-        self._known: OrderedDict[str, ExaminedTurn] = OrderedDict()
+        self._known: BoundedCache[str, ExaminedTurn] = BoundedCache(MOST_TURNS)
 
     async def load(self, exchange: str) -> RecordedExchange:
         """One of them with its bodies. Raises a Fault where the record does not hold them any more."""
@@ -115,9 +115,7 @@ class TurnExaminer:
                     await sleep(0)  # a long session must not keep others waiting
                 examined += [] if found is None else [found]
                 if found is not None and line.state == "finished":  # else it may change
-                    self._known[line.id] = found
-                    while len(self._known) > MOST_TURNS:
-                        self._known.popitem(last=False)
+                    self._known.put(line.id, found)
             latest[line.session] = earlier[line.id] = line
         return examined
 

@@ -5,7 +5,6 @@ alone; what each turn called, what filled its context and where the cache broke 
 page asks for it turn by turn.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
 from typing import Final, Literal
@@ -22,6 +21,7 @@ from sightline.model.parts import ToolCall
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import Cause
 from sightline.web.bodies import Query
+from sightline.wire.cache import BoundedCache
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
 from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session
@@ -325,7 +325,7 @@ class Sessions:
     def __init__(self, examiner: TurnExaminer, now: Callable[[], float]) -> None:
         self._viewer, self._examiner, self._now = examiner.viewer, examiner, now
         self._records, self._lines = examiner.viewer.records, examiner.lines
-        self._known: OrderedDict[str, TurnDetails] = OrderedDict()
+        self._known: BoundedCache[str, TurnDetails] = BoundedCache(_REMEMBERED)
 
     async def read(self, name: str) -> SessionShown:
         """The HTTP call `GET /api/sessions/NAME`: a session by its name, or by the id of one of its requests."""
@@ -361,9 +361,7 @@ class Sessions:
             broken=break_of(turn),
         )
         if recorded.end is not None:  # only what has ended stays as it is
-            self._known[exchange] = found
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            self._known.put(exchange, found)
         return found
 
     async def _find(self, name: str) -> SessionShown:

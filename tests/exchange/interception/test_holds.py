@@ -370,10 +370,11 @@ async def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
         await stage.ask(asks("openai-chat"))
         assert [each.outcome for each in holds.outcomes("x_1")] == ["applied"]
         assert stage.kinds() == ["received", "attempt", "finished"]
-        holds._outcomes.update({f"y_{number}": () for number in range(MOST_OUTCOMES - 1)})
-        await stage.ask(asks("openai-chat"))
+        applied = holds.outcomes("x_1")
+        for number in range(MOST_OUTCOMES):
+            holds.note_outcomes(f"y_{number}", applied)
         assert holds.outcomes("x_1") == ()
-        assert holds.outcomes("x_2")
+        assert holds.outcomes("y_0") == applied
 
 
 # --- counts of masks --------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ from sightline.transport.race import wait_started
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
+from sightline.wire.cache import BoundedCache
 
 
 class WholeMedia:
@@ -237,7 +238,7 @@ class EvalCalls:
         self.suites = Suites(parts)
         self._cases = CaseShowing(parts.evaluation, self.suites.source)
         self._media = WholeMedia(parts.store, parts.evaluation.files.read, parts.now)
-        self._known: dict[str, tuple[int, tuple[TargetSummary, ...]]] = {}
+        self._known: BoundedCache[str, tuple[int, tuple[TargetSummary, ...]]] = BoundedCache(_MOST_KNOWN)
 
     async def list_runs(self, query: Query) -> list[EvalBrief]:
         """The newest runs."""
@@ -341,13 +342,11 @@ class EvalCalls:
         return [await self._evaluation.show(each.run) for each in await self._evaluation.list_runs(limit, suite)]
 
     async def _summaries(self, shown: RunSnapshot) -> tuple[TargetSummary, ...]:
-        known = self._known.pop(shown.run, None)
+        known = self._known.get(shown.run)
         if known is None or known[0] != shown.version:
             results = shown.standing.results
             known = shown.version, await asyncio.to_thread(summarize, results, self._drawing(), resamples=0)
-        self._known[shown.run] = known
-        while len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+            self._known.put(shown.run, known)
         return known[1]
 
 

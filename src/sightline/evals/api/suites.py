@@ -47,6 +47,7 @@ from sightline.model.parts import Text
 from sightline.model.request import Message, of_message
 from sightline.store.store import Store
 from sightline.web.bodies import Query
+from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import encode
 
 
@@ -196,7 +197,7 @@ class Suites:
         self._folder = parts.folder
         self._writer = SuiteWriter(parts.evaluation.files, parts.environment)
         self._writing = asyncio.Lock()
-        self._undoable: dict[str, tuple[str, bytes]] = {}
+        self._undoable: BoundedCache[str, tuple[str, bytes]] = BoundedCache(_MOST_UNDOABLE)
 
     async def list_suites(self) -> SuitesShown:
         """List all suites; each is parsed again."""
@@ -298,20 +299,19 @@ class Suites:
             if is_dry:
                 return SavedShown(file, known, (case.id,), change)
             written = await asyncio.to_thread(self._writer.replace, file, after, known, (case.id,))
-        self._undoable[written.sha256] = (file, before)
-        while len(self._undoable) > _MOST_UNDOABLE:
-            del self._undoable[next(iter(self._undoable))]
+        self._undoable.put(written.sha256, (file, before))
         return SavedShown(written.file, written.sha256, written.cases, change)
 
     async def undo(self, _run: str, body: CaseUndoWanted) -> SavedShown:
         """Undo the change that gave the file this hash; the file is byte for byte as before."""
-        file, before = self._undoable.get(body.sha256, ("", b""))
-        if not file:
+        known = self._undoable.get(body.sha256)
+        if known is None:
             message = "this change can no longer be undone"
             raise Fault(Code.USAGE, message, hint="Change the value back.", status=409)
+        file, before = known
         async with self._writing:
             written = await asyncio.to_thread(self._writer.replace, file, before, body.sha256, (body.case,))
-        del self._undoable[body.sha256]
+        self._undoable.pop(body.sha256)
         return _show_write(written)
 
     def source(self, case: Case) -> tuple[str, Json]:

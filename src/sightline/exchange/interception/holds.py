@@ -29,6 +29,7 @@ from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
+from sightline.wire.cache import BoundedCache
 
 if TYPE_CHECKING:
     from sightline.exchange.remote_relay import RemoteHolds
@@ -63,7 +64,7 @@ class Holds:
         self._kept = kept
         self._unattended = unattended
         self._held: dict[str, Hold] = {}
-        self._outcomes: dict[str, tuple[MaskOutcome, ...]] = {}
+        self._outcomes: BoundedCache[str, tuple[MaskOutcome, ...]] = BoundedCache(MOST_OUTCOMES)
         self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
         self._is_closing = False
         self._is_needed = False
@@ -181,9 +182,7 @@ class Holds:
         """Masks were applied to a request that is sent: remember and count what became of them."""
         if not outcomes:
             return
-        self._outcomes[exchange] = outcomes
-        if len(self._outcomes) > MOST_OUTCOMES:
-            del self._outcomes[next(iter(self._outcomes))]
+        self._outcomes.put(exchange, outcomes)
         for each in outcomes:
             count = self._counts.get(each.mask, MaskCount())
             if each.outcome == "applied":
@@ -205,7 +204,7 @@ class Holds:
 
     def outcomes(self, exchange: str) -> tuple[MaskOutcome, ...]:
         """What became of the masks on a request of this run."""
-        return self._outcomes.get(exchange, ())
+        return self._outcomes.get(exchange) or ()
 
     # --- what is held ---
 

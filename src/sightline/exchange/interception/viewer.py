@@ -4,11 +4,10 @@ Of a held request that is the document under edit, of any other the body that wa
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -33,14 +32,12 @@ from sightline.exchange.request_counter import has_media
 from sightline.model.request import Request
 from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimator import CountedRequest, Estimator
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+from sightline.wire.cache import BoundedCache
 
 Origin: TypeAlias = tuple[str, int | None]
 """The text of a section as it came, and its number in the conversation."""
 
-MOST_DESKS: Final = 16
+MOST_VIEWS: Final = 16
 MOST_LOOKS: Final = 4
 """So many are remembered: each is a document of some megabytes at worst."""
 
@@ -120,18 +117,17 @@ class Viewer:
     records: Records
     catalog: Catalog
     memory: Memory
-    _desks: OrderedDict[str, tuple[Hold, DocumentView]] = field(default_factory=OrderedDict)
-    _calls: OrderedDict[str, DocumentState] = field(default_factory=OrderedDict)
-    _looks: OrderedDict[tuple[str, ...], DocumentState] = field(default_factory=OrderedDict)
+    _views: BoundedCache[str, tuple[Hold, DocumentView]] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
+    _calls: BoundedCache[str, DocumentState] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
+    _looks: BoundedCache[tuple[str, ...], DocumentState] = field(default_factory=lambda: BoundedCache(MOST_LOOKS))
 
     async def view_hold(self, hold: Hold) -> DocumentState:
         """What is held."""
-        if isinstance(hold, HeldRequest) and self._desk(hold) is None:
+        if isinstance(hold, HeldRequest) and self._find_view(hold) is None:
             before = await self._before(hold.exchange, hold.choice)
-            if self._desk(hold) is None:  # else another one was quicker
+            if self._find_view(hold) is None:  # else another one was quicker
                 self._clear()
-                self._desks[hold.exchange] = hold, self._make_desk(hold.choice, before, hold.request.headers)
-                _shorten(self._desks, MOST_DESKS)
+                self._views.put(hold.exchange, (hold, self._make_view(hold.choice, before, hold.request.headers)))
         return self.now(hold)
 
     def now(self, hold: Hold) -> DocumentState:
@@ -139,8 +135,8 @@ class Viewer:
         if isinstance(hold, HeldCalls | HeldRaw):
             return self._of_calls(hold.exchange, hold.draft)
         assert isinstance(hold, HeldRequest)
-        desk = self._desk(hold) or self._make_desk(hold.choice, None, hold.request.headers)
-        return desk.of(hold.draft)
+        view = self._find_view(hold) or self._make_view(hold.choice, None, hold.request.headers)
+        return view.of(hold.draft)
 
     async def view_recorded(self, exchange: RecordedExchange, spoken: str) -> DocumentState:
         """What was sent, or would have been, in this dialect; it cannot be edited."""
@@ -150,11 +146,9 @@ class Viewer:
             choice = self._choice(summary.provider, exchange.model, spoken)
             before = await self._before(exchange.id, choice)
             self._clear()
-            made = self._make_desk(choice, before).of(Draft.of(exchange.sent, spoken, exchange.model))
+            made = self._make_view(choice, before).of(Draft.of(exchange.sent, spoken, exchange.model))
             known = replace(made, sections=tuple(map(_read_only, made.sections)))
-            self._looks[key] = known
-            _shorten(self._looks, MOST_LOOKS)
-        self._looks.move_to_end(key)
+            self._looks.put(key, known)
         return known
 
     def measures(self, exchange: RecordedExchange) -> tuple[Facts, Estimator]:
@@ -174,14 +168,15 @@ class Viewer:
 
     def _clear(self) -> None:
         """Let go of what is no longer held: its history may be large."""
-        for exchange in [name for name, (hold, _) in self._desks.items() if not hold.is_open]:
-            del self._desks[exchange]
+        for exchange, (hold, _) in self._views.items():
+            if not hold.is_open:
+                self._views.pop(exchange)
 
-    def _desk(self, hold: Hold) -> DocumentView | None:
-        known, desk = self._desks.get(hold.exchange, (None, None))
-        return desk if known is hold else None
+    def _find_view(self, hold: Hold) -> DocumentView | None:
+        known = self._views.get(hold.exchange)
+        return known[1] if known is not None and known[0] is hold else None
 
-    def _make_desk(self, choice: ModelChoice, before: Request | None, headers: TextHeaders = ()) -> DocumentView:
+    def _make_view(self, choice: ModelChoice, before: Request | None, headers: TextHeaders = ()) -> DocumentView:
         estimator = self.holds.estimator(choice)
         name, model = choice.provider_name, choice.model
         counted: list[CountedRequest | None] = []
@@ -202,24 +197,19 @@ class Viewer:
     def _of_calls(self, exchange: str, draft: CallsDraft | RawDraft) -> DocumentState:
         known = self._calls.get(exchange)
         if known is None or known.draft is not draft:
-            known = self._calls[exchange] = DocumentState(draft, draft.sections, draft.validity)
-            _shorten(self._calls, MOST_DESKS)
+            known = DocumentState(draft, draft.sections, draft.validity)
+            self._calls.put(exchange, known)
         return known
 
     def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
         """Where a recorded request went, as far as the catalogue still knows."""
-        name = spoken
         facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
         known = self.catalog.providers.get(provider, Provider())
-        return ModelChoice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)
+        return ModelChoice(
+            provider, Provider(dialect=spoken, quirks=known.quirks, home=known.home), model, facts, family
+        )
 
 
 def _read_only(section: Section) -> Section:
     parts = tuple(msgspec.structs.replace(part, editable=False) for part in section.parts)
     return msgspec.structs.replace(section, editable=False, parts=parts)
-
-
-def _shorten(kept: OrderedDict[Key, Value], most: int) -> None:
-    """Forget what was put there first."""
-    while len(kept) > most:
-        kept.popitem(last=False)

@@ -40,6 +40,7 @@ from sightline.store.entries import KeptEntry
 from sightline.store.store import Logbook
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
+from sightline.wire.cache import BoundedCache
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class HostService:
     home: Home
     reply: Callable[[HomeAnswer], None]
     _reserved: dict[int, ReservedPlace] = field(default_factory=dict)
-    _sent: dict[int, SentRequest] = field(default_factory=dict)
+    _sent: BoundedCache[int, SentRequest] = field(default_factory=lambda: BoundedCache(MOST_REMEMBERED))
     _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def handle(self, message: Business) -> None:
@@ -105,15 +106,13 @@ class HostService:
                 if n in self._reserved:
                     self._reserved.pop(n).release()
             case RequestCounted(n, provider, model, tokens):
-                self._sent[n] = ledger.add_request(provider, model, tokens, now)
-                if len(self._sent) > MOST_REMEMBERED:
-                    del self._sent[next(iter(self._sent))]
+                self._sent.put(n, ledger.add_request(provider, model, tokens, now))
             case Settled(n, tokens):
-                if n in self._sent:
-                    self._sent[n] = ledger.settle(self._sent[n], tokens, now)
+                if (sent := self._sent.get(n)) is not None:
+                    self._sent.put(n, ledger.settle(sent, tokens, now))
             case Uncounted(n):
-                if n in self._sent:
-                    ledger.unsent(self._sent.pop(n), now)
+                if (sent := self._sent.pop(n)) is not None:
+                    ledger.unsent(sent, now)
             case Observed(provider, model, headers):
                 ledger.observe_headers(provider, model, headers, now)
 
