@@ -276,7 +276,9 @@ ELSEWHERE = '[providers.anthropic]\nbase_url = "http://127.0.0.1:4000"\n'
 
 
 def priced(users: str, provider: str, model: str) -> Prices | None:
-    catalog = load([OWN, TomlText("sightline.toml", users)], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
+    catalog = (
+        load([OWN, TomlText("sightline.toml", users)], {}, Settings, dialects=PROVIDER_DIALECTS).require_sound().catalog
+    )
     facts = facts_of(catalog, provider, model)
     return facts.prices
 
@@ -383,7 +385,7 @@ def test_what_a_provider_charges_holds_for_its_models_unless_they_say_otherwise(
     output = 2.0
     tiers = { flex = 0.7 }
     """
-    catalog = load([TomlText("sightline.toml", text)], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
+    catalog = load([TomlText("sightline.toml", text)], {}, Settings, dialects=PROVIDER_DIALECTS).require_sound().catalog
     prices = facts_of(catalog, "acme", "large").prices
     assert prices is not None
     assert (prices.tiers, prices.tools) == ({"flex": 0.7, "batch": 0.4}, {"web_search": 10.0})
@@ -443,7 +445,7 @@ prices = {{ input = 1.0, output = 2.0 }}
 )
 def test_prices_are_those_of_the_region_that_requests_are_sent_to(host: str, region: str) -> None:
     text = TomlText("sightline.toml", REGIONAL.format(host=host))
-    catalog = load([text], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
+    catalog = load([text], {}, Settings, dialects=PROVIDER_DIALECTS).require_sound().catalog
     for model in ("new", "old"):
         prices = facts_of(catalog, "acme", model).prices
         assert prices is not None

@@ -54,22 +54,25 @@ def texts(users: str, environment: dict[str, str] | None = None) -> list[str]:
 
 
 def test_without_a_word_from_the_user_the_own_tables_hold() -> None:
-    result = loaded().sound()
+    result = loaded().require_sound()
     assert list(result.catalog.providers) == ["openai", "local"]
     assert result.settings == Settings()
 
 
 def test_own_tables_are_the_same_after_somebody_has_laid_others_over_them() -> None:
-    before = loaded().sound().catalog
+    before = loaded().require_sound().catalog
     users = '[providers.openai]\nheaders = { x-two = "2" }\n[providers.openai.quirks]\nstore = true\n'
-    assert loaded(users).sound().catalog != before
-    assert loaded().sound().catalog == before
+    assert loaded(users).require_sound().catalog != before
+    assert loaded().require_sound().catalog == before
 
 
 def test_sightlines_own_tables_are_sound() -> None:
     documents = [TomlText(path.name, path.read_text(), builtin=True) for path in sorted(DATA.glob("*.toml"))]
     assert (
-        load(documents, {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog.providers["azure"].quirks.store
+        load(documents, {}, Settings, dialects=PROVIDER_DIALECTS)
+        .require_sound()
+        .catalog.providers["azure"]
+        .quirks.store
         is True
     )
 
@@ -83,20 +86,20 @@ def test_what_the_settings_say_of_themselves_has_its_place_too() -> None:
 
 
 def test_the_users_table_keeps_what_it_does_not_say() -> None:
-    result = loaded('[providers.openai]\nbase_url = "http://127.0.0.1:1"\nheaders = { x-two = "2" }\n').sound()
+    result = loaded('[providers.openai]\nbase_url = "http://127.0.0.1:1"\nheaders = { x-two = "2" }\n').require_sound()
     openai = result.catalog.providers["openai"]
     assert (openai.title, openai.base_url, openai.key_env) == ("OpenAI", "http://127.0.0.1:1", "OPENAI_API_KEY")
     assert openai.headers == {"x-one": "1", "x-two": "2"}
 
 
 def test_the_environment_is_laid_over_the_file() -> None:
-    result = loaded("[server]\nport = 1\nhost = '127.0.0.2'\n", {"SIGHTLINE_SERVER_PORT": "2"}).sound()
+    result = loaded("[server]\nport = 1\nhost = '127.0.0.2'\n", {"SIGHTLINE_SERVER_PORT": "2"}).require_sound()
     assert result.settings.server == ServerSettings(host="127.0.0.2", port=2)
 
 
 @pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("3", 3)])
 def test_a_word_among_numbers_is_written_in_a_variable_without_quotes(text: str, value: object) -> None:
-    assert loaded("", {"SIGHTLINE_SERVER_WORKERS": text}).sound().settings.server.workers == value
+    assert loaded("", {"SIGHTLINE_SERVER_WORKERS": text}).require_sound().settings.server.workers == value
     (problem,) = texts("", {"SIGHTLINE_SERVER_WORKERS": "all"})
     assert 'must be a whole number from 1 to 256 or "auto"' in problem
 
@@ -128,7 +131,7 @@ provider = "acne"
         "environment SIGHTLINE_SERVER_PROT: no key of the configuration has this name",
     ]
     with pytest.raises(Fault) as caught:
-        loaded(users).sound()
+        loaded(users).require_sound()
     assert caught.value.code is Code.CONFIG
     assert caught.value.message.startswith('sightline.toml:2: server has no key "prot" (and 5 more')
     assert caught.value.hint == 'Did you mean "port"?'
@@ -142,7 +145,9 @@ def test_a_file_that_is_no_toml_is_one_problem() -> None:
 
 def test_codex_names_are_understood_and_checked() -> None:
     users = '[model_providers.acme]\nname = "Acme"\nbase_url = "http://x"\nenv_key = "A"\nwire_api = "chat"\n'
-    assert loaded(users).sound().catalog.providers["acme"] == Provider(title="Acme", base_url="http://x", key_env="A")
+    assert loaded(users).require_sound().catalog.providers["acme"] == Provider(
+        title="Acme", base_url="http://x", key_env="A"
+    )
     assert texts('[model_providers.acme]\nbase_url = "http://x"\nenv_key = "sk-1"\n') == [
         "sightline.toml:3: providers.acme.key_env has to be the name of the variable, never the key itself"
     ]
@@ -151,7 +156,7 @@ def test_codex_names_are_understood_and_checked() -> None:
 
 def test_the_example_of_the_reference_page_is_sound() -> None:
     example = PAGE.read_text().partition("```toml\n")[2].partition("```")[0]
-    assert loaded(example).sound().catalog.routes[0].as_ == "acme-large"
+    assert loaded(example).require_sound().catalog.routes[0].as_ == "acme-large"
 
 
 @given(st.text())
@@ -174,28 +179,28 @@ def test_whatever_the_file_says_nothing_is_raised(users: str) -> None:
     ],
 )
 def test_azure_is_recognised_by_its_address(url: str) -> None:
-    provider = loaded(f'[providers.mine]\nbase_url = "{url}"\n').sound().catalog.providers["mine"]
+    provider = loaded(f'[providers.mine]\nbase_url = "{url}"\n').require_sound().catalog.providers["mine"]
     assert provider == Provider(base_url=url, key_header="api-key", quirks=Quirks(store=True))
 
 
 def test_azure_is_recognised_by_its_name_too_and_others_are_not() -> None:
     users = '[providers.Azure]\nbase_url = "http://x"\n[providers.web]\nbase_url = "http://x.azurewebsites.net/azure-api."\n'
-    providers = loaded(users).sound().catalog.providers
+    providers = loaded(users).require_sound().catalog.providers
     assert providers["Azure"].key_header == "api-key"
     assert providers["web"].key_header == ""
 
 
 def test_a_detection_wins_over_the_own_tables_and_not_over_the_user() -> None:
     users = '[providers.openai]\nbase_url = "https://x.openai.azure.com/openai/v1"\n'
-    openai = loaded(users).sound().catalog.providers["openai"]
+    openai = loaded(users).require_sound().catalog.providers["openai"]
     assert openai.quirks == Quirks(cache_key=True, store=True)
-    kept = loaded(f"{users}key_header = 'x-mine'\nquirks.store = false\n").sound().catalog.providers["openai"]
+    kept = loaded(f"{users}key_header = 'x-mine'\nquirks.store = false\n").require_sound().catalog.providers["openai"]
     assert (kept.key_header, kept.quirks.store) == ("x-mine", False)
 
 
 def test_an_address_from_the_environment_is_recognised() -> None:
     environment = {"SIGHTLINE_PROVIDERS_MINE_BASE_URL": "https://x.openai.azure.com/openai/v1"}
-    assert loaded("", environment).sound().catalog.providers["mine"].quirks.store is True
+    assert loaded("", environment).require_sound().catalog.providers["mine"].quirks.store is True
 
 
 def test_a_detection_of_the_users_own() -> None:
@@ -209,7 +214,7 @@ base_url = "https://gate.example/v1"
 headers = { x-team = "blue" }
 request_max_retries = 0
 """
-    provider = loaded(users).sound().catalog.providers["mine"]
+    provider = loaded(users).require_sound().catalog.providers["mine"]
     assert (provider.headers, provider.request_max_retries) == ({"x-team": "blue"}, 0)
 
 
@@ -245,17 +250,17 @@ def several(users: str) -> LoadedConfig[Settings]:
 
 
 def test_another_dialect_of_a_built_in_provider_can_be_chosen_and_has_its_own_address() -> None:
-    chosen = several('[providers.several]\ndialect = "openai-chat"\n').sound().catalog.providers["several"]
+    chosen = several('[providers.several]\ndialect = "openai-chat"\n').require_sound().catalog.providers["several"]
     assert (chosen.dialect, chosen.base_url) == ("openai-chat", "https://several.example/openai")
     assert chosen.also == {"anthropic": "", "gemini": "https://several.example"}
-    chosen = several('[providers.several]\ndialect = "anthropic"\n').sound().catalog.providers["several"]
+    chosen = several('[providers.several]\ndialect = "anthropic"\n').require_sound().catalog.providers["several"]
     assert (chosen.dialect, chosen.base_url) == ("anthropic", "https://several.example")
     assert chosen.also == {"openai-chat": "https://several.example/openai", "gemini": ""}
 
 
 def test_an_address_of_the_users_stays() -> None:
     users = '[providers.several]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
-    chosen = several(users).sound().catalog.providers["several"]
+    chosen = several(users).require_sound().catalog.providers["several"]
     assert (chosen.base_url, chosen.also) == ("http://127.0.0.1:9/v1", {"anthropic": "", "gemini": ""})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sightline.catalog.facts import Prices
 from sightline.cli.answer import AnswerView, band, summary
-from sightline.cli.terminal import open_input, read, say, some, tell, write
+from sightline.cli.terminal import open_input, print_fault, read, read_available, say, write
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     Ended,
@@ -53,7 +53,7 @@ def test_a_full_stderr_loses_words_and_nothing_else(monkeypatch: pytest.MonkeyPa
 def test_fault_is_printed_as_error_hint_and_note_lines(capsys: pytest.CaptureFixture[str]) -> None:
     fault = Fault(Code.USAGE, "two\n lines", hint="Do this.")
     fault.add_note("and this was noted")
-    tell(fault)
+    print_fault(fault)
     assert capsys.readouterr().err == "error[usage]: two lines\nhint: Do this.\nand this was noted\n"
 
 
@@ -84,8 +84,8 @@ def test_a_file_is_read_whole_or_as_it_comes(tmp_path: Path) -> None:
     path.write_bytes(b"abc")
     assert read(str(path)) == b"abc"
     with open_input(str(path)) as stream:
-        assert some(stream) == b"abc"
-        assert some(stream) == b""
+        assert read_available(stream) == b"abc"
+        assert read_available(stream) == b""
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

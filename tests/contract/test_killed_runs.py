@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.facts import RequestStarted, RunTaken, stand
+from sightline.agent.core.facts import RequestStarted, RunTaken, run_state_of
 from sightline.agent.core.rounds import FinishedRun
 from sightline.errors import Fault
 from sightline.model.parts import ToolCall
@@ -64,7 +64,7 @@ async def resumed(folder: Path, upstream: Upstream, person: Person) -> FinishedR
             return None
         if "has ended" not in fault.message:
             raise
-        return stand(await stage.facts()).ended
+        return run_state_of(await stage.facts()).ended
     finally:
         await stage.close()
 
@@ -79,7 +79,7 @@ async def mid_flight(folder: Path) -> list[str]:
     stage = await stage_of(folder, "http://127.0.0.1:1", "none")
     try:
         facts = await stage.facts()
-        return [call.key for call in stand(facts).mid_flight] if facts else []
+        return [call.key for call in run_state_of(facts).mid_flight] if facts else []
     finally:
         await stage.close()
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
-from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, stand, write
+from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, run_state_of, write
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan, run
@@ -247,7 +247,9 @@ def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: 
     except StopIteration as stop:
         ended: FinishedRun = stop.value
     watch.end(ended)
-    assert stand(read(write(fact)) for fact in facts).ended == ended, "the facts alone bring the run to the same end"
+    assert run_state_of(read(write(fact)) for fact in facts).ended == ended, (
+        "the facts alone bring the run to the same end"
+    )
 
 
 @settings(max_examples=examples(20))
@@ -255,7 +257,7 @@ def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: 
 def test_a_run_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(data: st.DataObject, spoken: str) -> None:
     request, plan = data.draw(beginnings("")), data.draw(plans(spoken))
     facts: list[RunFact] = [RunBegan(request, plan)]
-    standing = stand(facts)
+    standing = run_state_of(facts)
     effects: list[str] = []
     while (step := standing.step) is not None:
         answer = answered(data, step, float(len(facts)), spoken)
@@ -267,7 +269,7 @@ def test_a_run_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(data: st.Da
         standing.answer(answer)
     assert len(effects) == len(set(effects))
     for length in range(1, len(facts) + 1):
-        again = stand(facts[:length])
+        again = run_state_of(facts[:length])
         known = {fact.key for fact in facts[:length] if isinstance(fact, ToolFinished)}
         assert not {call.key for call in (*again.untouched, *again.mid_flight)} & known, "nothing is run twice"
         for fact in facts[length:]:

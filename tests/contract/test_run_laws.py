@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.agent.core.approval import Allowed, Decision
-from sightline.agent.core.facts import ToolFinished, read, stand
+from sightline.agent.core.facts import ToolFinished, read, run_state_of
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, CallsDecided, Confirm, RunnableCall
@@ -195,7 +195,7 @@ async def lived(data: st.DataObject, spoken: str, *, is_hooked: bool) -> None:
     assert errors(continued(ended), spoken) == []
     assert ended.spent.requests >= world.asked
     facts = [read(line.data) for line in world.logbook.kept]
-    assert stand(facts).ended == ended, "the facts alone bring the run to the same end"
+    assert run_state_of(facts).ended == ended, "the facts alone bring the run to the same end"
     finished = [fact.key for fact in facts if isinstance(fact, ToolFinished)]
     assert len(set(finished)) == len(finished)
     assert set(finished) <= set(world.used)

@@ -4,7 +4,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code, Fault
-from sightline.gateway.models import for_codex, list_models, one
+from sightline.gateway.models import find_model, for_codex, list_models
 
 CATALOG = Catalog(
     providers={
@@ -68,10 +68,10 @@ def test_unknown_provider_is_reported_with_the_known_ones() -> None:
 
 def test_one_model_is_found_by_its_name() -> None:
     models = list_models(CATALOG, has_key)
-    assert one(models, "large").provider == "keyed"
-    assert one(models, "models/large").provider == "keyed"
+    assert find_model(models, "large").provider == "keyed"
+    assert find_model(models, "models/large").provider == "keyed"
     with pytest.raises(Fault) as caught:
-        one(models, "huge")
+        find_model(models, "huge")
     assert (caught.value.code, caught.value.status) == (Code.MODEL_UNKNOWN, 404)
 
 

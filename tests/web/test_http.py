@@ -17,7 +17,7 @@ from sightline.web.asgi import (
     response_body,
     response_start,
 )
-from sightline.web.bodies import Query, order
+from sightline.web.bodies import Query, read_object
 from sightline.web.routes import ApiCall, Handler, Routes
 
 
@@ -68,7 +68,7 @@ def ordered(*pieces: bytes, is_whole: bool = True, most: int = orders.MOST_BYTES
     async def receive() -> RequestEvent:
         return next(coming)
 
-    return asyncio.run(order(receive, most))
+    return asyncio.run(read_object(receive, most))
 
 
 def test_an_order_is_one_json_object_and_none_is_an_empty_one() -> None:

@@ -53,12 +53,12 @@ class Configuration:
 
 def configuration(named: str | None) -> Configuration:
     """Load the configuration. Raises a Fault if anything in it is wrong."""
-    return _load(named, LoadedConfig.sound)
+    return _load(named, LoadedConfig.require_sound)
 
 
 def default_configuration(path: Path) -> Configuration:
     """What Sightline brings along, without the user's file and environment. Other files are sought beside `path`."""
-    loaded = load(default_catalogue(), {}, Settings, _mistakes, dialects=PROVIDER_DIALECTS).sound()
+    loaded = load(default_catalogue(), {}, Settings, _mistakes, dialects=PROVIDER_DIALECTS).require_sound()
     return Configuration(loaded.catalog, loaded.settings, path, {})
 
 

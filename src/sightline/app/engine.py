@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.app.configuration import Configuration, data_folder, plugins_named
-from sightline.app.machine import Ids, SystemClock, chance, process_name
+from sightline.app.machine import Ids, SystemClock, process_name, random_digits
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
@@ -244,7 +244,7 @@ def relay_of(
         memory=means.memory,
         hub=hub,
         clock=clock,
-        make_id=Ids(time.time_ns, chance()),
+        make_id=Ids(time.time_ns, random_digits()),
         own=own,
         holds=holds,
         raw_kept=loaded.settings.store.raw_body_mb << 20,
@@ -405,7 +405,7 @@ def counter(data: str | None) -> RequestCounter:
     return RequestCounter(Memory(data_folder(data), SystemClock().now))
 
 
-def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
+def with_kept_edits(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
     """The request as an engine of this data folder would send it: with the kept edits applied. Opens nothing."""
     from sightline.exchange.interception.kept_edits import final_body
     from sightline.exchange.interception.store import KeptInterception

@@ -23,7 +23,7 @@ import msgspec
 
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.commands import without
+from sightline.agent.tools.commands import without_variables
 from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import (
@@ -39,7 +39,7 @@ from sightline.app.engine import (
     open_configured_store,
     running_server,
 )
-from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.app.machine import Ids, SystemClock, is_alive, process_name, random_digits
 from sightline.app.tools import runner_of, tool_surroundings, toolsets_of
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.loading import variables_of
@@ -80,7 +80,7 @@ _LOG = logging.getLogger("sightline")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 
 
-def drawing() -> Draw:
+def random_draws() -> Draw:
     """The random source for confidence intervals. Its seed is fixed, so that the same results give the same numbers."""
     source = random.Random(_SEED)
     return lambda below, count: source.choices(range(below), k=count)
@@ -146,7 +146,7 @@ def _context(loaded: Configuration, root: Path) -> EvalContext:
     return EvalContext(
         catalog=loaded.catalog,
         has_key=loaded.has_key,
-        make_id=Ids(time.time_ns, chance()),
+        make_id=Ids(time.time_ns, random_digits()),
         root=root,
         environment=loaded.environment,
         secrets=_secret_names(loaded.catalog),
@@ -300,9 +300,9 @@ def evals_of(
         evaluation,
         store,
         folder,
-        drawing,
+        random_draws,
         clock.now,
-        without(loaded.environment, _secret_names(loaded.catalog)),
+        without_variables(loaded.environment, _secret_names(loaded.catalog)),
         secret_values(loaded),
     )
     if relaying is not None:
@@ -332,7 +332,7 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
     machine."""
     began = read(begin.began)
     assert isinstance(began, EvalBegan)
-    around = without(environment, _secret_names(begin.catalog)) | begin.variables
+    around = without_variables(environment, _secret_names(begin.catalog)) | begin.variables
     loaded = Configuration(begin.catalog, begin.settings, root / begin.config if begin.config else None, around)
     clock, where = SystemClock(), _context(loaded, root)
     async with AsyncExitStack() as stack:

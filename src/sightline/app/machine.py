@@ -26,7 +26,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-def chance() -> Callable[[], str]:
+def random_digits() -> Callable[[], str]:
     """A source of six random hexadecimal digits. They need not be secret, so the system's randomness is used only for
     the seed."""
     source = random.Random(secrets.randbits(128))
@@ -58,12 +58,12 @@ class Ids:
     """Ids for exchanges that sort by creation: microseconds since 1970, strictly increasing, and random digits for
     processes that share a record."""
 
-    def __init__(self, nanoseconds: Callable[[], int], chance: Callable[[], str]) -> None:
+    def __init__(self, nanoseconds: Callable[[], int], digits: Callable[[], str]) -> None:
         self._nanoseconds = nanoseconds
-        self._chance = chance
+        self._digits = digits
         self._last = 0
 
     def __call__(self) -> str:
         """The next id."""
         self._last = max(self._last + 1, self._nanoseconds() // 1000)
-        return f"x_{self._last:014x}{self._chance()}"
+        return f"x_{self._last:014x}{self._digits()}"

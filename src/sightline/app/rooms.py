@@ -19,7 +19,7 @@ from sightline.agent.service.toolsets import Toolsets
 from sightline.app.configuration import Configuration
 from sightline.app.engine import relay_of, why_no_embedded_model
 from sightline.app.evals import evals_of, evaluation_of, suites_place
-from sightline.app.machine import Ids, SystemClock, chance, is_alive, own_command, process_name
+from sightline.app.machine import Ids, SystemClock, is_alive, own_command, process_name, random_digits
 from sightline.app.server import Parts, Sending
 from sightline.app.tools import runner_of, toolsets_of
 from sightline.catalog.catalog import Catalog
@@ -241,7 +241,7 @@ def open_chat(
 ) -> ChatParts:
     """The chats stored in this logbook. Each is read on first use. The caller closes them."""
     settings = chat_settings(loaded)
-    ids = Ids(time.time_ns, chance())
+    ids = Ids(time.time_ns, random_digits())
 
     def make_id() -> str:
         return f"c{ids()[1:]}"

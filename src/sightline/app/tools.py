@@ -17,7 +17,7 @@ from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import Notice, engine_here, engine_through, means_of, open_configured_store, running_server
-from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.app.machine import Ids, SystemClock, is_alive, process_name, random_digits
 from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -36,7 +36,7 @@ def runner_of(
     loaded: Configuration, engine: Engine, logbook: Logbook, *, store: Store | None = None, hub: Hub | None = None
 ) -> Runner:
     """What starts and resumes runs. `store` has the record of the engine's exchanges; `hub` publishes to the page."""
-    ids = Ids(time.time_ns, chance())
+    ids = Ids(time.time_ns, random_digits())
     return Runner(engine, logbook, RunnerOptions(loaded.catalog, ids, process_name(), is_alive, store, hub))
 
 

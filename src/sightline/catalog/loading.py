@@ -260,8 +260,8 @@ class LoadedConfig(Generic[T]):
     settings: T
     problems: tuple[ConfigProblem, ...] = ()
 
-    def sound(self) -> "LoadedConfig[T]":
-        """Itself, if nothing is wrong."""
+    def require_sound(self) -> "LoadedConfig[T]":
+        """Itself. Raises a Fault if anything is wrong."""
         if self.problems:
             raise fault_of(self.problems)
         return self

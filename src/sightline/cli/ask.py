@@ -148,10 +148,10 @@ def run(arguments: argparse.Namespace) -> int:
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
-    from sightline.app.engine import final
+    from sightline.app.engine import with_kept_edits
     from sightline.exchange.outbound import SESSION
 
-    return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
+    return _show(arguments, with_kept_edits(ready, arguments.data, session=SESSION), loaded)
 
 
 def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) -> "Prompt":
@@ -271,12 +271,12 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
-    from sightline.app.engine import final
+    from sightline.app.engine import with_kept_edits
     from sightline.cli.answer import AnswerView, print_ending
     from sightline.exchange.outbound import SESSION
 
     view = AnswerView(is_silent=arguments.json)
-    shown = final(ready, arguments.data, session=SESSION)
+    shown = with_kept_edits(ready, arguments.data, session=SESSION)
     estimate = await engine.measure_prompt(shown, asks_provider=arguments.count, tried=view.on_attempt)
     started = engine.clock.monotonic()
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import many, say, tell, write, write_lines
+from sightline.cli.terminal import many, print_fault, say, write, write_lines
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _check(arguments: argparse.Namespace) -> int:
     unusable = [] if loaded.problems else [(f"{place}: {each.message}", each.hint) for each in _unusable(loaded)]
     faults = [(problem.text, problem.hint) for problem in loaded.problems] or unusable
     for message, hint in faults:
-        tell(Fault(Code.CONFIG, message, hint=hint))
+        print_fault(Fault(Code.CONFIG, message, hint=hint))
     if faults:
         return EXIT_USAGE
     where = loaded.path or "no file, only the built-in catalogue"

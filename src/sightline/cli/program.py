@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from sightline.cli.terminal import say, settle, tell, write
+from sightline.cli.terminal import print_fault, say, settle, write
 from sightline.errors import Code, Fault
 
 GROUPS = (
@@ -221,7 +221,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Fault as fault:
         if _wants_traceback(words, arguments):
             say("".join(traceback.format_exception(fault)))
-        tell(fault)
+        print_fault(fault)
         return exit_code(fault)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

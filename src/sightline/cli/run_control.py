@@ -22,7 +22,7 @@ from sightline.agent.tools.tools import Tools
 from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
-from sightline.cli.terminal import Keyboard, is_terminal, many, say, tell, write
+from sightline.cli.terminal import Keyboard, is_terminal, many, print_fault, say, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
@@ -304,7 +304,7 @@ def _exit_code(ended: FinishedRun) -> int:
         case "failed" if fault is not None:
             if fault.code is not Code.PERMISSION or fault.status is not None:
                 raise fault
-            tell(fault)  # a hook did not want it, and no provider has failed
+            print_fault(fault)  # a hook did not want it, and no provider has failed
             return EXIT_FAILED
         case "answered" | "refusal":
             return 0

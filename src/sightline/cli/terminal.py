@@ -50,7 +50,7 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def tell(fault: Fault) -> None:
+def print_fault(fault: Fault) -> None:
     """Print an error: what happened, what to do next, and notes."""
     say(f"error[{fault.code}]: {' '.join(fault.message.split())}")
     if fault.hint:
@@ -124,7 +124,7 @@ def read(path: str) -> bytes:
     return data
 
 
-def some(stream: BinaryIO) -> bytes:
+def read_available(stream: BinaryIO) -> bytes:
     """What is available, without waiting for more."""
     read1 = getattr(stream, "read1", stream.read)
     data: bytes = read1(65536)

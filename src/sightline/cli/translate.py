@@ -5,7 +5,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import many, open_input, read, say, some, tell, unusable, write
+from sightline.cli.terminal import many, open_input, print_fault, read, read_available, say, unusable, write
 from sightline.dialects.registry import dialect, names
 from sightline.errors import Code, Fault
 
@@ -149,7 +149,7 @@ def _stream(arguments: argparse.Namespace) -> int:
     held: list[bytes] = []
     give = held.append if arguments.strict else write
     with open_input(arguments.file) as stream:
-        while data := some(stream):
+        while data := read_available(stream):
             give(translation.feed(data))
     give(translation.close())
     _tell(translation.report, arguments)
@@ -213,5 +213,5 @@ def _exit_code(fault: Fault | None) -> int:
         return 0
     from sightline.cli.program import EXIT_PROVIDER
 
-    tell(fault)
+    print_fault(fault)
     return EXIT_PROVIDER

@@ -20,7 +20,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.direct import DirectLane
 from sightline.exchange.relay import Relay
-from sightline.gateway.models import for_codex, list_models, one
+from sightline.gateway.models import find_model, for_codex, list_models
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
 from sightline.gateway.raw import RawRelay, pass_raw
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
@@ -365,7 +365,7 @@ class Gateway:
         try:
             models = list_models(self._catalog, self._has_key, place.provider)
             if place.kind == "model":
-                return _json(dialect(spoken).clients.show_model(one(models, place.model)))
+                return _json(dialect(spoken).clients.show_model(find_model(models, place.model)))
         except Fault as fault:
             return refusal_response(spoken, fault)
         is_codex = b"client_version=" in scope["query_string"]

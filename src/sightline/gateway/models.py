@@ -27,7 +27,7 @@ def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider:
     return sorted(found.values(), key=lambda each: (each.provider, each.id))
 
 
-def one(models: list[ListedModel], name: str) -> ListedModel:
+def find_model(models: list[ListedModel], name: str) -> ListedModel:
     """The model of this name."""
     wanted = name.removeprefix("models/")
     for each in models:

@@ -17,7 +17,7 @@ MOST_WITH_BODY: Final = 2 * MOST_BYTES
 """The limit for a call that holds a whole request body as a JSON string."""
 
 
-async def order(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
+async def read_object(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
     """The body as a JSON object; an empty body is an empty object."""
     wanted = await read_json(receive, most)
     if not isinstance(wanted, dict):
@@ -62,7 +62,7 @@ async def read_body(
     receive: Receive, kind: type[W], most: int = MOST_WITH_BODY, *, hint: str = "", status: int = 422
 ) -> W:
     """The body of a call, read into a struct. Raises a Fault if it does not fit or has more than `most` bytes."""
-    return struct_of(await order(receive, most), kind, hint=hint, status=status)
+    return struct_of(await read_object(receive, most), kind, hint=hint, status=status)
 
 
 def struct_of(body: JsonObject, kind: type[W], *, hint: str = "", status: int = 422) -> W:

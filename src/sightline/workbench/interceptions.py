@@ -17,7 +17,7 @@ from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
 from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.bodies import MOST_WITH_BODY, Query, order, read_body, read_json, struct_of
+from sightline.web.bodies import MOST_WITH_BODY, Query, read_body, read_json, read_object, struct_of
 from sightline.workbench.exchange_views import Showing, Shown
 from sightline.workbench.shapes import Changed, HoldDecided, Intercepting
 
@@ -57,7 +57,7 @@ class HoldDecisions:
         """Apply one operation and return the new view. With `changed=1` the response has only what changed; with
         `changed=SHA256`, only if that is the hash of the body before. An operation with `if_sha256` is refused if the
         body is another by now."""
-        wanted = await order(receive, MOST_WITH_BODY)
+        wanted = await read_object(receive, MOST_WITH_BODY)
         expected = wanted.pop("if_sha256", None)
         before = await self._viewing.view_hold(await self._find_hold(exchange))
         if expected is not None and expected != self._holds.hold_of(exchange).draft.sha256:
@@ -92,7 +92,7 @@ class HoldDecisions:
 
     async def answer(self, exchange: str, receive: Receive) -> HoldDecided:
         """Answer the client with this reply instead of a provider's."""
-        wanted = await order(receive)
+        wanted = await read_object(receive)
         if "reply" not in wanted:
             hint = 'Send {"reply": {"parts": [{"type": "text", "text": "…"}]}}.'
             raise Fault(Code.INVALID_REQUEST, "the reply is missing", hint=hint, status=422)

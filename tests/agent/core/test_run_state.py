@@ -13,7 +13,7 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
     read,
-    stand,
+    run_state_of,
     write,
 )
 from sightline.agent.core.rounds import FinishedRun, Round
@@ -42,13 +42,13 @@ CALLED = Replied(calls(count(1, "a"), count(2, "b"), count(3, "c")))
 
 
 def test_a_run_that_has_only_begun_waits_for_its_first_reply() -> None:
-    standing = stand([BEGAN])
+    standing = run_state_of([BEGAN])
     assert isinstance(standing.step, AskModel)
     assert (standing.ended, standing.mid_flight, standing.untouched) == (None, (), ())
 
 
 def test_a_driver_gets_the_steps_and_the_state_follows_its_answers() -> None:
-    standing = stand([BEGAN])
+    standing = run_state_of([BEGAN])
     steps = standing.steps()
     assert next(steps) is standing.step
     with pytest.raises(StopIteration) as end:
@@ -57,17 +57,17 @@ def test_a_driver_gets_the_steps_and_the_state_follows_its_answers() -> None:
 
 
 def test_a_request_that_was_under_way_is_named() -> None:
-    assert stand([BEGAN, RequestStarted(1, "x_7")]).exchange == "x_7"
-    assert stand([BEGAN, RequestStarted(1, "x_7"), CALLED]).exchange == ""
+    assert run_state_of([BEGAN, RequestStarted(1, "x_7")]).exchange == "x_7"
+    assert run_state_of([BEGAN, RequestStarted(1, "x_7"), CALLED]).exchange == ""
 
 
 def test_driver_changes_and_remarks_do_not_affect_the_run_state() -> None:
-    standing = stand([BEGAN, RunTaken("one"), RequestStarted(1, "x_7"), RunTaken("two"), Remarked("odd")])
+    standing = run_state_of([BEGAN, RunTaken("one"), RequestStarted(1, "x_7"), RunTaken("two"), Remarked("odd")])
     assert (standing.exchange, standing.run.spent.requests) == ("x_7", 1)
 
 
 def test_finished_interrupted_and_unstarted_calls_are_distinguished() -> None:
-    standing = stand(
+    standing = run_state_of(
         [BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", text_outcome("one"), "Psst."), ToolStarted("1.2")]
     )
     assert isinstance(standing.step, Use)
@@ -77,30 +77,30 @@ def test_finished_interrupted_and_unstarted_calls_are_distinguished() -> None:
 
 
 def test_a_tool_whose_end_is_known_had_a_beginning() -> None:
-    standing = stand([BEGAN, CALLED, ToolFinished("1.1", text_outcome("one"))])
+    standing = run_state_of([BEGAN, CALLED, ToolFinished("1.1", text_outcome("one"))])
     assert [call.key for call in standing.untouched] == ["1.2", "1.3"]
 
 
 def test_replay_of_an_ended_run_has_no_next_step() -> None:
-    standing = stand([BEGAN, Replied(says()), RunEnded("answered")])
+    standing = run_state_of([BEGAN, Replied(says()), RunEnded("answered")])
     assert standing.step is None
     assert standing.ended.why == "answered"
 
 
 def test_a_run_that_may_not_even_begin_has_ended() -> None:
-    standing = stand([RunBegan(question(), limited(requests=0))])
+    standing = run_state_of([RunBegan(question(), limited(requests=0))])
     assert standing.ended.why == "limit"
 
 
 @pytest.mark.parametrize("facts", [[], [CALLED, BEGAN]])
 def test_facts_without_a_beginning_are_no_run(facts: list[RunFact]) -> None:
     with pytest.raises(Fault, match="no beginning"):
-        stand(facts)
+        run_state_of(facts)
 
 
 def test_facts_of_two_runs_are_no_run() -> None:
     with pytest.raises(Fault, match="began twice"):
-        stand([BEGAN, BEGAN])
+        run_state_of([BEGAN, BEGAN])
 
 
 def test_a_run_of_five_rounds_killed_at_every_fact_ends_the_same_and_runs_nothing_twice() -> None:
@@ -114,7 +114,7 @@ def test_a_run_of_five_rounds_killed_at_every_fact_ends_the_same_and_runs_nothin
                 facts += [ToolStarted(key), ToolFinished(key, outcome)]
         facts.append(answer)
     for length in range(1, len(facts) + 1):
-        standing = stand(facts[:length])
+        standing = run_state_of(facts[:length])
         done = [fact.key for fact in facts[:length] if isinstance(fact, ToolFinished)]
         again = Driver(replies[sum(isinstance(fact, Replied) for fact in facts[:length]) :])
         while standing.step is not None:

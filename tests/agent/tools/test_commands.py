@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.commands import Capture, CommandResult, Commands, minimal, without
+from sightline.agent.tools.commands import Capture, CommandResult, Commands, minimal, without_variables
 from tests.agent.tools.processes import environment
 
 
@@ -101,4 +101,4 @@ def test_a_command_of_the_model_gets_what_any_command_needs() -> None:
 
 
 def test_a_program_of_a_person_gets_all_but_the_providers_keys() -> None:
-    assert without(OURS, {"OPENAI_API_KEY", "NOT_SET"}).keys() == OURS.keys() - {"OPENAI_API_KEY"}
+    assert without_variables(OURS, {"OPENAI_API_KEY", "NOT_SET"}).keys() == OURS.keys() - {"OPENAI_API_KEY"}

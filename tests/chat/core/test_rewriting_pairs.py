@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sightline.chat.core.facts import CompactionUndone, PairRevised, after
+from sightline.chat.core.facts import CompactionUndone, PairRevised, pair_after
 from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
 from sightline.chat.core.rewriting import INSTRUCTION, compaction_fact, compare, drafting, revise_pairs, revision
 from sightline.chat.core.topics import Topic
@@ -106,7 +106,7 @@ def test_edited_text_is_assigned_to_its_original_pair() -> None:
     assert (now["c"].user_text, now["c"].answer) == ("later", None)
     assert revision(pairs[2], now["c"]) == PairRevised("c", "later")
     fact = revision(pairs[1], now["b"])
-    assert after(pairs[1], fact) == now["b"]
+    assert pair_after(pairs[1], fact) == now["b"]
 
 
 def test_nothing_was_changed_and_nothing_is_revised() -> None:

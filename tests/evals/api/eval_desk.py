@@ -13,7 +13,7 @@ from sightline.evals.api.suites import EvalParts
 from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.suite_files import sound, suite_in
+from sightline.evals.service.suite_files import require_suite, suite_in
 from sightline.evals.service.suite_targets import KnownTargets
 from sightline.settings import EvalsSettings, EvalTarget
 from sightline.web import replies
@@ -83,7 +83,7 @@ class EvalDesk:
     async def run(self, run: str, *targets: TargetSpec, **options: Any) -> EvalState:
         """A run of the suite as its file has it."""
         files = self.stage.evaluation.files
-        suite = sound(suite_in(files, SUITE, {}), SUITE)
+        suite = require_suite(suite_in(files, SUITE, {}), SUITE)
         wanted = RunOptions(**options)
         return await self.stage.evaluation.run(suite, targets or (ACME,), wanted, self.stage.told.append, run=run)
 

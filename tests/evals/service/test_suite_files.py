@@ -13,7 +13,7 @@ from sightline.evals.service.suite_files import (
     conversation,
     make_masked_case,
     read_text,
-    sound,
+    require_suite,
     suite_in,
     turns_in,
 )
@@ -111,9 +111,9 @@ tests:
 
 def test_a_suite_that_must_be_sound_is_or_says_where_it_is_not(tmp_path: Path) -> None:
     files = SuiteFiles(tmp_path)
-    assert sound(read_text(files, "s.yaml", CAPITALS.encode(), {}), "s.yaml").name == "capitals"
+    assert require_suite(read_text(files, "s.yaml", CAPITALS.encode(), {}), "s.yaml").name == "capitals"
     with pytest.raises(Fault) as caught:
-        sound(read_text(files, "s.yaml", b"tests: []\nname: 1\n", {}), "s.yaml")
+        require_suite(read_text(files, "s.yaml", b"tests: []\nname: 1\n", {}), "s.yaml")
     assert caught.value.message.startswith("s.yaml:1:")
     assert "and 1 more: `sightline eval validate s.yaml`" in caught.value.message
     assert caught.value.status == 422

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.evals import drawing, root_of, targets_for
+from sightline.app.evals import random_draws, root_of, targets_for
 from sightline.errors import Code, Fault
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import CommandSpec
-from sightline.evals.service.suite_files import SuiteFiles, sound, suite_in
+from sightline.evals.service.suite_files import SuiteFiles, require_suite, suite_in
 from sightline.evals.service.suite_targets import KnownTargets, target_from_settings
 from sightline.settings import EvalCommand, EvalTarget
 
@@ -53,7 +53,7 @@ def known(loaded: Configuration, tmp_path: Path) -> KnownTargets:
 
 def suite(tmp_path: Path, text: str) -> Suite:
     (tmp_path / "evals" / "s.yaml").write_text(text)
-    return sound(suite_in(SuiteFiles(tmp_path), "evals/s.yaml", {}), "evals/s.yaml")
+    return require_suite(suite_in(SuiteFiles(tmp_path), "evals/s.yaml", {}), "evals/s.yaml")
 
 
 def test_a_suite_may_read_in_its_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +169,8 @@ def test_a_table_of_the_configuration_is_a_target() -> None:
 
 
 def test_chance_is_the_same_each_time() -> None:
-    assert drawing()(10, 5) == drawing()(10, 5)
-    assert set(drawing()(3, 100)) == {0, 1, 2}
+    assert random_draws()(10, 5) == random_draws()(10, 5)
+    assert set(random_draws()(3, 100)) == {0, 1, 2}
 
 
 MANY = """

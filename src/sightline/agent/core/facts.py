@@ -201,7 +201,7 @@ def begin_run(fact: RunBegan) -> RunState:
     return standing
 
 
-def stand(facts: Iterable[RunFact]) -> RunState:
+def run_state_of(facts: Iterable[RunFact]) -> RunState:
     """Where the run of these facts stands."""
     standing: RunState | None = None
     for fact in facts:

@@ -7,7 +7,17 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
-from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, stand, write
+from sightline.agent.core.facts import (
+    NO_PROCESS,
+    RunBegan,
+    RunEnded,
+    RunFact,
+    RunTaken,
+    TimedFact,
+    read,
+    run_state_of,
+    write,
+)
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.service.run_view import Looked, RunBrief, RunShown, SpentShown, State, brief, show_run
@@ -141,7 +151,7 @@ class PastRuns:
 
     async def show(self, run: str) -> RunShown:
         facts = await self.facts(run)
-        standing, state = stand([each.fact for each in facts]), self.state(facts)
+        standing, state = run_state_of([each.fact for each in facts]), self.state(facts)
         # The calls that ran when the process ended are asked about first when the run is resumed.
         question = standing.mid_flight or None if state == "interrupted" else None
         return show_run(run, facts, standing, Looked(state, question))
@@ -162,7 +172,7 @@ class PastRuns:
     async def _brief(self, run: str, at: float, state: State | None) -> RunBrief:
         try:
             facts = await self.facts(run)
-            return brief(run, facts, stand([each.fact for each in facts]), state or self.state(facts))
+            return brief(run, facts, run_state_of([each.fact for each in facts]), state or self.state(facts))
         except Fault as fault:  # a run that cannot be read must not hide the others
             spent = SpentShown(requests=0, tool_calls=0, tokens=0, cost=None, seconds=0.0, unmeasured=("cost",))
             return RunBrief(
@@ -182,7 +192,7 @@ def read_facts(lines: Sequence[Line]) -> list[TimedFact]:
     return [TimedFact(line.at, read(line.data)) for line in lines]
 
 
-def beginning(facts: Sequence[TimedFact]) -> RunBegan:
+def first_fact(facts: Sequence[TimedFact]) -> RunBegan:
     """The first fact of a run; a fault if the log does not begin with it."""
     began = facts[0].fact
     if not isinstance(began, RunBegan):

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, stand
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, run_state_of
 from sightline.agent.core.facts import begin_run as at_first
 from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run import RunPlan
@@ -16,7 +16,7 @@ from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Questions, Watcher
 from sightline.agent.service.driver import RunDriver, RunnerContext, RunParticipants
 from sightline.agent.service.round_sender import Opening
-from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
+from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, first_fact
 from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, show_run, so_far
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
@@ -127,13 +127,14 @@ class Runner:
         on_fact: FactListener | None = None,
         watcher: Watcher | None = None,
     ) -> FinishedRun:
-        """Take a run up where its last process left it. No tool that has an outcome runs again, and one that was
+        """Resume a run where its last process left it. No tool that has an outcome runs again, and one that was
         running is asked about. `begun` is called once the run goes on."""
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
             raise _not_left(run, state)
-        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact, known)
+        began, standing = first_fact(known), run_state_of([each.fact for each in known])
+        log = self._log(run, on_fact, known)
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
         company = RunParticipants(
@@ -219,7 +220,7 @@ class Runner:
     async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
         """The rounds of a run that is not driven here, and its end, if it has one."""
         facts = await self._past.facts(run)
-        standing = stand([each.fact for each in facts])
+        standing = run_state_of([each.fact for each in facts])
         return so_far(facts, standing), standing.ended
 
     async def list_runs(self, limit: int) -> list[RunBrief]:
@@ -228,7 +229,7 @@ class Runner:
 
     async def began(self, run: str) -> RunBegan:
         """How a run began."""
-        return beginning(await self._past.facts(run))
+        return first_fact(await self._past.facts(run))
 
     # --- parts ---
 

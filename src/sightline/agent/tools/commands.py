@@ -248,7 +248,7 @@ def minimal(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name in _PASSED_ON or name.startswith("LC_")}
 
 
-def without(environment: Mapping[str, str], secrets: Collection[str]) -> dict[str, str]:
+def without_variables(environment: Mapping[str, str], secrets: Collection[str]) -> dict[str, str]:
     """All variables except these: for programs that a user has written."""
     return {name: value for name, value in environment.items() if name not in secrets}
 

@@ -11,7 +11,7 @@ import msgspec
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome
-from sightline.agent.tools.commands import without
+from sightline.agent.tools.commands import without_variables
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
 from sightline.agent.tools.mcp.config import McpNetwork, open_mcp_file
 from sightline.agent.tools.python_file import PythonFile
@@ -42,7 +42,7 @@ class ToolContext:
     @property
     def passed_on(self) -> dict[str, str]:
         """The environment for tools and hooks that a user has written."""
-        return without(self.environment, self.secrets)
+        return without_variables(self.environment, self.secrets)
 
     def path(self, text: str) -> Path:
         """Resolve a path relative to `base`."""

@@ -187,7 +187,7 @@ CANCELLED = Trouble("cancelled", "stopped before anything arrived", hint="Ask ag
 INTERRUPTED = Trouble("interrupted", "the program ended before the answer arrived", hint="Ask again, or delete it.")
 
 
-def after(pair: MessagePair, fact: PairEvent) -> MessagePair:
+def pair_after(pair: MessagePair, fact: PairEvent) -> MessagePair:
     """The pair after this event. Raises a Fault if the event is not allowed in its state."""
     is_sending = pair.state == "sending"
     match fact:

@@ -29,8 +29,8 @@ from sightline.chat.core.facts import (
     TopicAdded,
     TopicChanged,
     TopicRemoved,
-    after,
     apply_mark,
+    pair_after,
 )
 from sightline.chat.core.matching import PairWords
 from sightline.chat.core.pair import MessagePair
@@ -144,7 +144,7 @@ class ChatHistory:
         begins = isinstance(fact, PairReasked) or (isinstance(fact, RunJoined) and pair.state != "sending")
         if begins:
             self._check_quiet()
-        changed = after(pair, fact)
+        changed = pair_after(pair, fact)
 
         def happen() -> HistoryChange:
             self._pairs[fact.id] = changed

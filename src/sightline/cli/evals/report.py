@@ -9,7 +9,7 @@ from typing import NamedTuple, Self, cast
 
 import msgspec
 
-from sightline.app.evals import drawing
+from sightline.app.evals import random_draws
 from sightline.cli.run_control import clip
 from sightline.cli.terminal import harmless, table, unusable
 from sightline.cli.traffic import money
@@ -303,7 +303,7 @@ FORMATS = (
     ResultFormat("results.jsonl", lambda results, _: to_jsonl(results), "jsonl"),
     ResultFormat("index.jsonl", lambda results, _: to_index(results)),
     ResultFormat("junit.xml", lambda results, suite: to_junit(results, name=suite), "junit"),
-    ResultFormat("summary.json", lambda results, _: encode(in_full(summarize(results, drawing()))) + b"\n"),
+    ResultFormat("summary.json", lambda results, _: encode(in_full(summarize(results, random_draws()))) + b"\n"),
 )
 """Our own JSONL, AgentV's, JUnit for CI, and the figures of each target."""
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.evals import configuration_for, drawing, open_evaluation, root_of, with_targets
+from sightline.app.evals import configuration_for, open_evaluation, random_draws, root_of, with_targets
 from sightline.cli.evals.report import (
     Exports,
     as_json,
@@ -221,7 +221,7 @@ def run(arguments: argparse.Namespace) -> int:
         exports = Exports.from_arguments(arguments)
         exports.check()
         return _run_interruptibly(_Command(arguments, exports), lambda command: command.continue_or_rerun(loaded))
-    plans = _plan_runs([(each, each.sound()) for each in find_suites(arguments.suites, loaded)], arguments)
+    plans = _plan_runs([(each, each.require_suite()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
         are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
@@ -356,9 +356,9 @@ class _Command:
 
     def _report(self, state: State, standing: EvalState) -> None:
         if self.arguments.json:
-            write(encode(as_json(self.run, state, standing, drawing())) + b"\n")
+            write(encode(as_json(self.run, state, standing, random_draws())) + b"\n")
         else:
-            write_lines(report(self.run, state, standing, drawing()))
+            write_lines(report(self.run, state, standing, random_draws()))
 
 
 def exit_code(standing: EvalState) -> int:

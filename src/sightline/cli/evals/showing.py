@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sightline.app.configuration import configuration
-from sightline.app.evals import drawing, open_evaluation, root_of
+from sightline.app.evals import open_evaluation, random_draws, root_of
 from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run
 from sightline.cli.terminal import harmless, read, say, table, write, write_lines
 from sightline.cli.traffic import money
@@ -44,9 +44,9 @@ def show_runs(arguments: argparse.Namespace) -> int:
     elif arguments.case:
         _show_case(found, arguments)
     elif arguments.json:
-        write(encode(as_json(found.run, found.state, found.standing, drawing())) + b"\n")
+        write(encode(as_json(found.run, found.state, found.standing, random_draws())) + b"\n")
     else:
-        write_lines(report(found.run, found.state, found.standing, drawing()))
+        write_lines(report(found.run, found.state, found.standing, random_draws()))
     return 0
 
 
@@ -160,7 +160,7 @@ def compare_sides(arguments: argparse.Namespace) -> int:
     chosen = _target(before, targets[0], "A"), _target(after, targets[1], "B")
     first, second = (Path(side).name if Path(side).is_file() else side for side in (arguments.before, arguments.after))
     names = chosen if arguments.before == arguments.after else (first, second)
-    comparison = compare(before, after, drawing(), targets=chosen, names=names, tolerance=arguments.tolerance)
+    comparison = compare(before, after, random_draws(), targets=chosen, names=names, tolerance=arguments.tolerance)
     if arguments.json:
         write(encode(in_full(comparison)) + b"\n")
     elif arguments.case:

@@ -57,7 +57,7 @@ class NamedSuite:
         """Parse the file."""
         return suite_in(self.files, self.file, self.known.suite_environment)
 
-    def sound(self) -> Suite:
+    def require_suite(self) -> Suite:
         """The parsed suite. Warnings are printed; errors are printed and end the command."""
         reading = self.read()
         tell_problems(reading.problems)
@@ -171,7 +171,7 @@ def preview(arguments: argparse.Namespace) -> int:
     if not path.is_file():
         raise Fault(Code.USAGE, f"there is no file {path}", hint="Check the path.")
     named = one(path, configuration(arguments.config))
-    suite = named.sound()
+    suite = named.require_suite()
     answering = named.known.answering(suite, [arguments.target] if arguments.target else ())
     tell_problems(answering.odd)
     case = next((each for each in suite.cases if each.id == arguments.case), None)

@@ -48,7 +48,7 @@ from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.service.eval_log import Progress, ProgressListener
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
-from sightline.evals.service.suite_files import sound, suite_in
+from sightline.evals.service.suite_files import require_suite, suite_in
 from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.parts import Inline, Link
@@ -167,7 +167,7 @@ class Reruns:
         if not began.sha256 or self._evaluation.files.read(began.file) is None:
             return None
         now = suite_in(self._evaluation.files, began.file, self._environment)
-        return None if now.suite is not None and now.suite.sha256 == began.sha256 else sound(now, began.file)
+        return None if now.suite is not None and now.suite.sha256 == began.sha256 else require_suite(now, began.file)
 
     async def _anew(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
         began = shown.standing.began

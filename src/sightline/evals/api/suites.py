@@ -35,7 +35,7 @@ from sightline.evals.service.suite_files import (
     SuiteWriter,
     conversation,
     make_masked_case,
-    sound,
+    require_suite,
     suite_in,
     turns_in,
 )
@@ -241,7 +241,7 @@ class Suites:
             raise Fault(Code.USAGE, "no suite can be run from here", hint=hint, status=409)
         file = self._path_below(body.file)
         reading = await asyncio.to_thread(suite_in, self._evaluation.files, file, self._parts.environment)
-        suite, judge = sound(reading, file), body.judge or self._parts.judge
+        suite, judge = require_suite(reading, file), body.judge or self._parts.judge
         try:
             answering = self._parts.targets(file).answering(suite, body.targets, judge)
             options = RunOptions(targets=answering.usual, trials=body.trials, cases=body.cases, judge=judge)

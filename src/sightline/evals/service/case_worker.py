@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from sightline.agent.tools.commands import without
+from sightline.agent.tools.commands import without_variables
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
@@ -318,7 +318,7 @@ class Targets:
             for name in (spec.cli.env if spec.cli else ())
             if name in context.environment
         }
-        environment = {**without(context.environment, context.secrets), **passed}
+        environment = {**without_variables(context.environment, context.secrets), **passed}
         target = CommandTarget(spec, SuiteFiles(context.root), environment, self._run.engine.clock, self._run.spending)
         try:
             await target.check_health(context.client)
@@ -335,7 +335,7 @@ async def open_case_worker(
     """Open a worker for these targets in this process. Raises a fault if a target's spec is wrong."""
     began, clock, files = run.began, run.engine.clock, SuiteFiles(run.context.root)
     targets = Targets(run, sharing)
-    environment = without(run.context.environment, run.context.secrets)
+    environment = without_variables(run.context.environment, run.context.secrets)
     process, python = Process(clock), PythonGraders(environment)
     opened: dict[str, CaseTarget] = {}
     graders = Graders(

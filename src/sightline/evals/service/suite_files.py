@@ -134,7 +134,7 @@ def read_text(files: Bringing, file: str, data: bytes, environment: Mapping[str,
     return SuiteReading(suite if is_sound else None, (*reading.problems, *wrong))
 
 
-def sound(reading: SuiteReading, file: str) -> Suite:
+def require_suite(reading: SuiteReading, file: str) -> Suite:
     """The parsed suite. Raises a fault if there is none."""
     if reading.suite is not None:
         return reading.suite
@@ -250,7 +250,7 @@ class SuiteWriter:
                     hint = "Give it another id."
                     raise Fault(Code.USAGE, f"{file} has a case {quote_word(name)} already", hint=hint, status=409)
                 data = append_case(data, file, case)
-        suite = sound(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
+        suite = require_suite(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
         self._check_commands(file, before, suite)
         self._check_same(file, before)
         for path, content in others.items():
@@ -306,7 +306,7 @@ class SuiteWriter:
         changed = data
         for path, value in changes:
             changed = write_value(changed, file, (*where, *path), value)
-        suite = sound(read_text(self._files, file, changed, self._environment), file)
+        suite = require_suite(read_text(self._files, file, changed, self._environment), file)
         self._check_commands(file, data, suite)
         return data, changed
 

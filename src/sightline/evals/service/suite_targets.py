@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.agent.tools.commands import without
+from sightline.agent.tools.commands import without_variables
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.loading import variables_of
@@ -71,7 +71,7 @@ class KnownTargets:
     @property
     def suite_environment(self) -> dict[str, str]:
         """The variables that a suite may use: the environment without keys."""
-        return without(self.environment, {*variables_of(self.catalog), KEY_VARIABLE} - {""})
+        return without_variables(self.environment, {*variables_of(self.catalog), KEY_VARIABLE} - {""})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -230,8 +230,8 @@ def _judges(suite: Suite) -> Iterator[str]:
 def _is_judged(case: Case) -> bool:
     """Whether a judge is needed for this case: a grader asks one, or a turn has an expected answer and no grader."""
     specs = (*case.graders, *(each for turn in case.turns for each in turn.graders))
-    without = any(turn.expected and not turn.graders for turn in case.turns)
-    return without or any(_wants_judge({**spec.config, "type": spec.type}) for spec in specs)
+    is_compared = any(turn.expected and not turn.graders for turn in case.turns)
+    return is_compared or any(_wants_judge({**spec.config, "type": spec.type}) for spec in specs)
 
 
 def _wants_judge(config: Json) -> bool:
