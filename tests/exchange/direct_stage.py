@@ -138,21 +138,17 @@ class DirectStage:
         return self.stage.facts(latest)
 
 
-NEVER = {"filter": "model:no-such-model"}
-
-
 @asynccontextmanager
 async def open_direct_stage(
     folder: Path, spoken: str = "openai-chat", *, is_direct: bool = True, **settings: Any
 ) -> AsyncIterator[DirectStage]:
-    """A stage with a server. Without `is_direct` there is a rule, which matches nothing, so that no exchange is."""
+    """A stage with a server. Without `is_direct` a task serves every request."""
     ids = count(1)
     async with open_stage(folder, spoken, **settings) as stage:
         relay = stage.relay
         relay.make_id = lambda: f"x_{next(ids):04}"
         if not is_direct:
-            relay.holds.set_rules([NEVER])
-            relay.holds.set_mode("rules")
+            relay.holds.stay_ready()
         gateway = Gateway(relay, relay.catalog, lambda _provider: True, stage.clock.monotonic)
         sockets = bind_sockets("127.0.0.1", 0)
 

@@ -15,7 +15,7 @@ from sightline.catalog.provider import Route
 from sightline.exchange import direct
 from sightline.exchange import hub as hubs
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Fact, Received
-from tests.exchange.direct_stage import JSON, NEVER, REPLIES, DirectStage, at_once, open_direct_stage, reply_of
+from tests.exchange.direct_stage import JSON, REPLIES, DirectStage, at_once, open_direct_stage, reply_of
 from tests.relay_stage import DIALECTS, KEY
 from tests.upstream import LAST, Play, Talk, chunk, cut, head, pieces
 
@@ -339,21 +339,6 @@ def test_who_watches_sees_the_facts_of_a_direct_exchange(tmp_path: Path) -> None
             shown = watch.take_waiting()
         assert len(opened.direct) == count + 1
         assert [getattr(each, "n", None) for each in shown] == [0, 1, 2, 3]
-
-    play(story, tmp_path)
-
-
-def test_a_rule_holds_from_the_next_request_on(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
-        count = len(opened.direct)
-        opened.stage.relay.holds.set_rules([NEVER])
-        opened.stage.relay.holds.set_mode("rules")
-        await opened.ask()
-        assert len(opened.direct) == count
-        opened.stage.relay.holds.set_mode("off")
-        opened.stage.relay.holds.set_rules([])
-        await opened.ask()
-        assert len(opened.direct) == count + 1
 
     play(story, tmp_path)
 

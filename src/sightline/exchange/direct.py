@@ -24,6 +24,7 @@ from sightline.dialects.signatures import may_hold_signatures
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, places_for_client
+from sightline.exchange.interception.rule_subject import RouteRules
 from sightline.exchange.lane import Lane, LaneRoute
 from sightline.exchange.phase import CancelledEnd, cancel_reason
 from sightline.exchange.recorder import holds_secret, plain_usage, tools_of
@@ -93,7 +94,7 @@ class DirectRoute:
 
     __slots__ = (
         "beginning", "choice", "continued", "is_coded", "is_stream", "keys", "line", "model", "plans", "redaction",
-        "secrets", "spoken",
+        "rules", "secrets", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -102,9 +103,9 @@ class DirectRoute:
         lane: Lane,
         route: LaneRoute,
         line: RequestLine,
-        keys: tuple[str, ...],
+        relay: "Relay",
     ) -> None:
-        """`keys` are the configured ones. Raises a ValueError where no record can begin so; see `RecordBeginning`."""
+        """Raises a ValueError where no record can begin so; see `RecordBeginning`."""
         assert route.outgoing is not None
         assert route.outgoing.seen is not None
         choice, seen = route.choice, route.outgoing.seen
@@ -112,7 +113,9 @@ class DirectRoute:
             1, choice.provider_name, "", "", "", 0.0, choice.model, choice.dialect, seen.url, seen.headers, seen.key
         )
         caller = lane.caller
-        self.beginning = RecordBeginning(caller.near(request), caller.arrival_fact(request, ""), attempt)
+        received = caller.arrival_fact(request, "")
+        self.beginning = RecordBeginning(caller.near(request), received, attempt)
+        self.rules = RouteRules(relay.holds, received, request, choice)
         self.choice = choice
         self.model = request.model
         self.line = line
@@ -121,7 +124,7 @@ class DirectRoute:
         self.is_stream = request.is_stream
         self.redaction = caller.redaction
         self.secrets = bytes_of(self.redaction.secrets)
-        self.keys = keys
+        self.keys = relay.secrets
         self.plans: dict[AnswerShape, ResponsePlan | None] = {}
         self.continued = 0
         """How many exchanges in a row have not remained direct."""
@@ -197,6 +200,7 @@ class DirectLane:
             or not route.choose_direct()
             or may_hold_signatures(body, is_coded=route.is_coded)
             or relay.may_expand(self.request, body)
+            or not (relay.holds.is_idle or route.rules.let_pass(body, relay.clock.now()))
         ):
             return None
         exchange = DirectExchange(self, route, body, received, client)
@@ -219,7 +223,7 @@ class DirectLane:
         if is_own and is_plain and (choice.route is None or choice.route.system == "in_place"):
             try:
                 line = self.client.line_for(sent, found.outgoing.timeouts)
-                opened = None if line is None else DirectRoute(request, self._lane, found, line, relay.secrets)
+                opened = None if line is None else DirectRoute(request, self._lane, found, line, relay)
             except (Fault, ValueError):
                 opened = None  # `run_exchange` says what is wrong with it
         if len(self._routes) >= _MOST_MODELS:

@@ -214,8 +214,8 @@ class Relay:
 
     @property
     def is_direct(self) -> bool:
-        """Whether nothing has to be waited for but providers."""
-        return self.holds.is_idle and self._services.caps is None and not self._is_closing
+        """Whether nothing has to be waited for but providers, unless a rule concerns the request."""
+        return self.holds.has_only_rules and self._services.caps is None and not self._is_closing
 
     def may_expand(self, request: ClientRequest, body: bytes) -> bool:
         """Whether a conversation may have to be put into this body."""

@@ -12,7 +12,8 @@ from sightline.catalog.provider import Provider, Route
 from sightline.editing.operations import Set, SetBody, SetText, Undo
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest, session_of
-from sightline.exchange.interception.interceptor import Interceptor, RuleSubject
+from sightline.exchange.interception.interceptor import Interceptor
+from sightline.exchange.interception.rule_subject import RuleSubject, rule_line
 from sightline.exchange.outbound import outbound_for
 from sightline.exchange.redaction import identify_caller
 from sightline.exchange.routing import route_for
@@ -490,7 +491,8 @@ def stopped(asked: ClientRequest, tools: tuple[str, ...] = ()) -> RuleSubject:
     choice = route_for(catalog, asked, lambda _: True)
     caller = identify_caller(asked.headers, asked.path, asked.query, ())
     received = FactEntry("x_1", 0, 4.0, caller.arrival_fact(asked, ""))
-    return RuleSubject(received, asked, choice, at=5.0, losses=2, tools=tools)
+    line = rule_line(received, asked, choice, at=5.0, losses=2, tools=tools)
+    return RuleSubject(line, asked.dialect, asked.body)
 
 
 @pytest.mark.parametrize(
@@ -531,7 +533,7 @@ def test_every_field_that_a_rule_may_name_has_a_value() -> None:
 def test_text_is_extracted_only_if_the_filter_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[str] = []
     monkeypatch.setattr(
-        "sightline.exchange.interception.interceptor.digest_of", lambda name, _body: asked_for.append(name)
+        "sightline.exchange.interception.rule_subject.digest_of", lambda name, _body: asked_for.append(name)
     )
     assert not matches(parse("model:other & text:a"), stopped(asks("openai-chat")), now=0.0)
     assert not asked_for

@@ -45,7 +45,8 @@ counts of these seconds."""
 
 
 class Holds:
-    """The registry. While it `is_idle` no request can be held or changed, and the hot path asks nothing else.
+    """The registry. While it `is_idle` no request can be held or changed, and the hot path asks nothing else. While it
+    `has_only_rules`, those that `let_pass` is True for are not.
 
     A change of mode, rules or masks is written to the file before it takes effect. Everything runs in one event loop,
     so exactly one of several decisions is the first. With `unattended` no user can decide: what a rule would hold
@@ -70,6 +71,7 @@ class Holds:
         self._is_needed = False
         self._writing: asyncio.TimerHandle | None = None
         self.is_idle = True
+        self.has_only_rules = True
         self.on_change: Callable[[], None] | None = None
         """Called after each change of mode, rules or masks, before it is announced."""
         self._notice()
@@ -80,6 +82,11 @@ class Holds:
     def mode(self) -> Mode:
         """off, next, every or rules."""
         return self._interception.mode
+
+    @property
+    def interception(self) -> Interception:
+        """Mode and rules: another object after each change of them."""
+        return self._interception
 
     @property
     def rules(self) -> tuple[InterceptionRule, ...]:
@@ -132,7 +139,8 @@ class Holds:
         self._notice()
 
     def _notice(self) -> None:
-        self.is_idle = self._interception.is_idle and not self._masks and not self._is_needed
+        self.has_only_rules = not self._masks and not self._is_needed
+        self.is_idle = self._interception.is_idle and self.has_only_rules
         if self.on_change is not None:
             self.on_change()
 
@@ -155,6 +163,12 @@ class Holds:
         if after is not self._interception:
             self._change_anyway(after, self._masks)  # a file that cannot be written refuses no client
         return rule
+
+    def let_pass(self, subject: FilterSubject) -> bool:
+        """Whether mode and rules let this request pass, and the tool calls of its reply. No rule is used up by this."""
+        rule, after = self._interception.decide(subject, "request", now=self._now())
+        is_let = rule is None or (rule.action == "pass" and after is self._interception)
+        return is_let and not self.may_want_calls(subject)
 
     def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
         """The same; if it cannot be written, it is active until the program ends."""

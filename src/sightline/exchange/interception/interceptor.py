@@ -2,12 +2,10 @@
 
 from collections.abc import Awaitable
 from dataclasses import replace
-from functools import cached_property
 from typing import assert_never
 
 import msgspec
 
-from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import Client
 from sightline.editing.draft import Draft
 from sightline.errors import Code, Fault
@@ -21,59 +19,13 @@ from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
 from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRaw, HeldRequest, Hold, Let, Shutdown
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
+from sightline.exchange.interception.rule_subject import RuleSubject, rule_line
 from sightline.exchange.keepalive import wants_usage
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, FinishedEnd
 from sightline.exchange.reply_reader import ReplyReader, decode_body
-from sightline.filters.predicate import Value, occurs
 from sightline.model.reply import Reply
-from sightline.store.digest import Digest, digest_of
-from sightline.store.entries import FactEntry
-from sightline.store.summary import DIGESTED, FIELDS, ExchangeSubject, summary_of, with_digest
 from sightline.transport.clock import Clock
-
-
-class RuleSubject:
-    """What the filters of rules can ask about a request: its line in the traffic list, as far as it is known. Its text
-    is read only if a filter asks for it.
-
-    `received` is the first fact of the exchange, `at` the time of the decision. `tools` are the tools that the reply
-    calls, once it has arrived.
-    """
-
-    def __init__(
-        self,
-        received: FactEntry,
-        request: ClientRequest,
-        choice: ModelChoice,
-        *,
-        at: float,
-        losses: int,
-        tools: tuple[str, ...] = (),
-    ) -> None:
-        self._request = request
-        self._line = msgspec.structs.replace(
-            summary_of(received.exchange, (received,), lambda _provider, _model: None),
-            at=at,
-            path=request.path,
-            provider=choice.provider_name,
-            losses=losses,
-            tools=tools,
-        )
-
-    def value(self, name: str) -> Value:
-        """The value of a field."""
-        line = with_digest(self._line, self._digest) if FIELDS.get(name) in DIGESTED else self._line
-        return ExchangeSubject(line, self.says).value(name)
-
-    def says(self, pattern: str) -> bool:
-        """Whether the pattern occurs in the request."""
-        digest = self._digest
-        return any(occurs(pattern, text) for text in (digest.new_text, *digest.system))
-
-    @cached_property
-    def _digest(self) -> Digest:
-        return digest_of(self._request.dialect, self._request.body)
 
 
 class Interceptor:
@@ -234,8 +186,9 @@ class Interceptor:
 
     def _subject(self, exchange: Exchange, tools: tuple[str, ...] = ()) -> RuleSubject:
         now, losses = self._clock.now(), exchange.losses
-        received = exchange.recorder.received
-        return RuleSubject(received, exchange.request, exchange.choice, at=now, losses=losses, tools=tools)
+        request, received = exchange.request, exchange.recorder.received
+        line = rule_line(received, request, exchange.choice, at=now, losses=losses, tools=tools)
+        return RuleSubject(line, request.dialect, request.body)
 
     def _write_reply(self, exchange: Exchange, reply: Reply) -> bytes:
         """A reply that a user wrote or changed, in the client's dialect."""

@@ -1,0 +1,109 @@
+"""What the filters of rules see of a request: when it is about to be sent, or before its exchange has begun."""
+
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from sightline.catalog.choose import ModelChoice
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.interception.core.rules import Interception
+from sightline.exchange.interception.holds import Holds
+from sightline.filters.predicate import Value, occurs
+from sightline.model.exchange import Received
+from sightline.store.digest import Digest, digest_of
+from sightline.store.entries import FactEntry
+from sightline.store.summary import DIGESTED, FIELDS, ExchangeSubject, Summary, summary_of, with_digest
+
+
+def rule_line(
+    received: FactEntry,
+    request: ClientRequest,
+    choice: ModelChoice,
+    *,
+    at: float,
+    losses: int = 0,
+    tools: tuple[str, ...] = (),
+) -> Summary:
+    """The line of a request in the traffic list, as far as it is known: `received` is the first fact of the exchange,
+    `at` the time of the decision. `tools` are the tools that the reply calls, once it has arrived."""
+    return replace(
+        summary_of(received.exchange, (received,), lambda _provider, _model: None),
+        at=at,
+        path=request.path,
+        provider=choice.provider_name,
+        losses=losses,
+        tools=tools,
+    )
+
+
+class RuleSubject:
+    """What the filters of rules can ask about a request with this line, dialect and body. The body is read only if a
+    filter asks for its text."""
+
+    def __init__(self, line: Summary, dialect: str, body: bytes) -> None:
+        self._line = line
+        self._dialect = dialect
+        self._body = body
+
+    def value(self, name: str) -> Value:
+        """The value of a field."""
+        line = with_digest(self._line, self._digest) if FIELDS.get(name) in DIGESTED else self._line
+        return ExchangeSubject(line, self.says).value(name)
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern occurs in the request."""
+        digest = self._digest
+        return any(occurs(pattern, text) for text in (digest.new_text, *digest.system))
+
+    @cached_property
+    def _digest(self) -> Digest:
+        return digest_of(self._dialect, self._body)
+
+
+class _EarlySubject(RuleSubject):
+    """The same for a request whose exchange has not begun. It notes what it was asked for: `is_same` as long as that
+    is the same for all requests of one route, `is_known` as long as nothing was missing."""
+
+    is_same = True
+    is_known = True
+
+    def value(self, name: str) -> Value:
+        """The value of a field."""
+        if name == "id":
+            self.is_known = False
+        elif name == "at" or FIELDS.get(name) in DIGESTED:
+            self.is_same = False
+        return super().value(name)
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern occurs in the request."""
+        self.is_same = False
+        return super().says(pattern)
+
+
+class RouteRules:
+    """Whether the rules let requests pass that have one head and one model, asked before an exchange begins.
+
+    A filter that asked only for what these requests have in common gives the same answer for the next of them, because
+    it would ask for the same again. That answer is kept until mode or rules change.
+    """
+
+    __slots__ = ("_dialect", "_holds", "_known", "_line")
+
+    def __init__(self, holds: Holds, received: Received, request: ClientRequest, choice: ModelChoice) -> None:
+        self._holds = holds
+        self._dialect = request.dialect
+        self._line = rule_line(FactEntry("", 0, 0.0, received), request, choice, at=0.0)
+        self._known: tuple[Interception, bool] | None = None
+
+    def let_pass(self, body: bytes, now: float) -> bool:
+        """Whether a request with this body, at this time of day, is neither held nor dropped, and the calls of its
+        reply are not either. False, too, where that cannot be told yet. Nothing is used up by this."""
+        holds, known = self._holds, self._known
+        if known is not None and known[0] is holds.interception:
+            return known[1]
+        subject = _EarlySubject(replace(self._line, at=now), self._dialect, body)
+        lets_pass = holds.let_pass(subject) and subject.is_known
+        if subject.is_same:
+            self._known = holds.interception, lets_pass
+        return lets_pass
